@@ -1,0 +1,1 @@
+"""Doors: argument parsing and wire formats only."""

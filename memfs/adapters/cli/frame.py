@@ -1,0 +1,95 @@
+"""What every verb has in common: its decorator, the shared options, and opening the workspace.
+
+Owns how a verb looks from outside (help, example, ``-C`` and ``--json``). Knows nothing of what a verb does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Invocation:
+    """What the global options say; one for each run of the command."""
+
+    def __init__(self) -> None:
+        self.workspace: str | None = None
+
+
+class VerbCommand(click.Command):
+    """A command whose help ends with examples."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click's own
+        """Write the examples as they stand."""
+        if self.epilog:
+            with formatter.section("Example" if self.epilog.count("\n") == 0 else "Examples"):
+                for line in self.epilog.splitlines():
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def set_workspace(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    """Keep the value of ``-C``, given before or after the verb."""
+    if value is not None:
+        ctx.ensure_object(Invocation).workspace = value
+    return value
+
+
+def verb(name: str, *, example: str, json: bool = True) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a verb: with ``--json`` (as ``as_json``), ``-C`` also after it, and examples in its help."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        command = click.command(name, cls=VerbCommand, epilog=example)(function)
+        if json:
+            command.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs."))
+        command.params.append(
+            click.Option(["-C", "--workspace"], hidden=True, expose_value=False, is_eager=True, callback=set_workspace)
+        )
+        return command
+
+    return decorate
+
+
+@contextmanager
+def opened(ctx: click.Context) -> Iterator[Workspace]:
+    """The workspace that ``-C``, ``MEMFS_WORKSPACE`` or the current folder names, closed afterwards.
+
+    Raises:
+        WorkspaceNotFound: there is none; the hint offers ``memfs init``.
+    """
+    from memfs.workspace import open_workspace  # costs start-up time, which --help and completion must not pay
+
+    with open_workspace(ctx.ensure_object(Invocation).workspace, watch=False) as workspace:
+        yield workspace
+
+
+def complete_ids(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Ids that begin like this, from the names of the files alone."""
+    import os
+
+    from memfs.config import MEMORY_FOLDER, find_workspace  # needed while completing only
+    from memfs.errors import WorkspaceNotFound
+
+    try:
+        root = find_workspace(ctx.ensure_object(Invocation).workspace)
+    except WorkspaceNotFound:
+        return []
+    found = []
+    for folder in ("memories", "conventions"):
+        for _place, _folders, names in os.walk(root / MEMORY_FOLDER / folder):
+            found += [name.rpartition(".")[0] for name in names if name.endswith((".yaml", ".yml", ".json"))]
+    return sorted(name for name in found if name.startswith(incomplete))
+
+
+def complete_types(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Built-in types that begin like this."""
+    from memfs.model.kinds import BUILT_IN  # needed while completing only
+
+    return [kind.name for kind in BUILT_IN if kind.name.startswith(incomplete)]

@@ -1,0 +1,108 @@
+"""Importing: many items from a JSONL file, all checked before the first is stored.
+
+Owns which line was wrong, and the batches. What a valid item is, the codec decides.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memfs.adapters.cli.draft import Draft, decoded, mapping_of
+from memfs.adapters.cli.landing import SOURCE
+from memfs.adapters.cli.output import count, note, progress, write_error
+from memfs.errors import ContentError, IdExists, MemfsError, StorageIO
+from memfs.model.ids import check_id, new_id
+from memfs.model.time import utc_now
+
+if TYPE_CHECKING:
+    from memfs.model import MemoryItem
+    from memfs.workspace import Workspace
+
+_BATCH = 500
+_ERRORS_SHOWN = 20
+
+
+def import_lines(workspace: Workspace, file: str, wanted: Draft, replace: bool) -> list[MemoryItem]:
+    """Store every line of a file, in order; return the stored items.
+
+    Raises:
+        ContentError: some lines are wrong; each was named on standard error, and nothing was stored.
+        StorageIO: the file cannot be read, or a batch could not be stored; batches before it are.
+    """
+    items = _checked(workspace, file, _lines(file), wanted, replace)
+    stored: list[MemoryItem] = []
+    name = "standard input" if file == "-" else os.path.basename(file)
+    with progress("Storing") as step:
+        for start in range(0, len(items), _BATCH):
+            chunk = items[start : start + _BATCH]
+            message = f"Import {count(len(chunk), 'memory', 'memories')} from {name}"
+            with workspace.store.batch(message, source=SOURCE) as batch:
+                planned = [batch.put(item, expected=None if replace else "") for item in chunk]
+            stored += planned
+            step(len(stored), len(items))
+    return stored
+
+
+def _lines(file: str) -> Iterator[tuple[int, str]]:
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a JSONL file") from error
+    for number, line in enumerate(decoded(data, file).split("\n"), 1):
+        if line.strip():
+            yield number, line
+
+
+def _checked(
+    workspace: Workspace, file: str, lines: Iterator[tuple[int, str]], wanted: Draft, replace: bool
+) -> list[MemoryItem]:
+    items: list[MemoryItem] = []
+    wrong = total = 0
+    seen: dict[str, int] = {}
+    with progress("Checking") as step:
+        rows = list(lines)
+        for total, (number, line) in enumerate(rows, 1):
+            try:
+                item = _item(workspace, wanted.onto(mapping_of(line)))
+                _check_new(workspace, item, number, seen, replace)
+                items.append(item)
+            except MemfsError as error:
+                wrong += 1
+                error.path, error.line = file, number
+                if wrong <= _ERRORS_SHOWN:
+                    write_error(error)
+            step(total, len(rows))
+    if wrong > _ERRORS_SHOWN:
+        note(f"and {count(wrong - _ERRORS_SHOWN, 'more line')}")
+    if wrong:
+        raise ContentError(
+            f"{wrong} of {count(total, 'line')} cannot be imported; nothing was stored",
+            hint="correct the lines named above",
+        )
+    return items
+
+
+def _item(workspace: Workspace, fields: Mapping[str, Any]) -> MemoryItem:
+    own = dict(fields)
+    kind = workspace.kinds.get(str(own.pop("type")))
+    chosen = check_id(own.pop("id")) if "id" in own else new_id(str(own.get("title") or own.get("content") or ""))
+    # read as the file it is about to become: one home for what a valid item is
+    place = f"ContextMemory/{kind.folder}/{chosen}.json"
+    data = json.dumps(own, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    item: MemoryItem = workspace.parts.codec.read(data, place, utc_now())
+    kept = {"path": "", "sha256": ""}
+    return item.replace(**kept) if "timestamp" in own else item.replace(**kept, timestamp=None)
+
+
+def _check_new(workspace: Workspace, item: MemoryItem, number: int, seen: dict[str, int], replace: bool) -> None:
+    folded = item.id.casefold()
+    if folded in seen:
+        raise IdExists(f"the id {item.id!r} stands in line {seen[folded]} already", hint="give each line its own id")
+    seen[folded] = number
+    if not replace and workspace.store.get(item.id) is not None:
+        raise IdExists(f"the id {item.id!r} is taken", hint="choose another, or change those items with --replace")

@@ -1,0 +1,168 @@
+"""``show``, ``list``, ``forget``: looking at items and taking them away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.adapters.cli.asking import MOST, filters, query
+from memfs.adapters.cli.frame import complete_ids, opened, verb
+from memfs.adapters.cli.landing import SOURCE, is_committed, land
+from memfs.adapters.cli.output import (
+    clean,
+    count,
+    day,
+    item_json,
+    note,
+    note_problems,
+    one_line,
+    origin_json,
+    print_json,
+    print_raw,
+    print_table,
+    say,
+    styled,
+    time_text,
+)
+from memfs.model.time import utc_now
+
+if TYPE_CHECKING:
+    from memfs.model import MemoryItem
+    from memfs.workspace import Workspace
+
+
+@verb(
+    "show",
+    example="memfs show use-postgresql-for-transactions-7h2k9q\nmemfs show use-postgresql@HEAD~3\n"
+    "memfs show use-postgresql --at 2026-03-01",
+)
+@click.argument("id", metavar="ID[@REV]", shell_complete=complete_ids)
+@click.option("--at", metavar="REV", help="As it was at this revision or date.")
+@click.option("--raw", is_flag=True, help="Print the file as it is.")
+@click.pass_context
+def show(ctx: click.Context, id: str, at: str | None, raw: bool, as_json: bool) -> None:
+    """Show one item, by its id, the beginning of its id, or its path."""
+    name, _, revision = id.partition("@")
+    revision = at or revision
+    with opened(ctx) as workspace:
+        item, data = _item_at(workspace, name, revision) if revision else _item_now(workspace, name)
+    if as_json:
+        print_json({**item_json(item), **({"revision": revision} if revision else {})})
+    elif raw:
+        say(data.decode("utf-8", "replace").removesuffix("\n"))
+    else:
+        _print_item(item)
+
+
+def _item_now(workspace: Workspace, name: str) -> tuple[MemoryItem, bytes]:
+    item = workspace.store.find(name)
+    return item, (workspace.root / item.path).read_bytes()
+
+
+def _item_at(workspace: Workspace, name: str, revision: str) -> tuple[MemoryItem, bytes]:
+    path, data = workspace.history.found_at(revision, name)
+    return workspace.parts.codec.read(data, path, utc_now()), data
+
+
+def _print_item(item: MemoryItem) -> None:
+    print_raw(styled(item.id, fg="green", bold=True))
+    if item.title:
+        print_raw(styled(item.title, bold=True))
+    facts = {
+        "type": item.type,
+        "when": time_text(item.timestamp) or "",
+        "tags": ", ".join(item.tags),
+        "origin": ", ".join(f"{name} {value}" for name, value in origin_json(item).items()),
+        "trust": item.trust,
+        "importance": "" if item.importance == 1 else f"{item.importance:g}",
+        "pinned": "yes" if item.pinned else "",
+        "status": item.status,
+        "expires": time_text(item.expires) or "",
+        "replaces": ", ".join(item.supersedes),
+        "links": ", ".join(f"{link.relation} {link.to}" for link in item.links),
+        "path": item.path,
+    }
+    for name, value in facts.items():
+        if value:
+            print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
+    for name, mapping in (("context", item.context), ("metadata", item.metadata), ("data", item.data)):
+        for key, value in mapping.items():
+            print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(f'{key} = {value}')}")
+    if item.content:
+        print_raw("")
+        print_raw(clean(item.content.rstrip("\n")))
+
+
+@verb("list", example="memfs list --type convention\nmemfs list --since 7d --agent coder --limit 20\nmemfs list --json")
+@click.option("-n", "--limit", type=click.IntRange(1, MOST), default=MOST, help="At most this many; 10,000 by default.")
+@filters
+@click.pass_context
+def list_(ctx: click.Context, /, limit: int, as_json: bool, **chosen: Any) -> None:
+    """List items, newest first."""
+    with opened(ctx) as workspace:
+        items = workspace.store.select(query("", limit, workspace.kinds, **chosen))
+        problems = workspace.store.problems()
+    if as_json:
+        print_json({"items": [item_json(item) for item in items]})
+    else:
+        print_table(
+            [(item.id, item.type, day(item), item.title or one_line(item.content[:500], 100)) for item in items],
+            dim=(1, 2),
+        )
+    note(f"{count(len(items), 'item')}" + (" (there may be more: raise --limit)" if len(items) == limit else ""))
+    note_problems(problems)
+
+
+@verb("forget", example='memfs forget old-decision-4k8m2p --reason "we moved to another database"')
+@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
+@click.option("--reason", default="", help="Why, for the history.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.pass_context
+def forget(ctx: click.Context, ids: tuple[str, ...], reason: str, dry_run: bool, as_json: bool) -> None:
+    """Remove items from the memory; history keeps them, and the command that brings each back is printed."""
+    with opened(ctx) as workspace:
+        found = [workspace.store.find(name) for name in dict.fromkeys(ids)]
+        items = list({item.id: item for item in found}.values())
+        if dry_run:
+            revision, reasons = None, ""
+        else:
+            revision = _kept_in(workspace, items)
+            _remove(workspace, items, reason)
+            reasons = land(workspace, None).reason
+    if as_json:
+        rows = [{"id": item.id, "path": item.path, "undo": _undo(item, revision)} for item in items]
+        print_json({"forgotten": rows, "revision": revision, "dry_run": dry_run})
+        return
+    for item in items:
+        print_raw(
+            f"{'Would forget' if dry_run else 'Forgot'} {styled(item.id, fg='yellow', bold=True)}  {clean(item.path)}"
+        )
+        if revision:
+            print_raw(f"  to bring it back: {clean(_undo(item, revision) or '')}")
+    if reasons:
+        note(f"removed; the commit waits: {reasons}")
+
+
+def _kept_in(workspace: Workspace, items: list[MemoryItem]) -> str | None:
+    """A revision that holds all of these items as they are now; None when git cannot take them at present."""
+    repository = workspace.repository
+    if any(not is_committed(workspace, item) for item in items):
+        workspace.store.flush(adopt=False)
+    head = repository.head().commit
+    kept = head and all(is_committed(workspace, item) for item in items)
+    return head if kept else None
+
+
+def _remove(workspace: Workspace, items: list[MemoryItem], reason: str) -> None:
+    if len(items) == 1:
+        workspace.store.delete(items[0].id, expected=items[0].sha256, reason=reason, source=SOURCE)
+        return
+    message = f"Forget {count(len(items), 'memory', 'memories')}" + (f": {reason}" if reason else "")
+    with workspace.store.batch(message, source=SOURCE) as batch:
+        for item in items:
+            batch.delete(item.id, expected=item.sha256)
+
+
+def _undo(item: MemoryItem, revision: str | None) -> str | None:
+    return f"memfs rollback {revision[:12]} {item.id}" if revision else None

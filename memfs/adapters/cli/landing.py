@@ -1,0 +1,60 @@
+"""Landing: what happens to a write before its command ends, and how safe it is by then.
+
+Owns the decision to commit at once, by the workspace's policy. How commits are made is the store's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from memfs.model.kinds import ITEM_LIMIT
+
+if TYPE_CHECKING:
+    from memfs.model import MemoryItem
+    from memfs.workspace import Workspace
+
+AT_ONCE = frozenset({"interval", "each", "batch"})
+"""Policies under which a command that wrote commits before it ends."""
+
+
+SOURCE = "cli"
+"""The door's name in commit trailers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """How safe a write is: durability, the commit that holds it, and why it waits if git is busy."""
+
+    durability: str = "file"
+    revision: str | None = None
+    reason: str = ""
+
+    def json(self) -> dict[str, Any]:
+        """As scripts read it."""
+        return {"durability": self.durability, "revision": self.revision}
+
+
+def land(workspace: Workspace, item: MemoryItem | None, *, quiet_seconds: float | None = None) -> Landed:
+    """Commit what was written if the policy says so, and tell how safe the item is now.
+
+    Args:
+        quiet_seconds: how long a hand edit must have rested to be committed along, where the policy adopts edits;
+            None means as ``history.adopt_after_seconds`` says.
+    """
+    reason = ""
+    if workspace.settings.history.commit in AT_ONCE:
+        quiet = workspace.settings.history.adopt_after_seconds if quiet_seconds is None else quiet_seconds
+        reason = workspace.store.flush(quiet_seconds=quiet).reason
+    if item is not None and is_committed(workspace, item):
+        return Landed(durability="commit", revision=workspace.repository.head().commit)
+    return Landed(reason=reason)
+
+
+def is_committed(workspace: Workspace, item: MemoryItem) -> bool:
+    """Whether HEAD holds exactly the bytes of the item's file."""
+    try:
+        data = workspace.parts.tree.read(item.path, ITEM_LIMIT).data
+    except FileNotFoundError:
+        return False
+    return workspace.repository.head_blob(item.path) == workspace.repository.blob_id(data)

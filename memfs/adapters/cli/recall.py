@@ -1,0 +1,131 @@
+"""``recall``: ask a question, see what was remembered."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.adapters.cli.asking import MOST, filters, query
+from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.output import (
+    clean,
+    count,
+    day,
+    note,
+    note_problems,
+    one_line,
+    print_json,
+    print_raw,
+    styled,
+    time_text,
+    width,
+)
+
+if TYPE_CHECKING:
+    from memfs.model import Hit, MemoryItem, Recall
+
+_LINES_SHOWN = 3
+_UNVOUCHED = frozenset({"agent", "tool"})
+
+
+@verb(
+    "recall",
+    example='memfs recall "which database did we choose"\n'
+    "memfs recall deploy --type procedural --since 30d --explain\n"
+    'memfs recall "login bug" --agent coder --json',
+)
+@click.argument("question", nargs=-1, required=True, metavar="QUERY...")
+@click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most this many hits; 'recall.limit' by default.")
+@filters
+@click.option("--explain", is_flag=True, help="Show the factors that made each score.")
+@click.pass_context
+def recall(
+    ctx: click.Context, /, question: tuple[str, ...], limit: int | None, explain: bool, as_json: bool, **chosen: Any
+) -> None:
+    """Find what was remembered, best first.
+
+    QUERY is a question or a few words; an item is found when it shares at least one word with it, in whatever form.
+    """
+    with opened(ctx) as workspace:
+        asked = query(" ".join(question), limit or workspace.settings.recall.limit, workspace.kinds, **chosen)
+        answer = workspace.recall.search(asked, prove=as_json)
+        problems = workspace.store.problems()
+    if as_json:
+        print_json(_answer_json(answer, explain))
+    else:
+        _print_answer(answer, explain)
+    if answer.partial:
+        note("the answer may be incomplete: part of the index could not be asked")
+    note_problems(problems)
+
+
+def _answer_json(answer: Recall, explain: bool) -> dict[str, Any]:
+    fresh = answer.fresh
+    return {
+        "query": answer.query.text,
+        "hits": [_hit_json(hit, explain) for hit in answer.hits],
+        "partial": answer.partial,
+        "fresh": fresh and {"head": fresh.head, "dirty": fresh.dirty, "indexed": fresh.indexed},
+    }
+
+
+def _hit_json(hit: Hit, explain: bool) -> dict[str, Any]:
+    item = hit.item
+    shown: dict[str, Any] = {
+        "id": item.id,
+        "type": item.type,
+        "title": item.title,
+        "content": item.content,
+        "score": round(hit.score, 6),
+        "timestamp": time_text(item.timestamp),
+        "path": item.path,
+        "tags": list(item.tags),
+        "trust": item.trust,
+    }
+    if hit.stale:
+        shown["stale"] = True
+    if explain:
+        shown["reasons"] = {name: round(value, 6) for name, value in hit.reasons.items()}
+    return shown
+
+
+def _print_answer(answer: Recall, explain: bool) -> None:
+    if not answer.hits:
+        note(f"nothing found for {answer.query.text!r}")
+        return
+    for number, hit in enumerate(answer.hits):
+        if number:
+            print_raw("")
+        _print_hit(hit, explain)
+    if len(answer.hits) == answer.query.limit:
+        note(f"the best {count(len(answer.hits), 'hit')}; --limit shows more")
+
+
+def _print_hit(hit: Hit, explain: bool) -> None:
+    item = hit.item
+    facts = [item.type, day(item), f"{hit.score:.3f}"]
+    if item.trust in _UNVOUCHED:
+        facts.append(f"by {item.trust} {item.origin.agent}".rstrip())
+    print_raw(f"{styled(item.id, fg='green', bold=True)}  {styled('  '.join(facts), dim=True)}")
+    if item.title:
+        print_raw(f"  {styled(one_line(item.title, width() - 2), bold=True)}")
+    for line in _first_lines(item):
+        print_raw(f"  {line}")
+    print_raw(f"  {styled(item.path, dim=True)}")
+    if hit.stale:
+        print_raw(f"  {styled('the file is invalid at present; this is its last good version', fg='yellow')}")
+    if explain:
+        factors = "  ".join(f"{name} {value:.3g}" for name, value in hit.reasons.items())
+        print_raw(f"  {styled('because', dim=True)} {clean(factors)}")
+
+
+def _first_lines(item: MemoryItem) -> list[str]:
+    room = max((width() or 100) - 2, 30)
+    lines: list[str] = []
+    for paragraph in item.content.splitlines():
+        lines += textwrap.wrap(clean(paragraph.replace("\t", " ")), room)
+        if len(lines) > _LINES_SHOWN:
+            return [*lines[: _LINES_SHOWN - 1], one_line(lines[_LINES_SHOWN - 1], room - 2).rstrip("…") + " …"]
+    return lines

@@ -1,0 +1,111 @@
+"""``remember``: store one text, or import many from a JSONL file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.adapters.cli.draft import Draft, draft, standard_input
+from memfs.adapters.cli.frame import complete_types, opened, verb
+from memfs.adapters.cli.landing import SOURCE, Landed, land
+from memfs.adapters.cli.output import clean, note, print_json, print_raw, styled
+from memfs.errors import IdExists
+
+if TYPE_CHECKING:
+    from memfs.model import MemoryItem
+    from memfs.workspace import Workspace
+
+
+@verb(
+    "remember",
+    example='memfs remember "We chose PostgreSQL for transactions" --type semantic --tag database\n'
+    "git log -1 --format=%B | memfs remember - --type task_history --agent coder --session s42\n"
+    "memfs remember --file notes.jsonl --tag imported",
+)
+@click.argument("text", nargs=-1, metavar="[TEXT]...")
+@click.option(
+    "--type", "type", metavar="TYPE", shell_complete=complete_types, help="What sort of memory; semantic by default."
+)
+@click.option("--title", help="A short name; the id is made from it.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A free word; may be repeated.")
+@click.option("--id", "id", metavar="ID", help="Name the item yourself; refused when the id is taken.")
+@click.option("--replace", is_flag=True, help="With --id: change that item; what is not given stays as it was.")
+@click.option(
+    "--context", multiple=True, metavar="KEY=VALUE", help="A circumstance to match at recall; may be repeated."
+)
+@click.option("--agent", metavar="NAME", help="The agent that says so. Without it the memory is a person's.")
+@click.option("--session", metavar="NAME", help="The session it comes from.")
+@click.option("--phase", metavar="PHASE", help="expand, differentiate, refine or retrospect.")
+@click.option("--role", metavar="ROLE", help="Who spoke: user, assistant or tool.")
+@click.option("--tool", metavar="NAME", help="The tool it comes from.")
+@click.option("--time", metavar="WHEN", help="When it happened: a date, a time, or an age such as 2d. Now by default.")
+@click.option("--file", "file", metavar="F.jsonl", help="Import one JSON object per line; '-' reads standard input.")
+@click.pass_context
+def remember(
+    ctx: click.Context, /, text: tuple[str, ...], file: str | None, replace: bool, as_json: bool, **given: Any
+) -> None:
+    """Remember a text.
+
+    TEXT '-' reads standard input. Every line of --file is an object with the fields of an item: content, title, tags,
+    type, id, ...; the other options hold for all lines that say nothing else. If a line is wrong, nothing is stored.
+    """
+    wanted = draft(**given)
+    if replace and not (wanted.id or file):
+        raise click.UsageError("--replace needs --id: which item is to be changed?", ctx)
+    if file:
+        _import(ctx, file, text, wanted, replace, as_json)
+        return
+    content = _content(text)
+    if content is None and not wanted.title and not replace:
+        raise click.UsageError("nothing to remember: give a text, or '-' to read standard input", ctx)
+    with opened(ctx) as workspace:
+        item = _put(workspace, wanted, content, replace)
+        landed = land(workspace, item)
+    if as_json:
+        print_json({"id": item.id, "path": item.path, "sha256": item.sha256, "stored": True, **landed.json()})
+    else:
+        _print_stored(item, landed)
+
+
+def _content(words: tuple[str, ...]) -> str | None:
+    if words == ("-",):
+        return standard_input().rstrip("\r\n")
+    return " ".join(words) if words else None
+
+
+def _put(workspace: Workspace, wanted: Draft, content: str | None, replace: bool) -> MemoryItem:
+    if wanted.type is not None:
+        workspace.kinds.get(wanted.type)
+    existing = workspace.store.get(wanted.id) if replace and wanted.id else None
+    if existing is not None:
+        return workspace.store.put(wanted.over(existing, content), expected=existing.sha256, source=SOURCE)
+    try:
+        return workspace.store.put(wanted.fresh(content or ""), expected="", source=SOURCE)
+    except IdExists as error:
+        error.hint = "choose another, or change that item with --replace"
+        raise
+
+
+def _print_stored(item: MemoryItem, landed: Landed) -> None:
+    print_raw(f"Remembered {styled(item.id, fg='green', bold=True)}")
+    print_raw(f"  {clean(item.path)}")
+    if landed.reason:
+        note(f"stored; its commit waits: {landed.reason}")
+
+
+def _import(ctx: click.Context, file: str, text: tuple[str, ...], wanted: Draft, replace: bool, as_json: bool) -> None:
+    if text or wanted.id:
+        raise click.UsageError("--file brings its own texts and ids; leave out TEXT and --id", ctx)
+    from memfs.adapters.cli.importing import import_lines  # a single memory does not need it
+
+    with opened(ctx) as workspace:
+        items = import_lines(workspace, file, wanted, replace)
+        landed = land(workspace, items[-1] if items else None)
+    if as_json:
+        stored = [{"id": item.id, "path": item.path, "sha256": item.sha256} for item in items]
+        print_json({"stored": len(items), "items": stored, **landed.json()})
+        return
+    print_raw(f"Remembered {len(items):,} from {clean(file)}")
+    if landed.reason:
+        note(f"stored; their commit waits: {landed.reason}")

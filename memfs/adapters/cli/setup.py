@@ -1,0 +1,119 @@
+"""``init`` and ``config``: making a workspace, and seeing how it is set."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.output import clean, note, print_json, print_raw, print_table, styled
+from memfs.config import SPECS, spec_of, toml
+from memfs.errors import MemfsError
+from memfs.history.repository import Repository
+from memfs.workspace import open_workspace
+
+if TYPE_CHECKING:
+    from memfs.upkeep.layout import Created
+
+
+@verb("init", example="memfs init notes\nmemfs init . --yes")
+@click.argument("path", default=".", metavar="[PATH]", type=click.Path(file_okay=False))
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before settling in an existing git repository.")
+@click.pass_context
+def init(ctx: click.Context, path: str, yes: bool, as_json: bool) -> None:
+    """Make a workspace at PATH, with a git repository if none is there.
+
+    Inside an existing repository memfs commits only its own files, and asks once before it does so.
+    """
+    del ctx
+    root = Path(path).resolve()
+    around = Repository.find(root) if root.is_dir() else Repository.find(_nearest_folder(root))
+    if around is not None and not yes and not (root / "ContextMemory").is_dir():
+        _ask(around.work_tree)
+    with open_workspace(root, create=True, watch=False) as workspace:
+        created = workspace.created if workspace.created and workspace.created.files else None
+        shown = str(workspace.root)
+    if as_json:
+        print_json(_created_json(shown, created))
+    elif created is None:
+        print_raw(f"{clean(shown)} is a workspace already")
+    else:
+        _print_created(shown, created)
+
+
+def _nearest_folder(path: Path) -> Path:
+    return next(folder for folder in path.parents if folder.is_dir())
+
+
+def _somebody_there() -> bool:
+    return sys.stdin.isatty()
+
+
+def _ask(work_tree: Path) -> None:
+    """Ask once whether memfs may settle in a repository that is there already.
+
+    Raises:
+        MemfsError: the answer is no, or there is nobody to ask.
+    """
+    if not _somebody_there():
+        raise MemfsError(
+            "this is a git repository already, and memfs would commit its own files there",
+            path=str(work_tree),
+            hint="say so with --yes",
+        )
+    note(f"{work_tree} is a git repository already.")
+    note("It would get memfs.toml and ContextMemory/ in a commit of their own; nothing else is ever committed.")
+    if not click.confirm("Go ahead?", err=True):
+        raise MemfsError("nothing was written")
+
+
+def _created_json(root: str, created: Created | None) -> dict[str, Any]:
+    return {
+        "workspace": root,
+        "created": created is not None,
+        "files": list(created.files) if created else [],
+        "repository_made": created is not None and created.repository_made,
+        "policies": dict(created.policies) if created else {},
+        "commit": created.commit if created else None,
+    }
+
+
+def _print_created(root: str, created: Created) -> None:
+    print_raw(f"Made a workspace in {styled(root, fg='green', bold=True)}")
+    if created.repository_made:
+        print_raw("  and a git repository for it")
+    for path in created.files:
+        print_raw(f"  wrote {clean(path)}")
+    for key, value in created.policies.items():
+        print_raw(f"  chose {clean(f'{key} = {toml(value)}')}")
+    if created.commit:
+        print_raw(f"  committed as {styled(created.commit[:12], fg='yellow')}")
+
+
+@verb("config", example="memfs config\nmemfs config index.engine\nMEMFS_INDEX_ENGINE=sqlite memfs config --json")
+@click.argument("key", required=False, metavar="[KEY]", shell_complete=lambda *given: _keys(given[-1]))
+@click.pass_context
+def config(ctx: click.Context, key: str | None, as_json: bool) -> None:
+    """Show the settings, and where each value comes from: the default, memfs.toml with its line, or a variable."""
+    if key is not None:
+        spec_of(key)
+    with opened(ctx) as workspace:
+        settings = workspace.settings
+    rows = {name: {"value": settings.get(name), "origin": settings.origins.get(name, "default")} for name in SPECS}
+    if key is not None:
+        value = rows[key]["value"]
+        if as_json:
+            print_json({"key": key, **rows[key], "variable": SPECS[key].variable})
+        else:
+            print_raw(clean(value if isinstance(value, str) else toml(value)))
+    elif as_json:
+        print_json({"settings": rows})
+    else:
+        print_table([(name, toml(row["value"]), row["origin"]) for name, row in rows.items()], dim=())
+
+
+def _keys(incomplete: str) -> list[str]:
+    return [key for key in SPECS if key.startswith(incomplete)]

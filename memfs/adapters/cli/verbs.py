@@ -1,0 +1,56 @@
+"""The table of verbs: where each is implemented and what it says of itself.
+
+``memfs --help`` and completion are answered from here, so that no verb's module is imported for them. Knows nothing of
+what the verbs do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Verb(NamedTuple):
+    """One verb: its name, ``module:attribute`` below this package, a summary, and a second name."""
+
+    name: str
+    home: str
+    summary: str
+    alias: str = ""
+
+
+FAMILIES: dict[str, tuple[Verb, ...]] = {
+    "Remember and find": (
+        Verb("remember", "remember:remember", "Remember a text.", "add"),
+        Verb("recall", "recall:recall", "Find what was remembered.", "search"),
+        Verb("show", "items:show", "Show one item, now or at a revision."),
+        Verb("list", "items:list_", "List items, newest first."),
+        Verb("forget", "items:forget", "Remove items; history keeps them."),
+    ),
+    "Write by hand": (
+        Verb("new", "writing:new", "Start an item from its kind's template."),
+        Verb("edit", "writing:edit", "Open an item in your editor and check it afterwards."),
+    ),
+    "History": (
+        Verb("commit", "history:commit", "Commit what waits, hand edits included."),
+        Verb("log", "history:log", "Show the commits of the memory or of one item."),
+        Verb("diff", "history:diff", "Show what changed between two revisions."),
+        Verb("blame", "history:blame", "Show who wrote each line of an item."),
+        Verb("rollback", "history:rollback", "Bring back an earlier state, as a new commit."),
+        Verb("recover", "history:recover", "Bring back what a change by hand displaced."),
+    ),
+    "Care": (
+        Verb("status", "upkeep:status", "Show how the workspace stands."),
+        Verb("check", "upkeep:check", "Look for problems, and repair them with --fix.", "doctor"),
+        Verb("stats", "upkeep:stats", "Count items by type and layer, and what they weigh."),
+        Verb("watch", "upkeep:watch", "Follow changes of the files until interrupted."),
+        Verb("reindex", "upkeep:reindex", "Build the search index anew."),
+        Verb("maintain", "upkeep:maintain", "Pack the history and fold the index."),
+    ),
+    "Set up": (
+        Verb("init", "setup:init", "Make a workspace."),
+        Verb("config", "setup:config", "Show the settings and where each came from."),
+        Verb("completion", "completing:completion", "Print the completion script for a shell."),
+    ),
+}
+VERBS: dict[str, Verb] = {verb.name: verb for family in FAMILIES.values() for verb in family}
+ALIASES: dict[str, str] = {verb.alias: verb.name for verb in VERBS.values() if verb.alias}

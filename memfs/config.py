@@ -1,0 +1,399 @@
+"""Settings: how memfs behaves in one workspace, where it lies, and where each value came from.
+
+Owns the names, types, defaults and bounds of all settings, the reading of ``memfs.toml`` and ``MEMFS_*`` variables, and
+the search for the workspace. Knows nothing of items, git or search engines; the parts get the values handed to them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from memfs.errors import SettingInvalid, WorkspaceNotFound
+from memfs.files import io
+from memfs.model.kinds import nearest
+
+FILE = "memfs.toml"
+MEMORY_FOLDER = "ContextMemory"
+WORKSPACE_VARIABLE = "MEMFS_WORKSPACE"
+_PREFIX = "MEMFS_"
+_LIMIT = 1 << 20
+_TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
+_AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
+_OWN_SOURCES: Mapping[str, frozenset[str]] = {
+    "preferences": frozenset({"max_items"}),
+    "episodic": frozenset({"similarity_threshold", "max_warnings"}),
+    "semantic": frozenset({"min_confidence"}),
+    "conventions": frozenset(),
+    "recent_session": frozenset(),
+}
+
+
+def _setting(default: Any, summary: str, **rule: Any) -> Any:
+    return field(default=default, metadata={"summary": summary, **rule})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySettings:
+    """``[memory]``: which sources give an agent its context, and their own tables ``[memory.<source>]``."""
+
+    automatic: tuple[str, ...] = _setting(("preferences",), "Sources loaded at the start of every session.")
+    triggered: tuple[str, ...] = _setting(("episodic", "semantic"), "Sources that speak up when the work needs them.")
+    on_demand: bool = _setting(True, "Whether agents may ask with recall.")
+    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSettings:
+    """``[index]``: the search engine."""
+
+    engine: str = _setting("whoosh", "Search engine.", choices=("memory", "whoosh", "sqlite"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    """``[history]``: when changes become commits."""
+
+    commit: str = _setting(
+        "session",
+        "When waiting changes become a commit.",
+        choices=("interval", "session", "each", "batch", "manual"),
+    )
+    interval_seconds: float = _setting(1.0, "Length of the commit window under 'interval'.", low=0.01, high=86_400)
+    adopt: str = _setting("leave", "Whether hand edits are committed by themselves.", choices=("auto", "leave"))
+    adopt_after_seconds: float = _setting(30.0, "How long a hand-edited file must rest first.", low=0, high=86_400)
+    allow_detached: bool = _setting(False, "Whether to commit on a detached HEAD.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallSettings:
+    """``[recall]``: what a question brings back."""
+
+    limit: int = _setting(10, "How many hits a recall gives unless told otherwise.", low=1, high=10_000)
+    preset: str = _setting("default", "Weights of the ranking.", choices=("default", "time_weighted"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewSettings:
+    """``[review]``: who judges a draft before it is stored; no settings yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecuritySettings:
+    """``[security]``: what is let in."""
+
+    allow_invisible: bool = _setting(False, "Whether text may hold characters that hide instructions from a reader.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchSettings:
+    """``[watch]``: how a resident process notices changed files."""
+
+    enabled: bool = _setting(True, "Whether resident processes watch the files.")
+    debounce_ms: int = _setting(100, "How long events must pause before they are acted on.", low=1, high=60_000)
+    scan_seconds: float = _setting(60.0, "How often all files are compared all the same.", low=1, high=86_400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings of one workspace, by table. ``origins`` says for each dotted key where its value came from:
+    ``argument``, the ``MEMFS_*`` variable's name, ``memfs.toml`` with the line, or ``default``."""
+
+    memory: MemorySettings = MemorySettings()
+    index: IndexSettings = IndexSettings()
+    history: HistorySettings = HistorySettings()
+    recall: RecallSettings = RecallSettings()
+    review: ReviewSettings = ReviewSettings()
+    security: SecuritySettings = SecuritySettings()
+    watch: WatchSettings = WatchSettings()
+    origins: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def get(self, key: str) -> Any:
+        """The value of a dotted key.
+
+        Raises:
+            SettingInvalid: no such key; the hint names the nearest one.
+        """
+        spec_of(key)
+        table, _, name = key.partition(".")
+        return getattr(getattr(self, table), name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """The rule of one setting: dotted key, default (whose type is the setting's), meaning, and allowed values."""
+
+    key: str
+    default: Any
+    summary: str
+    choices: tuple[str, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it, such as ``MEMFS_INDEX_ENGINE``."""
+        return _PREFIX + self.key.replace(".", "_").upper()
+
+
+_TABLES: Mapping[str, type[Any]] = {
+    "memory": MemorySettings,
+    "index": IndexSettings,
+    "history": HistorySettings,
+    "recall": RecallSettings,
+    "review": ReviewSettings,
+    "security": SecuritySettings,
+    "watch": WatchSettings,
+}
+SPECS: Mapping[str, Spec] = {
+    f"{table}.{entry.name}": Spec(key=f"{table}.{entry.name}", default=entry.default, **entry.metadata)
+    for table, shape in _TABLES.items()
+    for entry in dataclasses.fields(shape)
+    if entry.metadata
+}
+
+
+def spec_of(key: str) -> Spec:
+    """The rule of a dotted key.
+
+    Raises:
+        SettingInvalid: no such key; the hint names the nearest one.
+    """
+    if key not in SPECS:
+        raise SettingInvalid(f"unknown setting {key!r}", hint=nearest(key, SPECS) or "see 'memfs config'")
+    return SPECS[key]
+
+
+# -- finding the workspace ----------------------------------------------------------------------------------------
+def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> Path:
+    """The workspace's folder: at or above ``start``, else ``MEMFS_WORKSPACE``, else the current folder.
+
+    Raises:
+        WorkspaceNotFound: no such folder, or none at or above it holds ``ContextMemory/``.
+    """
+    named = (os.environ if environ is None else environ).get(WORKSPACE_VARIABLE, "")
+    asked = Path(start) if start is not None else Path(named).expanduser() if named else Path()
+    if not asked.is_dir():
+        hint = f"{WORKSPACE_VARIABLE} names it" if start is None and named else "name one that exists"
+        raise WorkspaceNotFound(f"there is no folder {str(asked)!r}", hint=hint)
+    folder = asked.resolve()
+    for candidate in (folder, *folder.parents):
+        if (candidate / MEMORY_FOLDER).is_dir():
+            return candidate
+    raise WorkspaceNotFound(
+        f"no {MEMORY_FOLDER}/ in {str(folder)!r} or any folder above it",
+        hint=f"make a workspace with 'memfs init', or name one with -C or {WORKSPACE_VARIABLE}",
+    )
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings of the workspace at ``root``: argument before variable before ``memfs.toml`` before default.
+
+    Args:
+        arguments: values by dotted key, such as ``{"index.engine": "sqlite"}``.
+        environ: the environment, the process's own by default.
+
+    Raises:
+        SettingInvalid: an unknown name (the hint names the nearest) or a value of the wrong sort, with file and line.
+    """
+    text = _read(root / FILE)
+    values = {key: spec.default for key, spec in SPECS.items()}
+    origins = dict.fromkeys(SPECS, "default")
+    sources: dict[str, Mapping[str, Any]] = {}
+    for key, value, line in _from_file(text, sources):
+        values[key], origins[key] = _checked(value, SPECS[key], line), f"{FILE}:{line}" if line else FILE
+    for key, written, variable in _from_environment(os.environ if environ is None else environ):
+        values[key], origins[key] = _from_text(written, SPECS[key], variable), variable
+    for key, value in (arguments or {}).items():
+        values[key], origins[key] = _checked(value, spec_of(key)), "argument"
+    _check_sources(sources, values, text)
+    tables = {
+        table: {key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{table}.")}
+        for table in _TABLES
+    }
+    tables["memory"]["sources"] = MappingProxyType(sources)
+    made = {table: _TABLES[table](**entries) for table, entries in tables.items()}
+    return Settings(**made, origins=MappingProxyType(origins))
+
+
+def _read(path: Path) -> str:
+    try:
+        return io.read_file(path, _LIMIT).decode("utf-8-sig")
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        raise SettingInvalid("not UTF-8 text", path=FILE, hint="save it as UTF-8") from error
+
+
+def _from_file(text: str, sources: dict[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any, int | None]]:
+    for table, entries in _parse(text).items():
+        line = _line_of(text, table)
+        if table not in _TABLES:
+            raise _unknown(f"table [{table}]", table, _TABLES, line)
+        if not isinstance(entries, dict):
+            hint = f"write [{table}] above its keys"
+            raise SettingInvalid(f"{table!r} must be a table", path=FILE, line=line, hint=hint)
+        known = [key.partition(".")[2] for key in SPECS if key.startswith(f"{table}.")]
+        for name, value in entries.items():
+            key, line = f"{table}.{name}", _line_of(text, table, name)
+            if table == "memory" and isinstance(value, dict):
+                sources[name] = MappingProxyType(value)
+            elif key not in SPECS:
+                raise _unknown(f"setting {name!r} in [{table}]", name, known, line, key)
+            else:
+                yield key, value, line
+
+
+def _parse(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise SettingInvalid("nested too deeply", path=FILE, hint="settings are plain values in tables") from error
+    except tomllib.TOMLDecodeError as error:
+        place = _AT_LINE.search(str(error))
+        line, column = (int(place[1]), int(place[2])) if place else (None, None)
+        reason = _AT_LINE.sub("", str(error)).strip()
+        reason = f"not TOML: {reason[:1].lower()}{reason[1:]}"
+        hint = 'write settings like: engine = "sqlite"'
+        raise SettingInvalid(reason, path=FILE, line=line, column=column, hint=hint) from error
+
+
+def _unknown(what: str, name: str, known: Iterable[str], line: int | None, key: str | None = None) -> SettingInvalid:
+    listed = ", ".join(sorted(known))
+    home = next((other for other in SPECS if other.endswith(f".{name}")), "").partition(".")[0]
+    hint = nearest(name, known) or (f"it belongs in [{home}]" if home else f"known here: {listed or 'nothing yet'}")
+    return SettingInvalid(f"unknown {what}", path=FILE, line=line, field=key, hint=hint)
+
+
+def _line_of(text: str, table: str, name: str | None = None) -> int | None:
+    """The line that names a table or a key in it; None where it is written in a way this does not look for."""
+    wanted = table if name is None else f"{table}.{name}"
+    current = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line)
+        if header:
+            full = current = header[1].replace('"', "").replace(" ", "")
+        else:
+            key = line.partition("=")[0].replace('"', "").strip()
+            full = f"{current}.{key}" if current else key
+        if full == wanted or (name is None and full.startswith(f"{wanted}.")):
+            return number
+    return None
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    known = {spec.variable: spec.key for spec in SPECS.values()}
+    beginnings = tuple(f"{_PREFIX}{table.upper()}_" for table in _TABLES)
+    for variable, written in sorted(environ.items()):
+        if variable in known:
+            yield known[variable], written, variable
+        elif variable.startswith(beginnings):
+            raise SettingInvalid(
+                f"unknown setting in the environment: {variable}", hint=nearest(variable, known) or "see 'memfs config'"
+            )
+
+
+# -- checking -----------------------------------------------------------------------------------------------------
+def _from_text(written: str, spec: Spec, variable: str) -> Any:
+    value: Any = written.strip()
+    lowered = value.lower()
+    if isinstance(spec.default, bool):
+        value = True if lowered in _TRUE else False if lowered in _FALSE else value
+    elif isinstance(spec.default, tuple):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    elif isinstance(spec.default, (int, float)):
+        for number in (int, float):
+            try:
+                value = number(lowered)
+                break
+            except ValueError:
+                continue
+    return _checked(value, spec, variable=variable)
+
+
+def _checked(value: Any, spec: Spec, line: int | None = None, variable: str = "") -> Any:
+    expected = _expected(value, spec)
+    if expected:
+        shown = json.dumps(value, default=str, ensure_ascii=False)
+        raise SettingInvalid(
+            f"{shown[:80]} is not {expected}",
+            path=None if variable else FILE if line else None,
+            line=line,
+            field=variable or spec.key,
+            hint=(nearest(str(value), spec.choices) if spec.choices else "") or f"the default is {toml(spec.default)}",
+        )
+    if isinstance(spec.default, tuple):
+        return tuple(value)
+    return float(value) if isinstance(spec.default, float) else value
+
+
+def _expected(value: Any, spec: Spec) -> str:
+    """What the value should have been, in words; "" when it is right."""
+    default = spec.default
+    if isinstance(default, bool):
+        return "" if isinstance(value, bool) else "true or false"
+    if isinstance(default, tuple):
+        right = isinstance(value, (list, tuple)) and all(isinstance(part, str) and part for part in value)
+        return "" if right else "a list of names"
+    if isinstance(default, (int, float)):
+        whole = isinstance(default, int)
+        right = (
+            isinstance(value, int if whole else (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        )
+        low, high = spec.low or 0, spec.high or math.inf
+        return "" if right and low <= value <= high else f"a {'whole ' if whole else ''}number from {low:g} to {high:g}"
+    if spec.choices:
+        return "" if value in spec.choices else "one of " + ", ".join(spec.choices)
+    return "" if isinstance(value, str) else "a text"
+
+
+def _check_sources(sources: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any], text: str) -> None:
+    named = {*_OWN_SOURCES, *values["memory.automatic"], *values["memory.triggered"]}
+    for name, table in sources.items():
+        if name not in named:
+            raise _unknown(f"source [memory.{name}]", name, named, _line_of(text, "memory", name))
+        for key in table.keys() - _OWN_SOURCES.get(name, table.keys()):
+            home = f"memory.{name}"
+            raise _unknown(
+                f"setting {key!r} in [{home}]", key, _OWN_SOURCES[name], _line_of(text, home, key), f"{home}.{key}"
+            )
+
+
+# -- writing ------------------------------------------------------------------------------------------------------
+def toml(value: Any) -> str:
+    """A setting's value as it is written in ``memfs.toml``."""
+    if isinstance(value, tuple):
+        return "[" + ", ".join(toml(part) for part in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def default_toml(policies: Mapping[str, Any]) -> str:
+    """A fresh ``memfs.toml``: the given values by dotted key, every other setting as a comment with its default.
+
+    Raises:
+        SettingInvalid: a policy that is no setting, or of the wrong sort.
+    """
+    chosen = {key: _checked(value, spec_of(key)) for key, value in policies.items()}
+    lines = [
+        "# How memfs behaves in this workspace. 'memfs config' shows every value and where it came from.",
+        "# A line that begins with '#' and a name shows that setting's default.",
+    ]
+    for table in _TABLES:
+        lines += ["", f"[{table}]"]
+        for spec in SPECS.values():
+            if spec.key.startswith(f"{table}."):
+                choices = f" One of {', '.join(spec.choices)}." if spec.choices else ""
+                name = spec.key.partition(".")[2]
+                value = toml(chosen.get(spec.key, spec.default))
+                lines += [f"# {spec.summary}{choices}", f"{'' if spec.key in chosen else '#'}{name} = {value}"]
+    return "\n".join(lines) + "\n"

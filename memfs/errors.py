@@ -1,0 +1,208 @@
+"""The one tree of errors memfs raises.
+
+Every error names what is wrong, where (path, line, column, field) and what to do about it. Library code raises these;
+only the outermost adapters print them. This module knows nothing of files, git or search engines.
+"""
+
+from __future__ import annotations
+
+
+class MemfsError(Exception):
+    """Base of every error memfs raises on purpose.
+
+    Args:
+        message: one sentence saying what is wrong, without the location.
+        path: the file concerned, relative to the workspace where it has one.
+        line, column: 1-based position in that file.
+        field: dotted name of the field concerned, such as ``origin.agent`` or ``tags.1``.
+        hint: what to do about it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        field: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+        self.line = line
+        self.column = column
+        self.field = field
+        self.hint = hint
+
+    @property
+    def code(self) -> str:
+        """The error's stable name, for scripts."""
+        return type(self).__name__
+
+    def located(self, path: str) -> MemfsError:
+        """Fill in the path where it is still unknown and return the error itself."""
+        if self.path is None:
+            self.path = path
+        return self
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.path, self.line, self.column) if part is not None)
+        field = f"{self.field}: " if self.field else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{place + ': ' if place else ''}{field}{self.message}{hint}"
+
+
+# -- content of a file --------------------------------------------------------------------------------------------
+class ContentError(MemfsError):
+    """A file's bytes are not a valid item or document."""
+
+
+class ItemSyntaxError(ContentError):
+    """The bytes are not the YAML or JSON that memfs reads."""
+
+
+class ItemTooDeep(ContentError):
+    """Collections are nested deeper than the limit."""
+
+
+class ItemTooLarge(ContentError):
+    """The file is larger than its kind allows."""
+
+
+class AliasForbidden(ContentError):
+    """The file uses YAML anchors or aliases."""
+
+
+class TagForbidden(ContentError):
+    """The file uses a YAML tag."""
+
+
+class DuplicateKey(ContentError):
+    """A mapping names the same key twice."""
+
+
+class SchemaInvalid(ContentError):
+    """A field does not have the shape its schema demands."""
+
+
+class InvisibleCharacter(ContentError):
+    """The text holds characters that a reader cannot see and that can hide instructions."""
+
+
+# -- schemas ------------------------------------------------------------------------------------------------------
+class SchemaRefForbidden(MemfsError):
+    """A schema refers to something outside the bundled schemas."""
+
+
+class SchemaTooComplex(MemfsError):
+    """A schema could take unbounded time to check."""
+
+
+# -- names and places ---------------------------------------------------------------------------------------------
+class IdInvalid(MemfsError):
+    """An id could not be a safe file name everywhere."""
+
+
+class IdExists(MemfsError):
+    """A create-only write found the id taken."""
+
+
+class DuplicateId(MemfsError):
+    """Two files claim the same id."""
+
+
+class ItemNotFound(MemfsError):
+    """No item has that id."""
+
+
+class PathEscape(MemfsError):
+    """A path leads out of the workspace."""
+
+
+class NotRegularFile(MemfsError):
+    """A link, folder, device or pipe stands where a file is expected."""
+
+
+class WorkspaceNotFound(MemfsError):
+    """No folder at or above the given path holds ``ContextMemory/``."""
+
+
+class SettingInvalid(MemfsError):
+    """A setting has an unknown name or a wrong value."""
+
+
+class FormatUnsupported(MemfsError):
+    """The workspace was written in a format this version does not know."""
+
+
+# -- writing ------------------------------------------------------------------------------------------------------
+class Conflict(MemfsError):
+    """The file is not what the writer last read; ``current`` is its sha256, "" when it is absent."""
+
+    def __init__(self, message: str, *, current: str = "", path: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, path=path, hint=hint)
+        self.current = current
+
+
+class LockTimeout(MemfsError):
+    """Another process held a lock for too long."""
+
+
+class StorageIO(MemfsError):
+    """The operating system refused to read or write."""
+
+
+class StorageFull(StorageIO):
+    """The disk has no room left."""
+
+
+class StorageReadOnly(StorageIO):
+    """The file system or file cannot be written."""
+
+
+class JournalDamaged(MemfsError):
+    """A record in the middle of the journal cannot be read."""
+
+
+class SharedStorageUnsupported(MemfsError):
+    """The workspace lies on a file system whose locks cannot be relied on."""
+
+
+# -- history ------------------------------------------------------------------------------------------------------
+class HistoryError(MemfsError):
+    """Something about the git repository."""
+
+
+class GitFailed(HistoryError):
+    """A git command ended with an error."""
+
+
+class GitBusy(HistoryError):
+    """A person is in the middle of something; commits wait."""
+
+
+class HistoryUnavailable(HistoryError):
+    """The revision does not exist, or its objects are gone."""
+
+
+class RepoUnsupported(HistoryError):
+    """The repository is of a sort memfs does not handle."""
+
+
+class RepoUntrusted(HistoryError):
+    """The repository belongs to another user."""
+
+
+class AttributeConflict(HistoryError):
+    """Git attributes outside ``ContextMemory/`` would change the bytes of memory files."""
+
+
+# -- recall -------------------------------------------------------------------------------------------------------
+class QueryInvalid(MemfsError):
+    """A query or filter cannot be understood."""
+
+
+class IndexUnavailable(MemfsError):
+    """The chosen search engine cannot be used."""

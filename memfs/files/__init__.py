@@ -1,0 +1,1 @@
+"""Bytes and paths: reading, writing, locking, journalling, encoding."""

@@ -1,0 +1,259 @@
+"""From bytes to items and documents, and back.
+
+Owns the whole way of a file's content: decode, guard, parse, check against the schema, build; and on the way out write,
+read back and compare, so that nothing leaves that could not be read as the same again. Must not know where files lie on
+a disk, git or the index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from memfs.errors import IdInvalid, ItemTooLarge, MemfsError, SchemaInvalid
+from memfs.files import fields
+from memfs.files.decoding import decode
+from memfs.files.plain import dotted, plain, refuse_hidden, same
+from memfs.files.remarks import remarks
+from memfs.files.rendering import Encoded, Parsed, parse, render
+from memfs.files.schema import SchemaError, Schemas
+from memfs.model.ids import check_id
+from memfs.model.item import MemoryItem
+from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
+from memfs.model.problem import Problem
+
+__all__ = ["DOCUMENT_LIMIT", "SUFFIXES", "Codec", "Encoded"]
+
+SUFFIXES = (".yaml", ".yml", ".json")
+DOCUMENT_LIMIT = 16 * ITEM_LIMIT
+_MEMORY_FOLDER = "ContextMemory/"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Codec:
+    """Reads and writes the files of one workspace; safe to share between threads.
+
+    Args:
+        schemas: what the mappings are checked against.
+        kinds: which folder holds which kind.
+        allow_invisible: accept characters that hide text from a reader (``security.allow_invisible``).
+    """
+
+    def __init__(self, schemas: Schemas, kinds: KindTable, allow_invisible: bool = False) -> None:
+        self._schemas = schemas
+        self._kinds = kinds
+        self._allow_invisible = allow_invisible
+
+    # -- items ----------------------------------------------------------------------------------------------------
+    def read(self, data: bytes, path: str, fallback: datetime) -> MemoryItem:
+        """The item in a file (K2, K3).
+
+        Args:
+            data: the file's bytes.
+            path: where it lies, below the workspace.
+            fallback: when it happened if the file says neither ``timestamp`` nor ``created``: the file's time.
+
+        Raises:
+            ContentError: naming path, line, column, field, what is wrong and what would be right.
+            IdInvalid: the file's name cannot be an id.
+        """
+        kind, name = self._kind_at(path), _id_of(path)
+        try:
+            parsed = self._parse(data, path)
+            self._check(parsed, path, self._schemas.check_item(parsed.mapping, kind))
+            return self._build(parsed, kind, fallback, id=name, path=path, sha256=hashlib.sha256(data).hexdigest())
+        except MemfsError as error:
+            error.located(path)
+            raise
+
+    def read_with_warnings(self, data: bytes, path: str, fallback: datetime) -> tuple[MemoryItem, list[Problem]]:
+        """As ``read``, with what is accepted but worth a look: byte order mark, CRLF, zero-width characters."""
+        item = self.read(data, path, fallback)
+        return item, remarks(decode(data), path)
+
+    def errors(self, data: bytes, path: str) -> list[MemfsError]:
+        """Everything that is wrong with an item's file, by line; nothing when ``read`` would accept it."""
+        try:
+            kind = self._kind_at(path)
+            parsed = self._parse(data, path)
+            found = self._schemas.check_item(parsed.mapping, kind)
+            if not found:
+                self.read(data, path, _EPOCH)
+        except MemfsError as error:
+            return [error.located(path)]
+        return [*self._all_located(parsed, path, found)]
+
+    def write(self, item: MemoryItem, path: str, before: bytes | None = None, validate: bool = True) -> Encoded:
+        """The bytes of an item's file.
+
+        A fresh file is canonical. Of an existing one only the fields change in which the items differ; comments, key
+        order, blank lines, line endings and the quoting of other fields stay.
+
+        Args:
+            before: the file's present, valid bytes; None for a fresh file.
+            validate: check the result against the schema; without it the caller vouches for the item.
+
+        Raises:
+            ContentError: the item, or the file before, is not valid; nothing could be read back as the same item.
+            IdInvalid: the path's name cannot be an id, or is not the item's.
+        """
+        kind, name = self._kind_at(path), _id_of(path)
+        if item.id not in ("", name):
+            raise IdInvalid(f"the item {item.id!r} cannot be written to {path!r}", hint="the file's name is the id")
+        if item.memory_type != kind.name:
+            raise SchemaInvalid(
+                f"an item of type {item.memory_type!r} does not belong here", path=path, field="type", hint=_home(kind)
+            )
+        try:
+            encoded = self._encode(item, path, kind, before, validate)
+        except MemfsError as error:
+            error.located(path)
+            raise
+        return encoded
+
+    # -- documents ------------------------------------------------------------------------------------------------
+    def read_document(self, data: bytes, path: str, schema: str) -> dict[str, Any]:
+        """The mapping in a configuration or state document: YAML or JSON by its suffix.
+
+        Raises:
+            ContentError: as ``read``.
+        """
+        try:
+            parsed = self._parse(data, path, DOCUMENT_LIMIT)
+            self._check(parsed, path, self._schemas.check_document(parsed.mapping, schema))
+        except MemfsError as error:
+            error.located(path)
+            raise
+        return parsed.mapping
+
+    def write_document(self, document: Mapping[str, Any], path: str, schema: str, before: bytes | None = None) -> bytes:
+        """A document's bytes; of an existing one only what differs changes, as in ``write``.
+
+        Raises:
+            ContentError: the document, or the file before, is not valid.
+        """
+        mapping = plain(document)
+        try:
+            refuse_hidden(mapping, self._allow_invisible)
+            _raise_first(self._schemas.check_document(mapping, schema))
+            parsed = None if before is None else self._parse(before, path, DOCUMENT_LIMIT)
+            return _limited(render(mapping, path, parsed, {}).data, DOCUMENT_LIMIT)
+        except MemfsError as error:
+            error.located(path)
+            raise
+
+    # -- reading --------------------------------------------------------------------------------------------------
+    def _kind_at(self, path: str) -> Kind:
+        kind = self._kinds.at(path.removeprefix(_MEMORY_FOLDER))
+        if kind is None:
+            raise SchemaInvalid(
+                "this folder belongs to no memory type",
+                path=path,
+                hint="move the file below 'ContextMemory/memories/<type>/' or 'ContextMemory/conventions/'",
+            )
+        return kind
+
+    def _parse(self, data: bytes, path: str, limit: int = ITEM_LIMIT) -> Parsed:
+        return parse(_limited(data, limit), path, self._allow_invisible)
+
+    def _check(self, parsed: Parsed, path: str, found: list[SchemaError]) -> None:
+        if found:
+            raise self._all_located(parsed, path, found)[0]
+
+    def _all_located(self, parsed: Parsed, path: str, found: list[SchemaError]) -> list[SchemaInvalid]:
+        errors = [self._located(parsed, path, error) for error in found]
+        return sorted(errors, key=lambda error: (error.line or 0, error.column or 0))
+
+    def _located(self, parsed: Parsed, path: str, error: SchemaError) -> SchemaInvalid:
+        spot = parsed.place(error.path, error.of_key)
+        message, hint = error.message, error.hint
+        if error.unquoted and spot.typed:
+            message = f"{spot.typed} looks like {error.unquoted}, but text is wanted"
+            hint = f'quote it: "{spot.typed}"'
+        return SchemaInvalid(
+            message, path=path, line=spot.line, column=spot.column, field=dotted(error.path) or None, hint=hint or None
+        )
+
+    def _build(self, parsed: Parsed, kind: Kind, fallback: datetime, **where: str) -> MemoryItem:
+        named = parsed.mapping.get("type", kind.name)
+        if named != kind.name:
+            raise self._wrong_type(parsed, named, kind, where["path"])
+        try:
+            return fields.to_item(parsed.mapping, kind.name, fallback, **where)
+        except SchemaInvalid as error:
+            key = error.field or "content"
+            raise self._located(
+                parsed, where["path"], SchemaError(path=(key,), message=error.message, hint=error.hint or "")
+            ) from error
+
+    def _wrong_type(self, parsed: Parsed, named: str, kind: Kind, path: str) -> SchemaInvalid:
+        hint = nearest(named, [kind.name]) or f"write 'type: {kind.name}', remove the line, or move the file"
+        message = f"type {named!r} in the folder of {kind.name!r}"
+        return self._located(parsed, path, SchemaError(path=("type",), message=message, hint=hint))
+
+    # -- writing --------------------------------------------------------------------------------------------------
+    def _encode(self, item: MemoryItem, path: str, kind: Kind, before: bytes | None, validate: bool) -> Encoded:
+        parsed = None
+        if before is None:
+            mapping = fields.fresh(item)
+        else:
+            parsed = self._parse(before, path)
+            # without times of its own the file's time counted, and the item has it from there
+            there = self._build(parsed, kind, item.timestamp or _EPOCH, path=path)
+            if not {"timestamp", "created"} & parsed.mapping.keys():
+                there = there.replace(timestamp=None)
+            mapping = fields.changed(parsed.mapping, there, _settled(item))
+        refuse_hidden(mapping, self._allow_invisible)
+        if validate:
+            _raise_first(self._schemas.check_item(mapping, kind))
+        encoded = render(mapping, path, parsed, fields.ORDER)
+        _limited(encoded.data, ITEM_LIMIT)
+        self._prove_item(mapping, kind, item)
+        return encoded
+
+    def _prove_item(self, mapping: Mapping[str, Any], kind: Kind, item: MemoryItem) -> None:
+        """The mapping, which the bytes were proved to hold, gives the same item."""
+        settled = _settled(item)
+        back = fields.to_item(mapping, kind.name, settled.timestamp or _EPOCH)
+        if settled.timestamp is None:
+            back = back.replace(timestamp=None)
+        wanted, got = fields.values(settled), fields.values(back)
+        for name, value in wanted.items():
+            if not same(value, got[name]) and value != got[name]:
+                raise SchemaInvalid("this value could not be read back as the same", field=name, hint="simplify it")
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+def _id_of(path: str) -> str:
+    name = path.rpartition("/")[2]
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            try:
+                return check_id(name.removesuffix(suffix))
+            except IdInvalid as error:
+                error.located(path)
+            raise
+    raise SchemaInvalid("not the name of an item's file", path=path, hint="end it with .yaml, .yml or .json")
+
+
+def _home(kind: Kind) -> str:
+    return f"this is the folder of {kind.name!r}; write the item below the folder of its own type"
+
+
+def _raise_first(found: list[SchemaError]) -> None:
+    if found:
+        first = found[0]
+        raise SchemaInvalid(first.message, field=dotted(first.path) or None, hint=first.hint or None)
+
+
+def _limited(data: bytes, limit: int) -> bytes:
+    if len(data) > limit:
+        raise ItemTooLarge(f"{len(data)} bytes, limit {limit}", hint="split it into several")
+    return data
+
+
+def _settled(item: MemoryItem) -> MemoryItem:
+    """The item as a file gives it back: without a time of its own it happened when it was created."""
+    return item.replace(timestamp=item.created) if item.timestamp is None and item.created is not None else item

@@ -1,0 +1,245 @@
+"""Every change memfs makes to a disk, and every durable read, passes through here.
+
+Owns the system calls for files, journal, locks, git objects and caches, their translation into ``StorageIO`` errors,
+and the hook that lets a test fail or stop the N-th operation. Knows nothing of what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memfs.errors import ItemTooLarge, NotRegularFile, StorageFull, StorageIO, StorageReadOnly
+
+Hook = Callable[[str, str], None]
+"""Called before each operation with its name and path; it may raise ``OSError`` (a fault) or stop the process."""
+
+_hook: Hook | None = None
+
+_CLOEXEC = os.O_CLOEXEC | os.O_NOFOLLOW
+_LINK_ERRORS = (errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR)
+
+
+def set_hook(hook: Hook | None) -> Hook | None:
+    """Install the fault hook, or remove it with None; return the one before."""
+    global _hook
+    before, _hook = _hook, hook
+    return before
+
+
+@contextmanager
+def operation(name: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Run one system call: announce it to the hook, translate its ``OSError``.
+
+    Raises:
+        StorageFull, StorageReadOnly, StorageIO: naming the path and the system's reason.
+    """
+    shown = os.fspath(path)
+    try:
+        if _hook is not None:
+            _hook(name, shown)
+        yield
+    except OSError as error:
+        raise storage_error(error, name, shown) from error
+
+
+def storage_error(error: OSError, name: str, path: str) -> StorageIO:
+    """The memfs error for a failed system call."""
+    reason = f"{name} failed: {error.strerror or error}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(reason, path=path, hint="free some space and try again; nothing was acknowledged")
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return StorageReadOnly(reason, path=path, hint="make it writable for this user")
+    return StorageIO(reason, path=path, hint="check the disk; nothing was acknowledged")
+
+
+# -- descriptors --------------------------------------------------------------------------------------------------
+def open_file(path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_fd: int | None = None) -> int:
+    """Open without following a link at the last step and without inheriting; return the descriptor.
+
+    Raises:
+        FileNotFoundError, FileExistsError: as the system says, for callers that ask whether a file is there.
+        NotRegularFile: a link stands there.
+        StorageIO: anything else.
+    """
+    with _missing_passes(), operation("open", path):
+        try:
+            return os.open(path, flags | _CLOEXEC, mode, dir_fd=dir_fd)
+        except OSError as error:
+            if error.errno in _LINK_ERRORS:
+                raise NotRegularFile("not a regular file", path=os.fspath(path), hint="move it away") from error
+            raise
+
+
+@contextmanager
+def _missing_passes() -> Iterator[None]:
+    try:
+        yield
+    except StorageIO as error:
+        cause = error.__cause__
+        if isinstance(cause, (FileNotFoundError, FileExistsError)):
+            raise cause from None
+        raise
+
+
+def read_regular(fd: int, path: str, limit: int) -> bytes:
+    """The whole content behind a descriptor, if it is a regular file of at most ``limit`` bytes.
+
+    Raises:
+        NotRegularFile, ItemTooLarge: decided before a byte is read.
+    """
+    facts = os.fstat(fd)
+    if not stat.S_ISREG(facts.st_mode):
+        raise NotRegularFile("not a regular file", path=path, hint="move it away")
+    if facts.st_size > limit:
+        raise ItemTooLarge(f"{facts.st_size} bytes, limit {limit}", path=path, hint="split it into several items")
+    chunks = []
+    room = limit + 1
+    with operation("read", path):
+        while room > 0 and (chunk := os.read(fd, min(room, 1 << 20))):
+            chunks.append(chunk)
+            room -= len(chunk)
+    if room <= 0:
+        raise ItemTooLarge(f"more than {limit} bytes", path=path, hint="split it into several items")
+    return b"".join(chunks)
+
+
+def write_all(fd: int, data: bytes, path: str) -> None:
+    """Write every byte, continuing after short writes."""
+    view = memoryview(data)
+    while view:
+        with operation("write", path):
+            written = os.write(fd, view)
+        view = view[written:]
+
+
+def fsync(fd: int, path: str) -> None:
+    """Make a file's bytes and metadata durable. A failed one is never retried on the same descriptor."""
+    with operation("fsync", path):
+        os.fsync(fd)
+
+
+def fdatasync(fd: int, path: str) -> None:
+    """Make a file's bytes durable."""
+    with operation("fdatasync", path):
+        getattr(os, "fdatasync", os.fsync)(fd)
+
+
+def sync_everything(path: str) -> None:
+    """Make all that was written so far durable: one call for a large batch instead of an fsync for each file."""
+    with operation("sync", path):
+        os.sync()
+
+
+def truncate(fd: int, size: int, path: str) -> None:
+    """Cut a file to ``size`` bytes."""
+    with operation("truncate", path):
+        os.ftruncate(fd, size)
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+def rename(source: str, target: str, dir_fd: int | None = None) -> None:
+    """Rename within one folder or file system, replacing the target."""
+    with operation("rename", target):
+        os.rename(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+
+
+def link(source: str, target: str, dir_fd: int | None = None) -> None:
+    """Give a file a second name.
+
+    Raises:
+        FileExistsError: the name is taken.
+    """
+    with _missing_passes(), operation("link", target):
+        os.link(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
+
+
+def unlink(path: str | os.PathLike[str], dir_fd: int | None = None, missing_ok: bool = False) -> None:
+    """Remove a name.
+
+    Raises:
+        FileNotFoundError: it is not there and ``missing_ok`` is false.
+    """
+    with _missing_passes(), operation("unlink", path):
+        try:
+            os.unlink(path, dir_fd=dir_fd)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+
+def mkdir(path: str | os.PathLike[str], mode: int = 0o777, dir_fd: int | None = None) -> bool:
+    """Make a folder; false if it was there."""
+    with operation("mkdir", path):
+        try:
+            os.mkdir(path, mode, dir_fd=dir_fd)
+        except FileExistsError:
+            return False
+    return True
+
+
+def rmdir(path: str | os.PathLike[str], dir_fd: int | None = None) -> None:
+    """Remove an empty folder."""
+    with operation("rmdir", path):
+        os.rmdir(path, dir_fd=dir_fd)
+
+
+# -- whole files in folders of our own ----------------------------------------------------------------------------
+def sync_folder(path: str | os.PathLike[str]) -> None:
+    """Make a folder's names durable."""
+    fd = open_file(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fsync(fd, os.fspath(path))
+    finally:
+        os.close(fd)
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder, and its parents, that only this user can enter; parents are made durable.
+
+    Raises:
+        StorageReadOnly: it exists and belongs to another user, or others may write in it.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        if mkdir(folder, 0o700):
+            sync_folder(folder.parent)
+    facts = os.lstat(path)
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
+        raise StorageReadOnly("this folder belongs to somebody else", path=str(path), hint="remove it")
+    if facts.st_mode & 0o022:
+        with operation("chmod", path):
+            os.chmod(path, 0o700)
+
+
+def read_file(path: Path, limit: int = 1 << 31) -> bytes:
+    """A whole file.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        NotRegularFile, ItemTooLarge, StorageIO: it cannot be read as a file.
+    """
+    fd = open_file(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        return read_regular(fd, str(path), limit)
+    finally:
+        os.close(fd)
+
+
+def write_file(path: Path, data: bytes, mode: int = 0o600, durable: bool = True) -> None:
+    """Replace a whole file: temporary name beside it, fsync, rename, fsync of the folder."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    try:
+        write_all(fd, data, str(path))
+        if durable:
+            fsync(fd, str(path))
+    finally:
+        os.close(fd)
+    rename(str(temporary), str(path))
+    if durable:
+        sync_folder(path.parent)

@@ -1,0 +1,140 @@
+"""Plain values: what a file can hold.
+
+Owns which Python values have an exact counterpart in YAML and JSON (text, whole numbers of 64 bit, finite fractions,
+true, false, null, lists, mappings with text keys), and strict equality between them. Must not know how they are written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any
+
+from memfs.errors import ContentError, InvisibleCharacter, ItemSyntaxError, ItemTooDeep, SchemaInvalid
+from memfs.files.textguard import Finding, findings
+
+MAX_DEPTH = 64
+MAX_KEY = 256
+MAX_INT = 2**63 - 1
+MIN_INT = -(2**63)
+
+FieldPath = tuple[str | int, ...]
+
+
+def dotted(path: FieldPath) -> str:
+    """A field path as people read it: ``links.0.to``."""
+    return ".".join(str(part) for part in path)
+
+
+def plain(value: Any, path: FieldPath = ()) -> Any:
+    """A copy made of dict, list, str, int, float, bool and None only; tuples become lists.
+
+    Raises:
+        SchemaInvalid: the value has no exact counterpart in a file, naming the field.
+        ItemTooDeep: nested deeper than 64, or a value that holds itself.
+        ItemSyntaxError: text that is not valid Unicode.
+    """
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)  # a member of an enumeration counts as its text
+    if isinstance(value, int):
+        return _whole(value, path)
+    if isinstance(value, float):
+        return _fraction(value, path)
+    if len(path) >= MAX_DEPTH:
+        raise ItemTooDeep(f"nesting deeper than {MAX_DEPTH}", field=dotted(path[:3]), hint="flatten it")
+    if isinstance(value, Mapping):
+        return {plain_key(key, path): plain(part, (*path, str(key))) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part, (*path, index)) for index, part in enumerate(value)]
+    raise SchemaInvalid(f"a {type(value).__name__} cannot be kept in a file", field=dotted(path), hint=_instead(value))
+
+
+def plain_key(key: Any, path: FieldPath = ()) -> str:
+    """The key as text.
+
+    Raises:
+        SchemaInvalid: it is not text, empty or longer than 256 characters.
+    """
+    if not isinstance(key, str):
+        raise SchemaInvalid(f"the key {key!r} is not text", field=dotted(path), hint="use text as keys")
+    if not key or len(key) > MAX_KEY:
+        raise SchemaInvalid(f"a key has {len(key)} characters", field=dotted(path), hint=f"use 1 to {MAX_KEY}")
+    return str.__str__(key)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two plain values are equal in value, type and text; the order of keys does not matter."""
+    if left.__class__ is not right.__class__:
+        return False
+    if left.__class__ is dict:
+        return len(left) == len(right) and all(key in right and same(part, right[key]) for key, part in left.items())
+    if left.__class__ is list:
+        return len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right)
+
+
+def texts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
+    """Every text in a plain value, keys included, with the field it stands in."""
+    if value.__class__ is str:
+        yield path, value
+    elif value.__class__ is dict:
+        for key, part in value.items():
+            inner = (*path, key)
+            if not key.isascii():
+                yield inner, key
+            yield from texts(part, inner)
+    elif value.__class__ is list:
+        for index, part in enumerate(value):
+            yield from texts(part, (*path, index))
+
+
+def hidden(value: Any, allow_invisible: bool = False) -> Iterator[tuple[FieldPath, Finding]]:
+    """What may not stand in a plain value because a reader cannot see it, with its field (faults rows 8 and 17)."""
+    for path, text in texts(value):
+        for finding in findings(text):
+            if finding.impossible or (finding.refused and not allow_invisible):
+                yield path, finding
+
+
+def hidden_error(finding: Finding, **place: Any) -> ContentError:
+    """The error for such a finding, placed by line or by field: ``ItemSyntaxError`` or ``InvisibleCharacter``."""
+    if finding.impossible:
+        what = "a NUL character" if finding.text == "\0" else f"lone surrogate {finding.codes}"
+        return ItemSyntaxError(f"not valid Unicode: {what}", hint="remove it", **place)
+    return InvisibleCharacter(
+        f"hidden characters {finding.codes}",
+        hint="remove them; they can hide instructions ('security.allow_invisible = true' accepts them)",
+        **place,
+    )
+
+
+def refuse_hidden(value: Any, allow_invisible: bool = False) -> None:
+    """Refuse a plain value that holds such text.
+
+    Raises:
+        ItemSyntaxError: NUL or a lone surrogate.
+        InvisibleCharacter: tag characters, bidirectional controls, runs of variation selectors.
+    """
+    for path, finding in hidden(value, allow_invisible):
+        raise hidden_error(finding, field=dotted(path))
+
+
+def _whole(value: int, path: FieldPath) -> int:
+    if not MIN_INT <= value <= MAX_INT:
+        raise SchemaInvalid("the number does not fit into 64 bit", field=dotted(path), hint="write it as text")
+    return int(value)
+
+
+def _fraction(value: float, path: FieldPath) -> float:
+    if not math.isfinite(value):
+        raise SchemaInvalid(f"{value} is not a finite number", field=dotted(path), hint="write a number or text")
+    return float(value)
+
+
+def _instead(value: Any) -> str:
+    if isinstance(value, date):
+        return f"write it as text: {value.isoformat()!r}"
+    return "use text, numbers, true, false, lists and mappings with text keys"

@@ -1,0 +1,1 @@
+"""Git: reading and writing history, without a person noticing more than commits."""

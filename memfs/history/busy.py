@@ -1,0 +1,129 @@
+"""Whether a person is in the middle of something, so that our commits must wait.
+
+Owns the list of such situations and their wording. Looks only; whoever asks decides how long to wait.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs.history.layout import Layout, read_small
+from memfs.history.processes import GitProcess, running_git
+from memfs.history.refs import Head
+
+VERBS = frozenset(
+    {"am", "checkout", "cherry-pick", "commit", "merge", "pull", "rebase", "reset", "revert", "stash", "switch"}
+)
+_STATES = (
+    ("rebase-merge", "a rebase is in progress"),
+    ("rebase-apply/applying", "git am is in progress"),
+    ("rebase-apply", "a rebase is in progress"),
+    ("MERGE_HEAD", "a merge is in progress"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick is in progress"),
+    ("REVERT_HEAD", "a revert is in progress"),
+    ("sequencer", "a cherry-pick or revert is in progress"),
+    ("BISECT_LOG", "a bisect is in progress"),
+)
+OWN_LINK = "index.next"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why commits wait, and whether it may well be over within a second."""
+
+    reason: str
+    transient: bool
+
+
+def obstacle(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | None:
+    """What stands in the way of a commit to HEAD's branch; None when nothing does."""
+    for name, reason in _STATES:
+        if os.path.lexists(layout.git_dir / name):
+            return Obstacle(reason, False)
+    if head.ref is None and not allow_detached:
+        return Obstacle("HEAD is detached", False)
+    if head.ref is not None:
+        elsewhere = holder_of(layout, head.ref)
+        if elsewhere:
+            return Obstacle(elsewhere, False)
+    return _held_lock(layout, head) or _persons_command(layout)
+
+
+def holder_of(layout: Layout, ref: str) -> str:
+    """The other working tree in which a branch is checked out or being rebased, in words; "" when none is."""
+    folders = [layout.common_dir, *_subfolders(layout.common_dir / "worktrees")]
+    for git_dir in folders:
+        names = [git_dir / "rebase-merge/head-name", git_dir / "rebase-apply/head-name"]
+        if git_dir != layout.git_dir:
+            names.append(git_dir / "HEAD")
+        if any((read_small(name) or "").removeprefix("ref:").strip() == ref for name in names):
+            place = os.path.dirname(read_small(git_dir / "gitdir") or str(git_dir))
+            return f"the branch {ref.removeprefix('refs/heads/')} is checked out in {place}"
+    return ""
+
+
+def is_own_lock(layout: Layout, lock: Path) -> bool:
+    """Whether a lock file is another name of an index that a memfs process has prepared."""
+    for state in _subfolders(layout.common_dir / "memfs"):
+        try:
+            if os.path.samefile(state / OWN_LINK, lock):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def lock_reason(layout: Layout, lock: Path) -> str:
+    """A held lock in words: its name, its age, and whether anybody is seen to hold it; "" when it is gone."""
+    try:
+        age = max(0, int(time.time() - os.lstat(lock).st_mtime))
+    except FileNotFoundError:
+        return ""
+    holder = next((process for process in running_git() if _in_tree(layout, process)), None)
+    if holder:
+        return f"{lock.name} is held, for {age} s, probably by git {holder.verb} (process {holder.pid})"
+    return f"{lock.name} is {age} s old and no git process is seen to hold it; if none runs elsewhere, delete {lock}"
+
+
+def _held_lock(layout: Layout, head: Head) -> Obstacle | None:
+    places = [layout.git_dir / "index.lock", layout.git_dir / "HEAD.lock"]
+    if head.ref is not None:
+        places.append(layout.common_dir / f"{head.ref}.lock")
+    for lock in places:
+        if os.path.lexists(lock) and not is_own_lock(layout, lock):
+            reason = lock_reason(layout, lock)
+            if reason:
+                return Obstacle(reason, True)
+    return None
+
+
+def _persons_command(layout: Layout) -> Obstacle | None:
+    for process in running_git():
+        if process.verb in VERBS and _in_tree(layout, process):
+            return Obstacle(f"git {process.verb} is running (process {process.pid})", True)
+    return None
+
+
+def _in_tree(layout: Layout, process: GitProcess) -> bool:
+    """Whether a process works in this working tree itself, not in a repository inside it, and is none of memfs's."""
+    folder = Path(process.folder)
+    if folder.is_relative_to(layout.common_dir / "memfs"):
+        return False
+    if folder.is_relative_to(layout.git_dir):
+        return True
+    if not folder.is_relative_to(layout.work_tree):
+        return False
+    nearest = next((place for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), None)
+    return nearest == layout.work_tree
+
+
+def _subfolders(folder: Path) -> Iterator[Path]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return
+    yield from (folder / name for name in names)

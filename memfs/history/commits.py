@@ -1,0 +1,203 @@
+"""Writing history: groups of changes become commits on a branch, and the person's index stays in step.
+
+Owns building the chain of commits, making its objects durable, and trying again when the branch moved. Every call is
+made by whoever holds the repository's ``commit.lock``.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memfs.errors import GitBusy, HistoryError, HistoryUnavailable
+from memfs.files import io
+from memfs.history import objects, trees
+from memfs.history.busy import holder_of
+from memfs.history.commitobject import compose, encode_commit
+from memfs.history.group import Change, Committed, Group, Writer
+from memfs.history.identity import author
+from memfs.history.objects import Entry, Objects
+from memfs.history.refs import Head, require_branch
+from memfs.history.repository import Repository
+from memfs.history.settle import settle, unfinished, wait_for_children
+from memfs.history.step import Step, take
+from memfs.history.trees import Parts, TreeEditor
+from memfs.model.problem import WARNING, Problem
+
+__all__ = ["Change", "Committed", "Group", "Writer", "commit", "recover"]
+
+ATTEMPTS = 8
+PATIENCE = 2.0
+LOOSE_AT_MOST = 20
+_PAUSE = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Commits made in memory.
+
+    Attributes:
+        commits: their ids, oldest first.
+        objects: all that is new.
+        editor: finds paths in the new trees.
+        root: the last commit's tree, None when it is empty.
+        contents: every blob that a path was given; None for removed.
+    """
+
+    commits: tuple[str, ...]
+    objects: Objects
+    editor: TreeEditor
+    root: str | None
+    contents: Mapping[bytes, frozenset[str | None]]
+
+
+def commit(repository: Repository, groups: Sequence[Group], ref: str) -> Committed:
+    """Put each group on a branch as one commit; on return the commits are durable.
+
+    A group whose changes the branch holds already makes no commit. Where the branch is HEAD's, the person's index
+    learns the paths; an entry that the person staged differently stays theirs and is reported. Where it is another
+    branch, only that branch moves. The caller holds ``commit.lock``.
+
+    Args:
+        ref: full name of the branch, or ``HEAD`` where it is detached and the repository allows that.
+
+    Raises:
+        GitBusy: a person is in the middle of something; nothing has changed.
+        HistoryUnavailable: the branch is gone.
+        HistoryError, StorageIO: git or the disk refused. Whether the branch moved is for the next call to find out.
+    """
+    _finish_others(repository)
+    until = time.monotonic() + PATIENCE
+    for attempt in range(ATTEMPTS):
+        _wait(repository, until)
+        head = repository.head()
+        tip = _tip(repository, head, ref)
+        chain = build(repository, groups, tip)
+        if not chain.commits:
+            return Committed(commits=(), left_staged=())
+        store(repository, chain.objects)
+        left = take(repository, _step(head, ref, tip, chain))
+        if left is not None:
+            repository.remember(chain.editor.made)
+            shown = (repository.below(path) for path in sorted(left))
+            return Committed(commits=chain.commits, left_staged=tuple(path for path in shown if path))
+        time.sleep(_PAUSE * (1 + attempt) * random.random())  # noqa: S311 - spreads retries, guards nothing
+    raise GitBusy("the branch moved again and again", hint="commits wait until it rests")
+
+
+def recover(repository: Repository) -> list[Problem]:
+    """Finish or undo what an ended memfs process left in the middle of a commit; the caller holds ``commit.lock``.
+
+    Afterwards the person's index agrees with HEAD about our paths as it did before, and no lock of ours is left. Locks
+    of others are reported by ``Repository.busy``, never removed.
+    """
+    problems = []
+    for state in unfinished(repository):
+        wait_for_children(state)
+        record = settle(repository, state)
+        if record is not None:
+            problems.append(
+                Problem(
+                    path="",
+                    code="InterruptedCommit",
+                    message=f"a commit to {record.ref} had been interrupted; its lock was removed",
+                    hint="nothing is lost: what was waiting is committed again",
+                    severity=WARNING,
+                )
+            )
+    return problems
+
+
+def build(repository: Repository, groups: Sequence[Group], tip: str | None) -> Chain:
+    """Make the commits of some groups on top of a commit, in memory."""
+    made: Objects = {}
+    editor = TreeEditor(repository.read_tree, made)
+    root = repository.root(tip) if tip else None
+    commits: list[str] = []
+    contents: dict[bytes, set[str | None]] = {}
+    for group in groups:
+        changes = _blobs(repository, group, made)
+        for parts, blob in changes.items():
+            contents.setdefault(b"/".join(parts), set()).add(blob)
+        after = editor.apply(root, changes)
+        if after == root:
+            continue
+        root = after
+        tree = after or objects.add(made, "tree", b"")
+        parent = commits[-1] if commits else tip
+        commits.append(_commit_object(repository, group, tree, parent, made))
+    frozen = {path: frozenset(blobs) for path, blobs in contents.items()}
+    return Chain(commits=tuple(commits), objects=made, editor=editor, root=root, contents=frozen)
+
+
+def store(repository: Repository, made: Objects) -> None:
+    """Make objects durable: a few as loose files, many as one pack."""
+    folder = repository.common_dir / "objects"
+    if len(made) <= LOOSE_AT_MOST:
+        objects.write_loose(folder, made)
+        return
+    repository.git.run("index-pack", "--stdin", data=objects.pack(made))
+    io.sync_folder(folder / "pack")
+
+
+def _blobs(repository: Repository, group: Group, made: Objects) -> dict[Parts, str | None]:
+    return {
+        trees.split(repository.full(change.path)): (
+            None if change.data is None else objects.add(made, "blob", change.data)
+        )
+        for change in group.changes
+    }
+
+
+def _commit_object(repository: Repository, group: Group, tree: str, parent: str | None, made: Objects) -> str:
+    person = repository.identity()
+    data = encode_commit(
+        tree,
+        (parent,) if parent else (),
+        author(group.writers, person.author),
+        person.committer,
+        group.time,
+        compose(group.message, group.writers),
+    )
+    return objects.add(made, "commit", data)
+
+
+def _step(head: Head, ref: str, tip: str | None, chain: Chain) -> Step:
+    entries: dict[bytes, Entry | None] = {}
+    if ref in (head.ref, "HEAD"):
+        look = chain.editor.tree
+        entries = {path: trees.find(look, chain.root, tuple(path.split(b"/"))) for path in chain.contents}
+    return Step(head=head, ref=ref, old=tip, new=chain.commits[-1], entries=entries, contents=chain.contents)
+
+
+def _tip(repository: Repository, head: Head, ref: str) -> str | None:
+    if ref == "HEAD":
+        if head.ref is not None:
+            raise HistoryError("HEAD is not detached", hint="name the branch")
+        return head.commit
+    if require_branch(ref) == head.ref:
+        return head.commit
+    elsewhere = holder_of(repository.layout, ref)
+    if elsewhere:
+        raise GitBusy(elsewhere, hint="commits to it wait until it is not")
+    tip = repository.ref_commit(ref)
+    if tip is None:
+        raise HistoryUnavailable(
+            f"the branch {ref.removeprefix('refs/heads/')} is gone", hint="commit to the current one"
+        )
+    return tip
+
+
+def _wait(repository: Repository, until: float) -> None:
+    while (found := repository.obstacle()) is not None:
+        if not found.transient or time.monotonic() >= until:
+            raise GitBusy(found.reason, hint="commits wait until it is over")
+        time.sleep(_PAUSE)
+
+
+def _finish_others(repository: Repository) -> None:
+    for state in unfinished(repository):
+        wait_for_children(state)
+        settle(repository, state)

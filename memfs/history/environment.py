@@ -1,0 +1,75 @@
+"""The environment that our git processes run in, whatever the caller's is.
+
+Owns what is dropped (every ``GIT_*``), what is switched off (hooks, monitors, pagers, prompts, replacement objects,
+every transport), and how durable git's own writes are. Starts nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from memfs.history.layout import Layout
+
+_DROPPED = frozenset({"LANG", "LANGUAGE", "PAGER", "EDITOR", "VISUAL", "SSH_ASKPASS", "LESS", "LV", "TERM", "EMAIL"})
+_FIXED = {
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": ":",
+    "GIT_ASKPASS": "",
+    "GIT_DEFAULT_HASH": "sha1",
+    "GIT_DEFAULT_REF_FORMAT": "files",
+}
+SETTINGS = {
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.pager": "cat",
+    "core.editor": ":",
+    "core.askPass": "",
+    "core.sshCommand": "false",
+    "core.fsync": "committed,reference",
+    "core.useReplaceRefs": "false",
+    "credential.helper": "",
+    "diff.external": "",
+    "blame.ignoreRevsFile": "",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "log.showSignature": "false",
+    "protocol.allow": "never",
+    "safe.bareRepository": "explicit",
+}
+
+
+def scrubbed(outer: Mapping[str, str], layout: Layout | None) -> dict[str, str]:
+    """The environment for a git process in this repository, or in none."""
+    inner = {name: value for name, value in _plain(outer).items() if not name.startswith("GIT_")}
+    for number, (name, value) in enumerate(SETTINGS.items()):
+        inner[f"GIT_CONFIG_KEY_{number}"] = name
+        inner[f"GIT_CONFIG_VALUE_{number}"] = value
+    inner["GIT_CONFIG_COUNT"] = str(len(SETTINGS))
+    return inner | _FIXED | _places(layout)
+
+
+def for_settings(outer: Mapping[str, str], layout: Layout | None) -> dict[str, str]:
+    """The environment in which git tells the person's configuration: where it lies stays as the person set it."""
+    inner = {
+        name: value for name, value in _plain(outer).items() if name.startswith("GIT_CONFIG") or name[:4] != "GIT_"
+    }
+    return inner | _FIXED | _places(layout)
+
+
+def _plain(outer: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in outer.items() if name not in _DROPPED and not name.startswith("LC_")}
+
+
+def _places(layout: Layout | None) -> dict[str, str]:
+    if layout is None:
+        return {"GIT_DIR": os.devnull}
+    return {"GIT_DIR": str(layout.git_dir), "GIT_WORK_TREE": str(layout.work_tree)}

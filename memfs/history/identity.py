@@ -1,0 +1,89 @@
+"""Who a commit is by: the person whose repository it is, and the agent that wrote the items.
+
+Owns the choice between environment, git's configuration and memfs's own name, and what may stand in an author line.
+Reads nothing itself: settings and environment are handed in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from memfs.history.group import Writer
+from memfs.model import ids
+
+_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f<>]+")
+_CRUD = " .,:;\"'"
+_LONGEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A name and an address as they stand in a commit."""
+
+    name: str
+    email: str
+
+    def __str__(self) -> str:
+        return f"{self.name} <{self.email}>"
+
+
+MEMFS = Person("memfs", "memfs@localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The person at work: as author of what they wrote, and as committer of everything."""
+
+    author: Person
+    committer: Person
+
+
+def identity(environment: Mapping[str, str], settings: Mapping[str, str]) -> Identity:
+    """The person by ``GIT_AUTHOR_*`` and ``GIT_COMMITTER_*``, then by git's configuration, else memfs itself.
+
+    Args:
+        environment: the process's, before it is scrubbed.
+        settings: ``user.name``, ``author.email`` and their like from git's configuration.
+    """
+    author = _person("author", environment, settings)
+    committer = _person("committer", environment, settings)
+    return Identity(author or committer or MEMFS, committer or author or MEMFS)
+
+
+def _person(role: str, environment: Mapping[str, str], settings: Mapping[str, str]) -> Person | None:
+    def first(part: str) -> str:
+        choices = (
+            environment.get(f"GIT_{role.upper()}_{part.upper()}", ""),
+            settings.get(f"{role}.{part}", ""),
+            settings.get(f"user.{part}", ""),
+        )
+        return next((clean for choice in choices if (clean := sanitised(choice))), "")
+
+    name, email = first("name"), first("email") or sanitised(environment.get("EMAIL", ""))
+    if not name and not email:
+        return None
+    return Person(name or email.partition("@")[0] or MEMFS.name, email or MEMFS.email)
+
+
+def sanitised(text: str) -> str:
+    """A text as it may stand in an author line: one line, no angle brackets, no punctuation at either end."""
+    plain = text.encode("utf-8", "replace").decode()
+    return " ".join(_FORBIDDEN.sub(" ", plain).split()).strip(_CRUD)[:_LONGEST].rstrip(_CRUD)
+
+
+def agent(name: str) -> Person:
+    """The author line of an agent: ``name <name@agent.memfs>``."""
+    shown = sanitised(name) or "agent"
+    local = re.sub(r"[^a-z0-9._+-]+", "-", shown.lower()).strip("-._")
+    return Person(shown, f"{local or ids.slug(shown) or 'agent'}@agent.memfs")
+
+
+def author(writers: Iterable[Writer], person: Person) -> Person:
+    """The one agent that a group's writers name, else the person."""
+    found = tuple(writers)
+    agents = {writer.agent for writer in found if writer.agent}
+    if len(agents) == 1 and not any(writer.person for writer in found):
+        return agent(agents.pop())
+    return person

@@ -1,0 +1,296 @@
+"""The git repository that holds a workspace: where it is, where it stands, and what is in it.
+
+Owns finding and making it, and reading: HEAD, trees, blobs, what is staged, whether a person is busy. Does not write
+history; that is ``memfs.history.commits``. Importing it starts no process and imports no GitPython.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from memfs.errors import HistoryError, HistoryUnavailable, StorageReadOnly
+from memfs.files import io
+from memfs.history import objects, trees
+from memfs.history.busy import Obstacle, obstacle
+from memfs.history.commitobject import Parsed, parse_commit
+from memfs.history.git import GitCommands
+from memfs.history.identity import Identity, identity
+from memfs.history.layout import Layout, discover, require_owner
+from memfs.history.objects import Entry, Object, Tree
+from memfs.history.refs import HEX, Head, Refs
+from memfs.history.revisions import resolve
+from memfs.history.staged import StagedEntry, staged_changes
+from memfs.model.time import utc_now
+
+_KEPT_TREES = 4096
+_PERSON = r"^(user|author|committer)\.(name|email)$"
+
+Facts = tuple[int, int, int] | None
+"""Inode, size and time of change of a file; None when there is none."""
+
+__all__ = ["Facts", "Head", "Repository", "facts_of"]
+
+
+class Repository:
+    """One workspace's view of its git repository. Reads may run in several threads.
+
+    Attributes:
+        workspace, work_tree, git_dir, common_dir, prefix: see ``memfs.history.layout.Layout``.
+        state: this workspace's own folder inside the git common folder, private to the user.
+        allow_detached: whether commits may go to a detached HEAD.
+        git: the commands that may be run in it.
+    """
+
+    def __init__(self, layout: Layout, allow_detached: bool = False) -> None:
+        self.layout = layout
+        self.workspace, self.work_tree = layout.workspace, layout.work_tree
+        self.git_dir, self.common_dir, self.prefix = layout.git_dir, layout.common_dir, layout.prefix
+        self.allow_detached = allow_detached
+        self.state = _state_folder(layout)
+        self.git = GitCommands(layout, self.state)
+        self._refs = Refs(layout)
+        self._trees: dict[str, Tree] = {}
+        self._roots: dict[str, str] = {}
+        self._identity: tuple[object, Identity] | None = None
+        self._staged: tuple[object, Mapping[bytes, StagedEntry]] | None = None
+
+    @classmethod
+    def find(cls, workspace: Path, allow_detached: bool = False) -> Repository | None:
+        """The repository that holds a folder, None where there is none.
+
+        Raises:
+            RepoUnsupported: bare, SHA-256, reftable or otherwise of a sort memfs does not handle.
+            RepoUntrusted: it belongs to another user.
+        """
+        layout = discover(workspace)
+        if layout is None:
+            return None
+        require_owner(layout, frozenset() if layout.foreign is None else _safe_folders())
+        return cls(layout, allow_detached)
+
+    @classmethod
+    def create(cls, workspace: Path) -> Repository:
+        """Make a repository in a folder, without templates, on the branch the person's settings name or ``main``.
+
+        Raises:
+            GitFailed: git is missing or refused.
+        """
+        git = GitCommands(None, workspace)
+        branch = dict(git.settings(r"^init\.defaultbranch$")).get("init.defaultbranch", "main")
+        # An empty GIT_DIR value would be taken for a folder: init alone runs without one.
+        outside = {"GIT_DIR": str(workspace.absolute() / ".git"), "GIT_WORK_TREE": str(workspace.absolute())}
+        git.run("init", "--quiet", "--template=", f"--initial-branch={branch}", variables=outside)
+        repository = cls.find(workspace)
+        if repository is None:
+            raise HistoryError("git made no repository", path=str(workspace), hint="run git init there")
+        return repository
+
+    def close(self) -> None:
+        """End the processes it keeps."""
+        self.git.close()
+
+    # -- where it stands ------------------------------------------------------------------------------------------
+    def head(self) -> Head:
+        """Where HEAD points, read afresh from git's files."""
+        return self._refs.head()
+
+    def ref_commit(self, ref: str) -> str | None:
+        """The commit a full ref name points to; None when it does not exist."""
+        return self._refs.commit(ref)
+
+    def obstacle(self) -> Obstacle | None:
+        """What stands in the way of a commit to HEAD's branch."""
+        return obstacle(self.layout, self.head(), self.allow_detached)
+
+    def busy(self) -> str:
+        """Why commits must wait, in words; "" when they need not."""
+        found = self.obstacle()
+        return found.reason if found else ""
+
+    def identity(self) -> Identity:
+        """The person at work, by environment and git's configuration; asked again when either changes."""
+        names = [name for name in os.environ if name.startswith(("GIT_", "EMAIL"))]
+        key = (
+            [(name, os.environ[name]) for name in sorted(names)],
+            [facts_of(path) for path in self._settings_files()],
+        )
+        if self._identity is None or self._identity[0] != key:
+            self._identity = (key, identity(os.environ, dict(self.git.settings(_PERSON))))
+        return self._identity[1]
+
+    def _settings_files(self) -> tuple[Path, ...]:
+        home = Path(os.environ.get("HOME", "/nonexistent"))
+        xdg = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+        return (self.common_dir / "config", self.git_dir / "config.worktree", home / ".gitconfig", xdg / "git/config")
+
+    # -- paths ----------------------------------------------------------------------------------------------------
+    def full(self, path: str) -> bytes:
+        """A workspace path as git names it, below the work tree.
+
+        Raises:
+            PathEscape: it leads elsewhere.
+        """
+        name = os.fsencode(f"{self.prefix}/{path}" if self.prefix else path)
+        trees.split(name)
+        return name
+
+    def below(self, name: bytes) -> str | None:
+        """A path that git names, as a workspace path; None when it lies outside."""
+        prefix = os.fsencode(self.prefix) + b"/" if self.prefix else b""
+        return os.fsdecode(name[len(prefix) :]) if name.startswith(prefix) else None
+
+    # -- objects --------------------------------------------------------------------------------------------------
+    def object(self, name: str) -> Object:
+        """An object by its id, verified.
+
+        Raises:
+            HistoryUnavailable: it is missing or damaged.
+        """
+        if not HEX.fullmatch(name):
+            raise HistoryUnavailable(f"{name!a} is no object id", hint="give all 40 digits")
+        found = objects.read_loose(self.common_dir / "objects", name)
+        if found is None:
+            found = self.git.object(name)
+            if objects.object_id(found.kind, found.data) != name:
+                raise HistoryUnavailable(f"the object {name} is damaged", hint="run git fsck")
+        return found
+
+    def read_tree(self, name: str) -> Tree:
+        """The names in a tree object; the recently used ones are kept."""
+        if name not in self._trees:
+            if len(self._trees) >= _KEPT_TREES:
+                self._trees.clear()
+            data = b"" if name == objects.EMPTY_TREE else self.object(name).data
+            self._trees[name] = objects.parse_tree(data)
+        return self._trees[name]
+
+    def remember(self, made: Mapping[str, Tree]) -> None:
+        """Keep trees that were just stored, so that the next commit need not read them."""
+        if len(self._trees) + len(made) < _KEPT_TREES:
+            self._trees.update(made)
+
+    def commit_object(self, commit: str) -> Parsed:
+        """A commit, read."""
+        found = self.object(commit)
+        if found.kind != "commit":
+            raise HistoryUnavailable(f"{commit} is a {found.kind}", hint="give a commit")
+        return parse_commit(found.data)
+
+    def root(self, commit: str) -> str:
+        """The tree of a commit."""
+        if commit not in self._roots:
+            self._roots[commit] = self.commit_object(commit).tree
+        return self._roots[commit]
+
+    def blob(self, blob_id: str) -> bytes:
+        """The content of a file, by its blob id."""
+        return self.object(blob_id).data
+
+    def blob_id(self, data: bytes) -> str:
+        """What git would call these bytes."""
+        return objects.object_id("blob", data)
+
+    # -- content at a revision ------------------------------------------------------------------------------------
+    def resolve(self, revision: str) -> str:
+        """The commit that a revision or a date names.
+
+        Raises:
+            HistoryUnavailable: there is none.
+        """
+        return (
+            revision
+            if HEX.fullmatch(revision) and self._is_commit(revision)
+            else resolve(self.git, revision, utc_now())
+        )
+
+    def _is_commit(self, name: str) -> bool:
+        try:
+            return self.object(name).kind == "commit"
+        except HistoryUnavailable:
+            return False
+
+    def entry(self, commit: str | None, path: str) -> Entry | None:
+        """What a workspace path names at a commit."""
+        parts = trees.split(self.full(path))
+        return trees.find(self.read_tree, self.root(commit) if commit else None, parts)
+
+    def tree(self, revision: str, folder: str = "ContextMemory") -> dict[str, str]:
+        """Every file below a workspace folder at a revision: path to blob id. Links are left out."""
+        commit = self.resolve(revision)
+        entry = self.entry(commit, folder)
+        if entry is None or entry.mode != objects.FOLDER:
+            return {}
+        return {f"{folder}/{os.fsdecode(name)}": found.id for name, found in trees.walk(self.read_tree, entry.id)}
+
+    def read(self, revision: str, path: str) -> bytes | None:
+        """A file's content at a revision; None when it was not there."""
+        entry = self.entry(self.resolve(revision), path)
+        return self.blob(entry.id) if entry and entry.mode in (objects.FILE, objects.EXECUTABLE) else None
+
+    def head_blob(self, path: str) -> str | None:
+        """The blob id a path has in HEAD's commit; None when it is not there."""
+        entry = self.entry(self.head().commit, path)
+        return entry.id if entry and entry.mode in (objects.FILE, objects.EXECUTABLE) else None
+
+    # -- the person's index ---------------------------------------------------------------------------------------
+    def staged(self, paths: Iterable[str]) -> dict[str, str | None]:
+        """The blob ids that the person's index holds for some paths, None where it holds nothing."""
+        changed = self.staged_changes(self.head().commit, facts_of(self.git_dir / "index"))
+        return {
+            path: changed[name].blob if (name := self.full(path)) in changed else self.head_blob(path) for path in paths
+        }
+
+    def staged_differently(self, paths: Iterable[str]) -> set[str]:
+        """Those of the paths whose entry in the person's index differs from HEAD."""
+        changed = self.staged_changes(self.head().commit, facts_of(self.git_dir / "index"))
+        return {path for path in paths if self.full(path) in changed}
+
+    def staged_changes(
+        self, commit: str | None, facts: Facts, index: Path | None = None
+    ) -> Mapping[bytes, StagedEntry]:
+        """How the person's index differs from a commit; asked of git again only when either has changed.
+
+        Args:
+            facts: those of the person's index.
+            index: a copy of it to read, None for itself.
+        """
+        if self._staged is None or self._staged[0] != (facts, commit):
+            self._staged = ((facts, commit), staged_changes(self.git, commit, index))
+        return self._staged[1]
+
+    def restaged(self, commit: str, facts: Facts, paths: Collection[bytes]) -> None:
+        """Note that an index with these facts was written, which agrees with a new commit about some paths."""
+        if self._staged is not None:
+            others = {path: entry for path, entry in self._staged[1].items() if path not in paths}
+            self._staged = ((facts, commit), others)
+
+
+def _state_folder(layout: Layout) -> Path:
+    where = os.path.relpath(layout.git_dir, layout.common_dir)
+    key = hashlib.sha256(os.fsencode(f"{where}\0{layout.prefix}")).hexdigest()[:16]
+    state = layout.common_dir / "memfs" / key
+    for folder in (state.parent, state):
+        if folder.is_symlink():
+            raise StorageReadOnly("a link stands where memfs keeps its state", path=str(folder), hint="remove it")
+        io.make_private_folder(folder)
+    return state
+
+
+def _safe_folders() -> frozenset[str]:
+    safe: set[str] = set()
+    for _, folder in GitCommands(None, Path("/")).settings(r"^safe\.directory$"):
+        # As git reads it: an empty value forgets the ones before it.
+        safe = safe | {folder.rstrip("/") or "/"} if folder else set()
+    return frozenset(safe)
+
+
+def facts_of(path: Path) -> Facts:
+    """By which a file is known to be the same: a rename or a second name does not change them."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

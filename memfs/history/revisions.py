@@ -1,0 +1,75 @@
+"""From what a person types to one commit.
+
+Owns which texts name a revision or a date. Nothing a person types reaches git where git could take it for an option:
+revisions go to its input, dates become numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from memfs.errors import HistoryUnavailable
+from memfs.history.git import GitCommands
+from memfs.model.time import parse_when
+
+_AGO = re.compile(r"(\d{1,6}|an?)[ ._-]*(second|minute|hour|day|week|month|year)s?[ ._-]+ago")
+_SECONDS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "day": 86400,
+    "week": 7 * 86400,
+    "month": 30 * 86400,
+    "year": 31536000,
+}
+_LONGEST = 250
+_HINT = "give a commit, a branch, HEAD~2, a date such as 2026-03-01 or an age such as '3 days ago'"
+
+
+def resolve(git: GitCommands, text: str, now: datetime) -> str:
+    """The commit that a revision or date names; a date means the newest commit of HEAD's own line before it.
+
+    Raises:
+        HistoryUnavailable: there is no such commit.
+    """
+    wanted = text.strip()
+    if not wanted or len(wanted) > _LONGEST or not wanted.isprintable() or wanted.startswith("-"):
+        raise HistoryUnavailable(f"{ascii(text)[:80]} does not name a revision", hint=_HINT)
+    commit = _commit(git, wanted)
+    if commit:
+        return commit
+    moment = parse_moment(wanted, now)
+    if moment is None:
+        raise HistoryUnavailable(f"there is no revision {wanted!a}", hint=_HINT)
+    return _before(git, moment, wanted)
+
+
+def parse_moment(text: str, now: datetime) -> datetime | None:
+    """The point in time of a text such as ``2026-03-01``, ``7d``, ``3 days ago``, ``yesterday``; None for others."""
+    plain = text.strip().lower()
+    if plain in ("now", "today", "yesterday"):
+        return now - timedelta(days=1) if plain == "yesterday" else now
+    ago = _AGO.fullmatch(plain)
+    try:
+        if ago:
+            count = int(ago[1]) if ago[1].isdigit() else 1
+            return now - timedelta(seconds=count * _SECONDS[ago[2]])
+        return parse_when(text, now)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _commit(git: GitCommands, text: str) -> str | None:
+    request = f"{text}^{{commit}}\n".encode("utf-8", "surrogateescape")
+    answer = git.run("cat-file", "--batch-check", data=request).decode("utf-8", "replace").rsplit(maxsplit=2)
+    return answer[0] if len(answer) == 3 and answer[1] == "commit" else None
+
+
+def _before(git: GitCommands, moment: datetime, text: str) -> str:
+    seconds = int(moment.astimezone(UTC).timestamp())
+    if seconds >= 0 and _commit(git, "HEAD"):
+        found = git.run("rev-list", "--first-parent", "--max-count=1", f"--min-age={seconds}", "HEAD").decode().strip()
+        if found:
+            return found
+    raise HistoryUnavailable(f"the history has no commit before {text!a}", hint="see memfs log for its beginning")

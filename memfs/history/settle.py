@@ -1,0 +1,157 @@
+"""Ending a step of index and branch that was begun: at once after a failure, or later after a crash.
+
+Owns the record that a step leaves, the proof that a lock is ours, and the choice between keeping and undoing. A lock is
+ours when it is another name of the index file that lies in our own folder: no other process can make that so.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs.errors import GitBusy, GitFailed
+from memfs.files import io
+from memfs.history.busy import OWN_LINK
+from memfs.history.layout import read_small
+from memfs.history.repository import Repository
+
+CHILD_PATIENCE = 10.0
+RECORD, BEFORE, PUT, CHILDREN = "commit.json", "index.before", "index.put", "children"
+_PAUSE = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What a step is about to do, written before it begins.
+
+    Attributes:
+        ref: the branch, or ``HEAD`` where it is detached.
+        old, new: its commit before ("" = none) and after.
+        git_dir: the working tree's git folder, below the common one.
+        had_index: whether there was an index.
+    """
+
+    ref: str
+    old: str
+    new: str
+    git_dir: str
+    had_index: bool
+
+
+def index_of(git_dir: Path) -> Path:
+    """The index of a working tree. Where it is a link, git replaces what it points to, and so do we."""
+    return Path(os.path.realpath(git_dir / "index"))
+
+
+def settle(repository: Repository, state: Path) -> Record | None:
+    """Bring an ended step to an end: keep it if the branch has its commit, else give the person's index back; unlock.
+
+    Returns the record if something was left to do. Without a lock of ours there is nothing to do but to sweep.
+    """
+    record = _read_record(state)
+    pending = record is not None and _settle_index(repository, state, record)
+    io.unlink(state / RECORD, missing_ok=True)
+    sweep(state)
+    return record if pending else None
+
+
+def _settle_index(repository: Repository, state: Path, record: Record) -> bool:
+    git_dir = Path(os.path.normpath(repository.common_dir / record.git_dir))
+    index = index_of(git_dir)
+    lock = index.with_name(index.name + ".lock")
+    locked, replaced = _same(state / OWN_LINK, lock), _same(state / OWN_LINK, index)
+    if not locked and not (replaced and not _arrived(repository, git_dir, record)):
+        return False
+    if not locked:
+        # Somebody removed our lock: the index is ahead of the branch, and is put back under a lock all the same.
+        try:
+            io.link(str(state / OWN_LINK), str(lock))
+        except FileExistsError:
+            return False
+    if replaced and not _arrived(repository, git_dir, record):
+        if record.had_index:
+            io.rename(str(state / BEFORE), str(index))
+        else:
+            io.unlink(index, missing_ok=True)
+    _drop_ref_lock(repository, record)
+    io.unlink(lock, missing_ok=True)
+    io.sync_folder(git_dir)
+    return True
+
+
+def _arrived(repository: Repository, git_dir: Path, record: Record) -> bool:
+    """Whether the branch holds the record's commit."""
+    now = read_small(git_dir / "HEAD") if record.ref == "HEAD" else repository.ref_commit(record.ref)
+    if now == record.new:
+        return True
+    if not now or now == record.old:
+        return False
+    arguments = ("--is-ancestor", record.new, now)
+    try:
+        repository.git.run("merge-base", *arguments)
+    except GitFailed:
+        return False
+    return True
+
+
+def _drop_ref_lock(repository: Repository, record: Record) -> None:
+    """Remove the branch's lock if it holds the commit that only we were about to write."""
+    if record.ref != "HEAD":
+        lock = repository.common_dir / f"{record.ref}.lock"
+        if read_small(lock) == record.new:
+            io.unlink(lock, missing_ok=True)
+
+
+def unfinished(repository: Repository) -> list[Path]:
+    """The state folders, of any working tree or workspace of this repository, that hold a begun and not ended step."""
+    folder = repository.common_dir / "memfs"
+    return [folder / name for name in sorted(os.listdir(folder)) if os.path.lexists(folder / name / RECORD)]
+
+
+def wait_for_children(state: Path) -> None:
+    """Return when the git processes of an ended memfs process have ended too.
+
+    Raises:
+        GitBusy: they run on.
+    """
+    fd = io.open_file(state / CHILDREN, os.O_RDWR | os.O_CREAT)
+    until = time.monotonic() + CHILD_PATIENCE
+    try:
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise GitBusy("a git process of an ended memfs process still runs", path=str(state)) from None
+                time.sleep(_PAUSE)
+            else:
+                return
+    finally:
+        os.close(fd)
+
+
+def _read_record(state: Path) -> Record | None:
+    try:
+        return Record(**json.loads(io.read_file(state / RECORD)))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):
+        # A record is complete before a lock is taken: a torn one stands for a step that never began.
+        return None
+
+
+def sweep(state: Path) -> None:
+    """Remove the second names of indexes that a step needs."""
+    for name in (PUT, BEFORE, OWN_LINK, f"{OWN_LINK}.lock"):
+        io.unlink(state / name, missing_ok=True)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False

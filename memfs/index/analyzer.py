@@ -1,0 +1,211 @@
+"""The analyzer: how text becomes terms, the same for every engine.
+
+Owns tokens, folding, stop words and stems; the only module that imports snowballstemmer. Knows nothing of engines.
+
+Terms hold letters and digits only, never a space, a quote or ASCII punctuation; engines may rely on it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol
+
+from memfs.model import MemoryItem
+
+VERSION = 1
+TITLE_WEIGHT = 2.0
+BODY_WEIGHT = 1.0
+EXTRA_WEIGHT = 0.5
+MAX_QUERY_TERMS = 128
+_MAX_TERM = 64
+_MEMO_LIMIT = 200_000
+
+# Scripts written without spaces between words: kana, ideographs, Hangul, Thai, Lao, Burmese, Khmer.
+_UNSPACED = (
+    "\u0e01-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3041-\u3096\u30a1-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+# Vowel signs of Indic scripts are marks to Unicode, not letters, yet they belong to the word.
+_LETTER = "(?:[^\\W_]|[\u0900-\u0963\u0971-\u0de5\u0df2\u0df3\u0f71-\u0fbc])"
+_TOKEN = re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}]){_LETTER})+(?:_+(?:(?![{_UNSPACED}]){_LETTER})+)*")
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+(?:_+[A-Za-z0-9]+)*")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^A-Za-z0-9]+")
+# Accents of Latin, Greek and Cyrillic, points of Hebrew and Arabic.
+_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670]")
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "þ": "th", "ı": "i"})
+
+_STOP_WORDS = (
+    "a about above after again all also am an and any are as at be because been before being below between both but "
+    "by can cannot could d did do does doing don down during each few for from further had has have having he her "
+    "here hers herself him himself his how i if in into is isn it its itself just ll m me more most my myself nor "
+    "of off on once or other our ours ourselves out over own re s same shall she should so some such t than that "
+    "the their theirs them themselves then there these they this those through to too under until up us ve very was "
+    "wasn we were what when where which while who whom whose why will with would you your yours yourself yourselves"
+)
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str) -> str: ...  # noqa: N802 (snowballstemmer's name)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemTerms:
+    """The terms of one item by field, in order, repeats kept."""
+
+    title: list[str]
+    body: list[str]
+    extra: list[str]
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text, in order, repeats kept.
+
+    Stop words are left out, unless nothing else would remain.
+    """
+    return _terms(text, alone=False)
+
+
+def query_terms(text: str) -> list[str]:
+    """The distinct terms a query asks for: the first 128, in order; empty when the text holds no word at all."""
+    return list(dict.fromkeys(terms(text)))[:MAX_QUERY_TERMS]
+
+
+def item_terms(item: MemoryItem) -> ItemTerms:
+    """The terms of an item: title; content and tags; values of metadata, context and data with speaker and agent."""
+    body = _terms(item.content, alone=True)
+    for tag in item.tags:
+        body += _terms(tag, alone=True)
+    extra: list[str] = []
+    for values in (item.metadata, item.context, item.data, (item.origin.speaker, item.origin.agent)):
+        for text in _texts(values):
+            extra += _terms(text, alone=True)
+    return ItemTerms(_terms(item.title, alone=True), body, extra)
+
+
+def weighted_terms(item: MemoryItem) -> tuple[dict[str, float], int]:
+    """Each term's weight in an item (2 for each time in the title, 1 in content and tags, 0.5 elsewhere), and how many
+    terms it has in all.
+    """
+    found = item_terms(item)
+    weights: dict[str, float] = {}
+    for part, weight in ((found.title, TITLE_WEIGHT), (found.body, BODY_WEIGHT), (found.extra, EXTRA_WEIGHT)):
+        for term in part:
+            weights[term] = weights.get(term, 0.0) + weight
+    return weights, len(found.title) + len(found.body) + len(found.extra)
+
+
+@cache
+def identity() -> str:
+    """Names everything that decides which terms a text has; an index made under another name must be made anew.
+
+    The stemmer is named by the digest of its program, found without importing it.
+    """
+    package = importlib.util.find_spec("snowballstemmer")
+    folders = package.submodule_search_locations if package is not None else None
+    if not folders:
+        return f"{VERSION}/unstemmed"
+    program = (Path(next(iter(folders))) / "english_stemmer.py").read_bytes()
+    return f"{VERSION}/english-{sha256(program).hexdigest()[:12]}/unicode-{unicodedata.unidata_version}"
+
+
+# -- from text to tokens ------------------------------------------------------------------------------------------
+def _terms(text: str, alone: bool) -> list[str]:
+    """``alone``: give single characters of unspaced scripts too, as documents must so that one can be asked for."""
+    tokens = _ASCII_TOKEN.findall(text) if text.isascii() else _TOKEN.findall(_folded(text))
+    found: list[str] = []
+    for token in tokens:
+        cut = _memo.get(token)
+        found += _cut(token, alone) if cut is None else cut
+    if found or not tokens:
+        return found
+    return [token.casefold() for token in tokens]
+
+
+def _folded(text: str) -> str:
+    """Compatibility forms unified and accents dropped; letter case is kept for the humps."""
+    decomposed = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text))
+    return unicodedata.normalize("NFC", _MARKS.sub("", decomposed))
+
+
+_memo: dict[str, tuple[str, ...]] = {}
+
+
+def _cut(token: str, alone: bool) -> tuple[str, ...]:
+    if _IS_UNSPACED.match(token):
+        return tuple(_pairs(token, alone))
+    if len(_memo) >= _MEMO_LIMIT:
+        _memo.clear()
+    cut = _memo[token] = tuple(_words(token))
+    return cut
+
+
+def _pairs(run: str, alone: bool) -> Iterator[str]:
+    run = run.casefold()
+    if alone or len(run) == 1:
+        yield from run
+    for start in range(len(run) - 1):
+        yield run[start : start + 2]
+
+
+def _words(token: str) -> Iterator[str]:
+    """The stem of the whole word, then the stems of the parts of ``snake_case`` and ``camelCase``; no stop words."""
+    whole = token.replace("_", "")
+    yield from _word(whole)
+    parts = [part for piece in token.split("_") if piece for part in _HUMPS.findall(piece)]
+    if "_" in token or _humped(token):
+        for part in parts:
+            if len(part) > 1:
+                yield from _word(part)
+
+
+def _humped(token: str) -> bool:
+    return not (token.islower() or token.isupper() or token[1:].islower()) and len(_HUMPS.findall(token)) > 1
+
+
+def _word(word: str) -> Iterator[str]:
+    folded = word.casefold().translate(_LETTERS)
+    if folded not in STOP_WORDS:
+        yield _stem(folded)[:_MAX_TERM]
+
+
+# -- stems --------------------------------------------------------------------------------------------------------
+def _stem(word: str) -> str:
+    if not word.isascii() or not word.isalpha() or len(word) > _MAX_TERM:
+        return word
+    return _stemmer().stemWord(word) or word
+
+
+@cache
+def _stemmer() -> _Stemmer:
+    """The stemmer in Python, always: with PyStemmer the package's own choice could follow another release's rules.
+
+    Imported here because it costs a start that searches nothing 20 ms.
+    """
+    from snowballstemmer.english_stemmer import EnglishStemmer
+
+    stemmer: _Stemmer = EnglishStemmer()
+    return stemmer
+
+
+# -- texts of structured values -----------------------------------------------------------------------------------
+def _texts(value: Any) -> Iterator[str]:
+    """Every text and number within nested values; keys, truth values and nothing are no texts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _texts(inner)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield str(value)

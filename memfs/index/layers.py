@@ -1,0 +1,317 @@
+"""SearchIndex: what the store searches: a base generation on disk, and this process's overlay of fresh items on it.
+
+Owns how the two are joined, folded and rebuilt. Must not know where items come from, nor how an engine works.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memfs.errors import IndexUnavailable, LockTimeout, StorageIO
+from memfs.index import analyzer, bm25
+from memfs.index.base import Index, IndexStats
+from memfs.index.engines import engine as engine_named
+from memfs.index.generations import FILES, Generation, Generations
+from memfs.index.overlay import Changes, Overlay
+from memfs.index.stamps import Entry, LayeredStamps, StampTable
+from memfs.model import Candidate, MemoryItem, Query, Stamp
+
+_REBUILD_WAIT = 60.0
+_NO_TIME = datetime.min.replace(tzinfo=UTC)
+
+
+class SearchIndex:
+    """The index of one workspace, in one folder of the user's cache.
+
+    Nothing is read, and no engine imported, before it is needed. All methods may be called from several threads; a
+    search waits at most for another search or an update, never for a fold.
+    """
+
+    def __init__(self, folder: Path, engine: str) -> None:
+        """
+        Args:
+            folder: made when something is first written; deleting it loses nothing.
+            engine: ``memory``, ``whoosh`` or ``sqlite``.
+
+        Raises:
+            SettingInvalid: no such engine.
+        """
+        self._engine = engine_named(engine)
+        self._generations = Generations(folder, self._engine)
+        self._folder = folder
+        self._lock = threading.RLock()
+        self._folding = threading.Lock()
+        self._current: Generation | None = None
+        self._table: StampTable | None = None
+        self._index: Index | None = None
+        self._fresh = Overlay(StampTable.of({}))
+        self._number = 0
+        self._refused: set[int] = set()
+
+    @property
+    def engine(self) -> str:
+        """The engine's name."""
+        return self._engine.name
+
+    @property
+    def generation(self) -> int:
+        """The base generation's number, 0 while there is none."""
+        with self._lock:
+            self._stamps()
+            return self._number
+
+    # -- what it holds ----------------------------------------------------------------------------------------------
+    def base_stamps(self) -> StampTable:
+        """Path to (id, stamp) of the base generation: empty where there is no generation, or none to be trusted."""
+        with self._lock:
+            return self._stamps()
+
+    def stamps(self) -> Mapping[str, Entry]:
+        """Path to (id, stamp) of base and overlay together, as of now."""
+        with self._lock:
+            return LayeredStamps(self._stamps(), dict(self._fresh.entries), frozenset(self._fresh.gone))
+
+    def item(self, id: str) -> MemoryItem | None:  # noqa: A002
+        """The overlay's own copy of an item; None for one that only the base, or nobody, has."""
+        with self._lock:
+            return self._fresh.items.get(id)
+
+    def overlay_stamps(self) -> dict[str, Entry]:
+        """Path to (id, stamp) of what only the overlay holds."""
+        with self._lock:
+            return dict(self._fresh.entries)
+
+    def overlay_size(self) -> int:
+        """How many paths differ from the base generation."""
+        with self._lock:
+            return len(self._fresh)
+
+    def stats(self) -> IndexStats:
+        """How many items can be found, and the bytes of the base generation with all that belongs to it."""
+        with self._lock:
+            base = self._stamps()
+            items = base.id_count - len(self._fresh.hidden) + len(self._fresh.items)
+            return IndexStats(engine=self.engine, items=items, bytes=self._generations.bytes() if self._current else 0)
+
+    # -- changing and searching -------------------------------------------------------------------------------------
+    def update(self, added: Iterable[tuple[MemoryItem, Stamp]] = (), removed: Iterable[str] = ()) -> None:
+        """Make items searchable at once, and paths not. Removals come first, so that a move is one call.
+
+        Of two paths with one id the one added last is found; when it is removed the other must be added again.
+        """
+        with self._lock:
+            self._stamps()
+            for path in removed:
+                self._fresh.remove(path)
+            for item, stamp in added:
+                self._fresh.add(item, stamp)
+
+    def search(self, query: Query) -> list[Candidate]:
+        """The best ``query.limit`` items of base and overlay on one scale, best first, ties by id.
+
+        Raises:
+            IndexUnavailable: the base was damaged after it was opened. It is forgotten, so that ``base_stamps()`` is
+                now empty: add everything again and repeat.
+        """
+        with self._lock:
+            try:
+                return self._search(query)
+            except (IndexUnavailable, OSError) as error:
+                if self.reload():
+                    return self._search(query)
+                self._refused.add(self._number)
+                self._forget()
+                raise IndexUnavailable(
+                    f"the index was damaged while in use: {error}", hint="it is made anew from the files"
+                ) from error
+
+    def _search(self, query: Query) -> list[Candidate]:
+        base, overlay = self._opened(), self._fresh.index
+        if base is None:
+            return overlay.search(query)
+        if not len(self._fresh):
+            return base.search(query)
+        terms = analyzer.query_terms(query.text)
+        shared = bm25.joined((base.statistics(terms), overlay.statistics(terms)), terms)
+        found = base.search(query, self._fresh.hidden, shared) + overlay.search(query, (), shared)
+        found.sort(key=lambda candidate: candidate.id)
+        found.sort(key=_worth, reverse=True)
+        return found[: query.limit]
+
+    # -- generations ------------------------------------------------------------------------------------------------
+    def fold(self) -> bool:
+        """Make a new base generation of base and overlay; false when another thread or process is at it.
+
+        Searches and updates go on meanwhile; what is updated meanwhile stays in the overlay.
+
+        Raises:
+            StorageIO: the folder cannot be written; the old generation stays.
+        """
+        if not self._folding.acquire(blocking=False):
+            return False
+        try:
+            if not self._engine.stored:
+                self._fold_in_memory()
+                return True
+            with self._generations.lock() as held:
+                if held:
+                    self.reload()
+                    self._fold()
+                return held
+        finally:
+            self._folding.release()
+
+    def rebuild(self, items: Iterable[tuple[MemoryItem, Stamp]]) -> None:
+        """Make a new base generation of these items alone; what was in the overlay before is dropped.
+
+        Raises:
+            LockTimeout: another process has held the index for a minute.
+            StorageIO: the folder cannot be written; the old generation stays.
+        """
+        with self._folding:
+            with self._lock:
+                self._stamps()
+                before = self._fresh.changes()
+            if not self._engine.stored:
+                index = self._engine.open(self._folder)
+                table = _filled(index, items)
+                with self._lock:
+                    self._keep(index, table, before)
+                return
+            with self._generations.lock(_REBUILD_WAIT) as held:
+                if not held:
+                    raise LockTimeout(
+                        "another process is folding the index", path=str(self._folder), hint="try again in a moment"
+                    )
+                self._write(None, lambda index: _filled(index, items), before)
+
+    def reload(self) -> bool:
+        """Take up the generation another process has made; false when there is none newer.
+
+        The overlay is kept where it still differs from the new base.
+        """
+        with self._lock:
+            if self._table is None or not self._engine.stored or self._generations.named() == self._number:
+                return False
+            overlay = self._fresh
+            self._forget()
+            self._fresh = overlay.rebased(self._stamps())
+            return True
+
+    def close(self) -> None:
+        """Release the base's files. What is only in the overlay is found again by the next freshness check."""
+        with self._lock:
+            self._forget()
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+    def _stamps(self) -> StampTable:
+        if self._table is None:
+            self._current, self._table = self._trusted()
+            self._number = self._current.number if self._current else 0
+            self._fresh = Overlay(self._table)
+        return self._table
+
+    def _trusted(self) -> tuple[Generation | None, StampTable]:
+        """The current generation and its stamps; nothing and an empty table where it cannot be relied on."""
+        current = self._generations.current() if self._engine.stored else None
+        if current is not None and current.number not in self._refused:
+            try:
+                return current, StampTable.unpack(current.stamps())
+            except (IndexUnavailable, StorageIO, FileNotFoundError):
+                pass  # removed by another process this very moment, or written by a program gone wrong
+        return None, StampTable.of({})
+
+    def _opened(self) -> Index | None:
+        """The base's engine; None while there is no base."""
+        table = self._stamps()
+        if self._index is None and self._current is not None:
+            index = self._engine.open(self._current.files)
+            if len(table) and not index.statistics(()).items:
+                raise IndexUnavailable("the generation is gone", path=str(self._current.folder))
+            self._index = index
+        return self._index
+
+    def _forget(self) -> None:
+        if self._index is not None:
+            self._index.close()
+        self._index = self._table = self._current = None
+        self._fresh = Overlay(StampTable.of({}))
+        self._number = 0
+
+    def _fold(self) -> None:
+        """Fold the overlay into a new generation. Needs the folder's lock."""
+        with self._lock:
+            table = self._stamps()
+            base = self._current
+            changes = self._fresh.changes()
+        if not changes:
+            return
+
+        def fill(index: Index) -> StampTable:
+            index.remove(changes.hidden)
+            index.add(changes.items)
+            return table.changed(changes.gone, changes.entries)
+
+        self._write(base, fill, changes)
+
+    def _write(self, base: Generation | None, fill: Callable[[Index], StampTable], changes: Changes) -> None:
+        """Write, name and take up a generation that begins as ``base`` and is filled by ``fill``. Needs the lock."""
+        folder = self._generations.begin(base)
+        try:
+            index = self._engine.open(folder / FILES)
+            try:
+                table = fill(index)
+                index.flush()
+            finally:
+                index.close()
+            made = self._generations.publish(folder, table.pack(), base)
+        except BaseException:
+            self._generations.discard(folder)
+            raise
+        before = self._take(made, table, changes)
+        self._generations.prune({before, made.number})
+
+    def _take(self, made: Generation, table: StampTable, changes: Changes) -> int:
+        """Make a new generation the base, keeping what was updated since ``changes``; return the old one's number."""
+        with self._lock:
+            before, overlay = self._number, self._fresh
+            self._forget()
+            self._current, self._table, self._number = made, table, made.number
+            self._fresh = overlay.rebased(table, changes.versions)
+        return before
+
+    # -- the engine without files -----------------------------------------------------------------------------------
+    def _fold_in_memory(self) -> None:
+        with self._lock:
+            table, changes = self._stamps(), self._fresh.changes()
+            if changes:
+                index = self._index or self._engine.open(self._folder)
+                index.remove(changes.hidden)
+                index.add(changes.items)
+                self._keep(index, table.changed(changes.gone, changes.entries), changes)
+
+    def _keep(self, index: Index, table: StampTable, changes: Changes) -> None:
+        self._index, self._table = index, table
+        self._number += 1
+        self._fresh = self._fresh.rebased(table, changes.versions)
+
+
+def _filled(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> StampTable:
+    """Add all items to an index, one at a time; return the table of their stamps."""
+    entries: dict[str, Entry] = {}
+
+    def passing() -> Iterator[MemoryItem]:
+        for item, stamp in items:
+            entries.pop(item.path, None)
+            entries[item.path] = (item.id, stamp)
+            yield item
+
+    index.add(passing())
+    return StampTable.of(entries)
+
+
+def _worth(candidate: Candidate) -> tuple[float, datetime]:
+    return candidate.similarity, candidate.timestamp if not candidate.similarity else _NO_TIME

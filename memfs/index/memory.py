@@ -1,0 +1,99 @@
+"""MemoryIndex: the reference engine, in plain dictionaries.
+
+Also the overlay of fresh items that other engines' answers are joined with. Keeps nothing on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from heapq import nsmallest
+from pathlib import Path
+
+from memfs.index import analyzer, bm25
+from memfs.index.base import IndexStats, TermStatistics
+from memfs.index.rows import Filter, Row, row_of
+from memfs.model import Candidate, MemoryItem, Query
+
+
+class MemoryIndex:
+    """Every item's terms and row in dictionaries. See ``memfs.index.base.Index`` for the promises."""
+
+    name = "memory"
+
+    def __init__(self, folder: Path | None = None) -> None:  # noqa: ARG002 (every engine is made for a folder)
+        self._rows: dict[str, Row] = {}
+        self._terms: dict[str, tuple[dict[str, float], int]] = {}
+        self._postings: dict[str, dict[str, float]] = {}
+        self._length = 0
+
+    def add(self, items: Iterable[MemoryItem]) -> None:
+        for item in items:
+            self._forget(item.id)
+            weights, length = analyzer.weighted_terms(item)
+            self._rows[item.id] = row_of(item)
+            self._terms[item.id] = (weights, length)
+            self._length += length
+            for term, weight in weights.items():
+                self._postings.setdefault(term, {})[item.id] = weight
+
+    def remove(self, ids: Iterable[str]) -> None:
+        for key in ids:
+            self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        if self._rows.pop(key, None) is None:
+            return
+        weights, length = self._terms.pop(key)
+        self._length -= length
+        for term in weights:
+            holders = self._postings[term]
+            del holders[key]
+            if not holders:
+                del self._postings[term]
+
+    def search(
+        self, query: Query, hidden: Collection[str] = (), statistics: TermStatistics | None = None
+    ) -> list[Candidate]:
+        accepts = Filter.of(query).accepts
+        if not query.text:
+            rows = (row for row in self._rows.values() if row.id not in hidden and accepts(row))
+            newest = nsmallest(query.limit, rows, key=lambda row: (-row.time, row.id))
+            return [row.candidate(0.0) for row in newest]
+        terms = analyzer.query_terms(query.text)
+        scores = self._scores(terms, statistics or self.statistics(terms))
+        wanted = ((-score, key) for key, score in scores.items() if key not in hidden and accepts(self._rows[key]))
+        return [self._rows[key].candidate(-score) for score, key in nsmallest(query.limit, wanted)]
+
+    def _scores(self, terms: Iterable[str], statistics: TermStatistics) -> dict[str, float]:
+        first, second = bm25.length_terms(statistics.average_length)
+        scores: dict[str, float] = {}
+        for term, factor in bm25.factors(terms, statistics).items():
+            for key, weight in self._postings.get(term, {}).items():
+                share = factor * weight / (weight + first + second * self._terms[key][1])
+                scores[key] = scores.get(key, 0.0) + share
+        return scores
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics:
+        return TermStatistics(
+            items=len(self._rows),
+            average_length=self._length / len(self._rows) if self._rows else 0.0,
+            frequencies={term: len(self._postings.get(term, ())) for term in terms},
+        )
+
+    def ids(self) -> Collection[str]:
+        return self._rows.keys()
+
+    def flush(self) -> None:
+        """Nothing to write."""
+
+    def stats(self) -> IndexStats:
+        return IndexStats(engine=self.name, items=len(self._rows), bytes=0)
+
+    def clear(self) -> None:
+        self._rows.clear()
+        self._terms.clear()
+        self._postings.clear()
+        self._length = 0
+
+    def close(self) -> None:
+        """Nothing to release."""

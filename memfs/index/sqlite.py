@@ -1,0 +1,318 @@
+"""SqliteIndex: the engine on SQLite's FTS5, with nothing to install.
+
+One database file: ``terms`` (FTS5, without a copy of the text) finds and scores, ``rows`` and ``tags`` filter. Our
+analyzer cuts the text; FTS5 sees terms joined by spaces. FTS5's formula differs from ours only in how much very common
+terms say: where few enough documents match, scores are brought to ours exactly, beyond that FTS5's are taken as they
+are.
+
+A removed item's terms and tags stay under a number listed in ``dead``, never used again, until the index is made anew.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from heapq import nlargest
+from math import log
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from memfs.errors import IndexUnavailable
+from memfs.files import io
+from memfs.index import analyzer, bm25
+from memfs.index.base import IndexStats, TermStatistics
+from memfs.index.rows import Filter, Row, moment, row_of
+from memfs.index.sections import pack_json
+from memfs.model import Candidate, MemoryItem, Query
+
+_FILE = "index.sqlite"
+_BATCH = 500
+_EXACT = 2500
+_SPARE = 40
+_FTS_LEAST = 1e-6  # FTS5's idf of a term that more than half of all documents hold
+_WEIGHTS = f"{analyzer.TITLE_WEIGHT}, {analyzer.BODY_WEIGHT}, {analyzer.EXTRA_WEIGHT}"
+_ROW = "r.docid, r.id, r.path, r.type, r.time, r.importance, r.context"
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
+  type TEXT NOT NULL, time INTEGER NOT NULL, importance REAL NOT NULL, context TEXT NOT NULL, agent TEXT NOT NULL,
+  session TEXT NOT NULL, phase TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS rows_time ON rows (time);
+CREATE TABLE IF NOT EXISTS tags (tag TEXT NOT NULL, docid INTEGER NOT NULL, PRIMARY KEY (tag, docid)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dead (docid INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS totals (documents INTEGER NOT NULL, length INTEGER NOT NULL);
+INSERT INTO totals SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM totals);
+CREATE VIRTUAL TABLE IF NOT EXISTS terms USING fts5 (title, body, extra, content='', tokenize='ascii');
+"""
+
+
+class SqliteIndex:
+    """An FTS5 index in a folder. See ``memfs.index.base.Index`` for the promises."""
+
+    name = "sqlite"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / _FILE
+        self._open: sqlite3.Connection | None = None
+        self._writable = False
+        self._dirty = False
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+    def add(self, items: Iterable[MemoryItem]) -> None:
+        chunk: list[MemoryItem] = []
+        for item in items:
+            chunk.append(item)
+            if len(chunk) == _BATCH:
+                self._add(chunk)
+                chunk = []
+        self._add(chunk)
+
+    def _add(self, items: Sequence[MemoryItem]) -> None:
+        latest = {item.id: item for item in items}
+        if not latest:
+            return
+        self.remove(latest)
+        with self._writing() as base:
+            ((documents, length),) = base.execute("SELECT documents, length FROM totals")
+            rows, tags, texts = [], [], []
+            for docid, item in enumerate(latest.values(), documents + 1):
+                found = analyzer.item_terms(item)
+                length += len(found.title) + len(found.body) + len(found.extra)
+                row = row_of(item)
+                rows.append((docid, *_facts(row)))
+                tags += [(_storable(tag), docid) for tag in row.tags]
+                texts.append((docid, " ".join(found.title), " ".join(found.body), " ".join(found.extra)))
+            base.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            base.executemany("INSERT INTO tags VALUES (?, ?)", tags)
+            base.executemany("INSERT INTO terms (rowid, title, body, extra) VALUES (?, ?, ?, ?)", texts)
+            base.execute("UPDATE totals SET documents = ?, length = ?", (documents + len(latest), length))
+
+    def remove(self, ids: Iterable[str]) -> None:
+        gone = [(key,) for key in ids]
+        if not gone or not self._path.exists():
+            return
+        with self._writing() as base:
+            base.executemany("INSERT INTO dead SELECT docid FROM rows WHERE id = ?", gone)
+            base.executemany("DELETE FROM rows WHERE id = ?", gone)
+
+    def flush(self) -> None:
+        if self._dirty and self._open is not None:
+            with io.operation("index:commit", self._path), self._reported():
+                self._open.commit()
+            self._dirty = False
+
+    def clear(self) -> None:
+        self.close()
+        io.unlink(self._path, missing_ok=True)
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+        self._open = None
+        self._dirty = self._writable = False
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+    def search(
+        self, query: Query, hidden: Collection[str] = (), statistics: TermStatistics | None = None
+    ) -> list[Candidate]:
+        self.flush()
+        if not self._path.exists():
+            return []
+        conditions, values = _conditions(Filter.of(query), hidden)
+        with self._reported():
+            if not query.text:
+                return self._newest(conditions, values, query.limit)
+            terms = analyzer.query_terms(query.text)
+            own = self.statistics(terms)
+            terms = [term for term in terms if own.frequencies[term]]
+            source = "terms t"
+            if conditions:  # CROSS makes SQLite ask FTS5 first and look the rows up, never the other way round
+                source += " CROSS JOIN rows r ON r.docid = t.rowid"
+            where = ["t.terms MATCH ?", *conditions, "t.rowid NOT IN (SELECT docid FROM dead)"]
+            select = f"SELECT t.rowid, -bm25(t.terms, {_WEIGHTS}) AS score FROM {source} WHERE {' AND '.join(where)}"  # noqa: S608
+            if sum(own.frequencies.values()) <= _EXACT:
+                scores = self._exact(terms, own, statistics or own, select, values)
+            else:
+                scores = self._quick(terms, select, values, query.limit)
+            return self._best(scores, query.limit)
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics:
+        self.flush()
+        frequencies = dict.fromkeys(terms, 0)
+        if not self._path.exists():
+            return TermStatistics(items=0, average_length=0.0, frequencies=frequencies)
+        with self._reported():
+            base = self._connection()
+            ((documents, length),) = base.execute("SELECT documents, length FROM totals")
+            for term in terms:
+                for (held,) in base.execute("SELECT doc FROM temp.vocabulary WHERE term = ?", (term,)):
+                    frequencies[term] = held
+        average = length / documents if documents else 0.0
+        return TermStatistics(items=documents, average_length=average, frequencies=frequencies)
+
+    def ids(self) -> Collection[str]:
+        self.flush()
+        if not self._path.exists():
+            return set()
+        with self._reported():
+            return {key for (key,) in self._connection().execute("SELECT id FROM rows")}
+
+    def stats(self) -> IndexStats:
+        self.flush()
+        size = self._path.stat().st_size if self._path.exists() else 0
+        return IndexStats(engine=self.name, items=len(self.ids()), bytes=size)
+
+    # -- scoring ----------------------------------------------------------------------------------------------------
+    def _exact(
+        self, terms: Sequence[str], own: TermStatistics, wanted: TermStatistics, select: str, values: Sequence[Any]
+    ) -> dict[int, float]:
+        """Ask for one term at a time, and put our idf in the place of FTS5's."""
+        scores: dict[int, float] = {}
+        for term in terms:
+            held = own.frequencies[term]
+            theirs = log((own.items - held + 0.5) / (held + 0.5))
+            factor = bm25.idf(wanted.items, wanted.frequencies.get(term, 0)) / (theirs if theirs > 0 else _FTS_LEAST)
+            for docid, score in self._connection().execute(select, (_phrase(term), *values)):
+                scores[docid] = scores.get(docid, 0.0) + score * factor
+        return scores
+
+    def _quick(self, terms: Sequence[str], select: str, values: Sequence[Any], limit: int) -> dict[int, float]:
+        """Let FTS5 score all terms at once; so many are fetched that ties can be broken by id."""
+        asked = limit + _SPARE
+        question = " OR ".join(map(_phrase, terms))
+        while True:
+            found = (
+                self._connection()
+                .execute(select + " ORDER BY score DESC LIMIT ?", (question, *values, asked))
+                .fetchall()
+            )
+            if len(found) < asked or found[-1][1] < found[limit - 1][1]:
+                return dict(found)
+            asked *= 4
+
+    def _best(self, scores: dict[int, float], limit: int) -> list[Candidate]:
+        chosen = list(scores)
+        if len(chosen) > limit:
+            least = nlargest(limit, scores.values())[-1]
+            chosen = [docid for docid in chosen if scores[docid] >= least]
+        rows = self._connection().execute(
+            f"SELECT {_ROW} FROM rows r WHERE r.docid IN (SELECT value FROM json_each(?))",  # noqa: S608
+            (json.dumps(chosen),),
+        )
+        found = [_candidate(row, scores[row[0]]) for row in rows]
+        found.sort(key=lambda candidate: (-candidate.similarity, candidate.id))
+        return found[:limit]
+
+    def _newest(self, conditions: Sequence[str], values: Sequence[Any], limit: int) -> list[Candidate]:
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        rows = self._connection().execute(
+            f"SELECT {_ROW} FROM rows r {where} ORDER BY r.time DESC, r.id LIMIT ?",  # noqa: S608
+            (*values, limit),
+        )
+        return [_candidate(row, 0.0) for row in rows]
+
+    # -- the connection ---------------------------------------------------------------------------------------------
+    def _connection(self) -> sqlite3.Connection:
+        """The open connection; one made for reading trusts that nobody changes the file."""
+        if self._open is None:
+            place = quote(str(self._path))
+            self._open = sqlite3.connect(f"file:{place}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+            self._prepare(self._open)
+        return self._open
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._reported():
+            if self._open is None or not self._writable:
+                self.close()
+                self._open = sqlite3.connect(self._path, check_same_thread=False)
+                # Durability is the generation's business: it syncs the finished file.
+                self._open.execute("PRAGMA journal_mode = OFF")
+                self._open.execute("PRAGMA synchronous = OFF")
+                self._open.executescript(_SCHEMA)
+                self._prepare(self._open)
+                self._writable = True
+            self._dirty = True
+            yield self._open
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA mmap_size = 268435456")
+        connection.execute("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab ('main', 'terms', 'row')")
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
+                full = OSError(errno.ENOSPC, str(error))
+                raise io.storage_error(full, "write", str(self._path)) from error
+            raise IndexUnavailable(
+                f"the SQLite index cannot be used: {error}", path=str(self._path), hint="it is made anew from the files"
+            ) from error
+
+
+def _conditions(wanted: Filter, hidden: Collection[str]) -> tuple[list[str], list[Any]]:
+    """SQL conditions on a row ``r``, and their values."""
+    conditions: list[str] = []
+    values: list[Any] = []
+    for column, names in (
+        ("type", wanted.types),
+        ("agent", wanted.agents),
+        ("session", wanted.sessions),
+        ("phase", wanted.phases),
+    ):
+        if names:
+            conditions.append(f"r.{column} IN (SELECT value FROM json_each(?))")  # noqa: S608
+            values.append(json.dumps(sorted(names)))
+    for sign, time in ((">=", wanted.since), ("<=", wanted.until)):
+        if time is not None:
+            conditions.append(f"r.time {sign} ?")
+            values.append(time)
+    for tag in sorted(wanted.tags):
+        conditions.append("EXISTS (SELECT 1 FROM tags g WHERE g.tag = ? AND g.docid = r.docid)")
+        values.append(_storable(tag))
+    if wanted.path:
+        conditions.append("substr(r.path || '/', 1, ?) = ?")
+        values += [len(wanted.path), _storable(wanted.path)]
+    if hidden:
+        conditions.append("r.id NOT IN (SELECT value FROM json_each(?))")
+        values.append(json.dumps(sorted(hidden)))
+    return conditions, values
+
+
+def _facts(row: Row) -> tuple[Any, ...]:
+    context = pack_json(row.context).decode() if row.context else ""
+    agent, session, phase = _storable(row.agent), _storable(row.session), _storable(row.phase)
+    return row.id, _storable(row.path), row.type, row.time, row.importance, context, agent, session, phase
+
+
+def _storable(text: str) -> str | bytes:
+    """A text as it is, or as bytes where it holds what is no character, as an undecodable file name does."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def _phrase(term: str) -> str:
+    return f'"{term}"'
+
+
+def _candidate(row: Sequence[Any], similarity: float) -> Candidate:
+    _, key, path, kind, time, importance, context = row
+    return Candidate(
+        id=key,
+        path=path if isinstance(path, str) else path.decode("utf-8", "surrogatepass"),
+        similarity=similarity,
+        type=kind,
+        timestamp=moment(time),
+        importance=importance,
+        context=json.loads(context) if context else {},
+    )

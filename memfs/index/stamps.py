@@ -1,0 +1,173 @@
+"""StampTable: which file contents an index generation describes.
+
+Owns the mapping from path to (id, stamp) and its compact form on disk. Taking stamps is the store's business.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from memfs.index import sections
+from memfs.model import Stamp
+
+Entry = tuple[str, Stamp]
+_NUMBERS = {"size": "q", "mtime": "q", "ctime": "q", "inode": "Q", "checked": "q"}
+
+
+class StampTable(Mapping[str, Entry]):
+    """An unchangeable mapping from path to (id, stamp) that makes its stamps only when asked."""
+
+    def __init__(self, paths: list[str], ids: list[str], numbers: Mapping[str, array[Any]], blobs: list[str]) -> None:
+        self._paths = paths
+        self._ids = ids
+        self._numbers = numbers
+        self._blobs = blobs
+        self._places = dict(zip(paths, range(len(paths)), strict=True))
+
+    @classmethod
+    def of(cls, entries: Mapping[str, Entry]) -> StampTable:
+        """The table of these entries."""
+        stamps = [stamp for _, stamp in entries.values()]
+        numbers = {
+            "size": array("q", [stamp.size for stamp in stamps]),
+            "mtime": array("q", [stamp.mtime_ns for stamp in stamps]),
+            "ctime": array("q", [stamp.ctime_ns for stamp in stamps]),
+            "inode": array("Q", [stamp.inode for stamp in stamps]),
+            "checked": array("q", [stamp.checked_ns for stamp in stamps]),
+        }
+        return cls(list(entries), [key for key, _ in entries.values()], numbers, [stamp.blob for stamp in stamps])
+
+    def changed(self, gone: Collection[str], entries: Mapping[str, Entry]) -> StampTable:
+        """A table without the paths in ``gone`` and with the given entries added or replaced."""
+        out = {place for path in (*gone, *entries) if (place := self._places.get(path)) is not None}
+        kept = [place for place in range(len(self._paths)) if place not in out]
+        fresh = StampTable.of(entries)
+        return StampTable(
+            [self._paths[place] for place in kept] + fresh._paths,
+            [self._ids[place] for place in kept] + fresh._ids,
+            {
+                name: array(code, [self._numbers[name][place] for place in kept]) + fresh._numbers[name]
+                for name, code in _NUMBERS.items()
+            },
+            [self._blobs[place] for place in kept] + fresh._blobs,
+        )
+
+    def __getitem__(self, path: str) -> Entry:
+        place = self._places[path]
+        numbers = self._numbers
+        return self._ids[place], Stamp(
+            numbers["size"][place],
+            numbers["mtime"][place],
+            numbers["ctime"][place],
+            numbers["inode"][place],
+            self._blobs[place],
+            numbers["checked"][place],
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._places
+
+    def facts(self, path: str) -> tuple[int, int, int, int] | None:
+        """Size, mtime, ctime and inode of a path, for comparing many files without making stamps; None if unknown."""
+        place = self._places.get(path)
+        if place is None:
+            return None
+        numbers = self._numbers
+        return numbers["size"][place], numbers["mtime"][place], numbers["ctime"][place], numbers["inode"][place]
+
+    def holder(self, id: str) -> str | None:  # noqa: A002
+        """The path whose content the index holds under this id: of several, the one added last."""
+        return self._holders.get(id)
+
+    @property
+    def id_count(self) -> int:
+        """How many different ids there are."""
+        return len(self._holders)
+
+    @cached_property
+    def _holders(self) -> dict[str, str]:
+        return dict(zip(self._ids, self._paths, strict=True))
+
+    def pack(self) -> bytes:
+        """The table as bytes."""
+        pairs = enumerate(zip(self._ids, self._paths, strict=True))
+        strange = {place: key for place, (key, path) in pairs if key != stem(path)}
+        widths = {len(blob) for blob in self._blobs} or {40}
+        parts = {
+            "paths": sections.pack_texts(self._paths),
+            "ids": sections.pack_json(strange),
+            "width": sections.pack_json(widths.pop() if len(widths) == 1 else 0),
+        }
+        parts["blobs"] = (
+            sections.pack_texts(self._blobs) if parts["width"] == b"0" else bytes.fromhex("".join(self._blobs))
+        )
+        return sections.pack(parts | {name: numbers.tobytes() for name, numbers in self._numbers.items()})
+
+    @classmethod
+    def unpack(cls, data: bytes) -> StampTable:
+        """The table again.
+
+        Raises:
+            IndexUnavailable: these bytes are no table.
+        """
+        parts = sections.unpack(data)
+        paths = sections.unpack_texts(parts["paths"])
+        ids = [stem(path) for path in paths]
+        for place, key in sections.unpack_json(parts["ids"]).items():
+            ids[int(place)] = key
+        width = sections.unpack_json(parts["width"])
+        if width:
+            digits = parts["blobs"].hex()
+            blobs = [digits[start : start + width] for start in range(0, len(digits), width)]
+        else:
+            blobs = sections.unpack_texts(parts["blobs"])
+        numbers = {name: sections.unpack_numbers(code, parts[name]) for name, code in _NUMBERS.items()}
+        return cls(paths, ids, numbers, blobs)
+
+
+class LayeredStamps(Mapping[str, Entry]):
+    """A stamp table with changes on it, as of one moment."""
+
+    def __init__(self, base: StampTable, entries: Mapping[str, Entry], gone: Collection[str]) -> None:
+        self._base = base
+        self._entries = entries
+        self._gone = gone
+
+    def __getitem__(self, path: str) -> Entry:
+        if path in self._entries:
+            return self._entries[path]
+        if path in self._gone:
+            raise KeyError(path)
+        return self._base[path]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (path for path in self._base if path not in self._gone and path not in self._entries)
+        yield from self._entries
+
+    def __len__(self) -> int:
+        covered = sum(path in self._base for path in (*self._entries, *self._gone))
+        return len(self._base) - covered + len(self._entries)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._entries or (path in self._base and path not in self._gone)
+
+    def facts(self, path: str) -> tuple[int, int, int, int] | None:
+        """Size, mtime, ctime and inode of a path; None if unknown."""
+        if path in self._entries:
+            stamp = self._entries[path][1]
+            return stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode
+        return None if path in self._gone else self._base.facts(path)
+
+
+def stem(path: str) -> str:
+    """The last part of a path without its suffix: the id of nearly every item."""
+    return path.rpartition("/")[2].rpartition(".")[0]

@@ -1,0 +1,396 @@
+"""WhooshIndex: the engine on the Whoosh package; the only module that imports it, and itself imported only when chosen.
+
+Whoosh keeps the postings: one field of terms with their weights, cut by our analyzer. Everything else about a document
+lies in ``Columns`` beside it, aligned by document number, and is what filters and answers are made of. Only what is
+right in every distribution of Whoosh is used: one writer, deletion by document number, an ``Or`` of ``Term``s. Scoring
+normally reads whole posting blocks; where Whoosh's insides are not as expected its own search gives the same scores.
+
+Whoosh unpickles what it opens: this engine is only ever given folders that ``memfs.index.generations`` has verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from heapq import nlargest
+from pathlib import Path
+from typing import Any
+
+from whoosh import columns as whoosh_columns
+from whoosh import fields, formats
+from whoosh.codec.whoosh3 import W3Codec, W3LeafMatcher
+from whoosh.filedb.filestore import FileStorage
+from whoosh.index import FileIndex
+from whoosh.matching import ListMatcher
+from whoosh.reading import SegmentReader, TermNotFound
+
+from memfs.errors import IndexUnavailable, MemfsError
+from memfs.files import io
+from memfs.index import analyzer, bm25
+from memfs.index.base import IndexStats, TermStatistics
+from memfs.index.columns import Columns
+from memfs.index.rows import Filter, Row, row_of
+from memfs.model import Candidate, MemoryItem, Query
+
+_COLUMNS = "columns"
+_LOCK = "MAIN_WRITELOCK"
+_FIELD = "terms"
+_KEY = "key"
+_MEMORY_MB = 128
+_MAX_SEGMENTS = 4
+_MERGE_RATIO = 6
+_BLOCKS = ("_read_ids", "_read_weights", "_next_block", "reset")
+
+Block = tuple[Sequence[int], Sequence[float]]
+
+
+class TermsField(fields.FieldType):  # type: ignore[misc]
+    """A field given as a mapping from term to weight; it stores neither positions nor lengths."""
+
+    def __init__(self) -> None:
+        super().__init__(format=formats.Existence(), analyzer=None)
+
+    def index(self, value: Mapping[str, float], **_: Any) -> Iterator[tuple[bytes, int, float, bytes]]:
+        """Whoosh's question: term bytes, frequency, weight, value."""
+        for term, weight in value.items():
+            yield term.encode(), 1, weight, b""
+
+
+def _schema() -> fields.Schema:
+    key = fields.COLUMN(whoosh_columns.NumericColumn("I"))
+    return fields.Schema(**{_FIELD: TermsField(), _KEY: key})
+
+
+class WhooshIndex:
+    """A Whoosh index in a folder. See ``memfs.index.base.Index`` for the promises."""
+
+    name = "whoosh"
+
+    def __init__(self, folder: Path) -> None:
+        self.block_scoring = all(hasattr(W3LeafMatcher, name) for name in _BLOCKS)
+        self._folder = folder
+        self._columns: Columns | None = None
+        self._leaves: list[tuple[SegmentReader, int]] | None = None
+        self._average: float | None = None
+        self._writing: _Writing | None = None
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+    def add(self, items: Iterable[MemoryItem]) -> None:
+        for item in items:
+            self._writer(item.id).add(item)
+
+    def remove(self, ids: Iterable[str]) -> None:
+        for key in ids:
+            if key in self._known or (self._writing is not None and key in self._writing.added):
+                self._writer(key).remove(key)
+
+    def _writer(self, key: str) -> _Writing:
+        """The open writer; Whoosh cannot replace what it has not committed, so a second change of an id commits."""
+        if self._writing is not None and key in self._writing.added:
+            self.flush()
+        if self._writing is None:
+            known = self._known_columns()
+            self._release()
+            self._writing = _Writing(self._folder, known)
+        return self._writing
+
+    def flush(self) -> None:
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            self._columns = writing.commit()
+
+    def clear(self) -> None:
+        self.close()
+        for name in _file_names(self._folder):
+            io.unlink(self._folder / name)
+        self._columns = None
+
+    def close(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+        self._release()
+        self._columns = None
+
+    def _release(self) -> None:
+        for leaf, _ in self._leaves or ():
+            leaf.close()
+        self._leaves = None
+        self._average = None
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+    def search(
+        self, query: Query, hidden: Collection[str] = (), statistics: TermStatistics | None = None
+    ) -> list[Candidate]:
+        self.flush()
+        columns = self._known_columns()
+        covered = {columns.numbers[key] for key in hidden if key in columns.numbers} if hidden else set()
+        wanted = Filter.of(query)
+        if not query.text:
+            return [columns.row(number).candidate(0.0) for number in columns.latest(wanted, covered, query.limit)]
+        terms = analyzer.query_terms(query.text)
+        scores = self._scores(terms, statistics or self.statistics(terms))
+        for number in columns.dead | covered:
+            scores.pop(number, None)
+        return _best(scores, columns.select(scores, wanted), columns, query.limit)
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics:
+        self.flush()
+        columns = self._known_columns()
+        if self._average is None:
+            self._average = columns.average_length()
+        frequencies = {term: sum(leaf.doc_frequency(_FIELD, term) for leaf, _ in self._opened()) for term in terms}
+        return TermStatistics(items=len(columns), average_length=self._average, frequencies=frequencies)
+
+    def ids(self) -> Collection[str]:
+        self.flush()
+        return self._known
+
+    def stats(self) -> IndexStats:
+        self.flush()
+        size = sum((self._folder / name).stat().st_size for name in _file_names(self._folder))
+        return IndexStats(engine=self.name, items=self._known_columns().live, bytes=size)
+
+    @property
+    def segments(self) -> int:
+        """How many segments a search reads."""
+        return len(self._opened())
+
+    @property
+    def _known(self) -> Mapping[str, int]:
+        return self._known_columns().numbers
+
+    def _known_columns(self) -> Columns:
+        if self._columns is None:
+            self._columns = _read_columns(self._folder)
+        return self._columns
+
+    def _opened(self) -> list[tuple[SegmentReader, int]]:
+        """Every segment's reader with the number of its first document."""
+        if self._leaves is None:
+            self._leaves = _open_leaves(self._folder) if len(self._known_columns()) else []
+            if sum(leaf.doc_count_all() for leaf, _ in self._leaves) != len(self._known_columns()):
+                raise _unavailable("its columns do not fit its segments")
+        return self._leaves
+
+    # -- scoring ----------------------------------------------------------------------------------------------------
+    def _scores(self, terms: Sequence[str], statistics: TermStatistics) -> dict[int, float]:
+        """The score of every document that holds one of the terms, dead ones too."""
+        factors = bm25.factors(terms, statistics)
+        first, second = bm25.length_terms(statistics.average_length)
+        with _reported(self._folder):
+            if self.block_scoring:
+                return self._block_scores(factors, first, second)
+            return self._plain_scores(factors, first, second)
+
+    def _block_scores(self, factors: Mapping[str, float], first: float, second: float) -> dict[int, float]:
+        lengths = self._known_columns().lengths
+        scores: dict[int, float] = {}
+        known = scores.get
+        for term, factor in factors.items():
+            for numbers, weights in self._postings(term):
+                for number, weight in zip(numbers, weights, strict=True):
+                    share = factor * weight / (weight + first + second * lengths[number])
+                    scores[number] = known(number, 0.0) + share
+        return scores
+
+    def _postings(self, term: str) -> Iterator[Block]:
+        for leaf, base in self._opened():
+            for numbers, weights in _blocks(leaf, term):
+                yield [base + number for number in numbers] if base else numbers, weights
+
+    def _plain_scores(self, factors: Mapping[str, float], first: float, second: float) -> dict[int, float]:
+        """Whoosh's own search with our formula: slower, and through its public interface only."""
+        from whoosh.query import Or, Term
+        from whoosh.scoring import BaseScorer, WeightingModel
+        from whoosh.searching import Searcher
+
+        lengths = self._known_columns().lengths
+
+        class Scorer(BaseScorer):  # type: ignore[misc]
+            def __init__(self, factor: float, base: int) -> None:
+                self.factor = factor
+                self.base = base
+
+            def supports_block_quality(self) -> bool:
+                return False
+
+            def score(self, matcher: Any) -> float:
+                weight = float(matcher.weight())
+                length: int = lengths[self.base + matcher.id()]
+                return self.factor * weight / (weight + first + second * length)
+
+        class Formula(WeightingModel):  # type: ignore[misc]
+            def __init__(self, base: int) -> None:
+                self.base = base
+
+            def scorer(self, searcher: Any, fieldname: str, text: bytes, qf: int = 1) -> Scorer:  # noqa: ARG002
+                return Scorer(factors[text.decode()], self.base)
+
+        question = Or([Term(_FIELD, term) for term in factors])
+        scores: dict[int, float] = {}
+        for leaf, base in self._opened():
+            results = Searcher(leaf, weighting=Formula(base)).search(question, limit=None, optimize=False)
+            scores |= {base + number: score for score, number in results.top_n}
+        return scores
+
+
+class _Writing:
+    """One open Whoosh writer and the rows it will leave behind."""
+
+    def __init__(self, folder: Path, before: Columns) -> None:
+        self._folder = folder
+        self._before = before
+        self._rows: list[Row] = []
+        self._lengths: list[int] = []
+        self._dead: set[int] = set()
+        self._next_key = max(before.keys, default=-1) + 1
+        self.added: set[str] = set()
+        codec = W3Codec()
+        codec.length_stats = False  # lengths are ours; Whoosh would look for its own once for every posting
+        with _reported(folder):
+            storage = FileStorage(str(folder))
+            if not len(before):
+                storage.create()
+                FileIndex.create(storage, _schema())
+            index = FileIndex(storage, schema=_schema())
+            self._writer = index.writer(limitmb=_MEMORY_MB, compound=False, codec=codec)
+
+    def add(self, item: MemoryItem) -> None:
+        self._drop(item.id)
+        weights, length = analyzer.weighted_terms(item)
+        with _reported(self._folder):
+            self._writer.add_document(**{_FIELD: weights, _KEY: self._next_key + len(self._rows)})
+        self._rows.append(row_of(item))
+        self._lengths.append(length)
+        self.added.add(item.id)
+
+    def remove(self, key: str) -> None:
+        self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        number = self._before.numbers.get(key)
+        if number is not None and number not in self._dead:
+            self._writer.delete_document(number)
+            self._dead.add(number)
+
+    def cancel(self) -> None:
+        with suppress(Exception):  # it all is thrown away; an error that led here is already on its way
+            self._writer.cancel()
+
+    def commit(self) -> Columns:
+        """Write all, and return the columns in the order Whoosh has now given the documents."""
+        with io.operation("index:commit", self._folder), _reported(self._folder):
+            self._writer.commit(mergetype=_merge)
+        io.unlink(self._folder / _LOCK, missing_ok=True)
+        rows = self._before.rows() + self._rows
+        lengths = [*self._before.lengths, *self._lengths]
+        places = {key: place for place, key in enumerate(self._before.keys)}
+        places |= {self._next_key + place: len(self._before) + place for place in range(len(self._rows))}
+        keys, dead = _numbering(self._folder)
+        order = [places[key] for key in keys]
+        columns = Columns.of([rows[place] for place in order], [lengths[place] for place in order], keys, dead)
+        io.write_file(self._folder / _COLUMNS, columns.pack(), durable=False)
+        return columns
+
+
+def _merge(writer: Any, segments: list[Any]) -> list[Any]:
+    """Whoosh's question which segments to keep: few, each several times the sum of the smaller ones, none half dead.
+
+    The others are merged into the one being written.
+    """
+    gathered = writer.doc_count()
+    kept: list[Any] = []
+    for segment in sorted(segments, key=lambda one: one.doc_count_all()):
+        alive = segment.doc_count_all() - segment.deleted_count()
+        if alive < _MERGE_RATIO * gathered or alive * 2 < segment.doc_count_all():
+            _absorb(writer, segment)
+            gathered += alive
+        else:
+            kept.append(segment)
+    while len(kept) >= _MAX_SEGMENTS:
+        _absorb(writer, kept.pop(0))
+    return kept
+
+
+def _absorb(writer: Any, segment: Any) -> None:
+    if segment.deleted_count() == segment.doc_count_all():
+        return
+    reader = SegmentReader(writer.storage, writer.schema, segment)
+    writer.add_reader(reader)
+    reader.close()
+
+
+def _numbering(folder: Path) -> tuple[list[int], set[int]]:
+    """The key of every document in order of document number, and the numbers of the deleted."""
+    keys: list[int] = []
+    dead: set[int] = set()
+    for leaf, base in _open_leaves(folder):
+        column = leaf.column_reader(_KEY)
+        keys += [column[number] for number in range(leaf.doc_count_all())]
+        dead |= {base + number for number in leaf.deleted_docs_set}
+        leaf.close()
+    return keys, dead
+
+
+def _open_leaves(folder: Path) -> list[tuple[SegmentReader, int]]:
+    with _reported(folder):
+        reader = FileIndex(FileStorage(str(folder), readonly=True), schema=_schema()).reader()
+        return list(reader.leaf_readers())
+
+
+def _read_columns(folder: Path) -> Columns:
+    try:
+        return Columns.unpack(io.read_file(folder / _COLUMNS))
+    except FileNotFoundError:
+        return Columns.of([], [], [], ())
+
+
+def _file_names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def _blocks(leaf: SegmentReader, term: str) -> Iterator[Block]:
+    """The documents of one segment that hold a term, and their weights, a posting block at a time."""
+    try:
+        matcher = leaf.postings(_FIELD, term)
+    except TermNotFound:
+        return
+    matcher = getattr(matcher, "child", matcher)  # without the wrapper that leaves deleted documents out
+    if isinstance(matcher, ListMatcher):
+        yield matcher._ids, matcher._weights
+        return
+    while matcher.is_active():
+        matcher._read_ids()
+        matcher._read_weights()
+        yield matcher._ids, matcher._weights
+        matcher._next_block()
+
+
+def _best(scores: Mapping[int, float], numbers: list[int], columns: Columns, limit: int) -> list[Candidate]:
+    """The best of the documents, best first, ties by id."""
+    if len(numbers) > limit:
+        least = nlargest(limit, map(scores.__getitem__, numbers))[-1]
+        numbers = [number for number in numbers if scores[number] >= least]
+    ids = columns.ids
+    numbers.sort(key=lambda number: (-scores[number], ids[number]))
+    return [columns.row(number).candidate(scores[number]) for number in numbers[:limit]]
+
+
+@contextmanager
+def _reported(folder: Path) -> Iterator[None]:
+    """Say in our words whatever Whoosh raises: on damaged files that may be anything."""
+    try:
+        yield
+    except MemfsError:
+        raise
+    except FileNotFoundError as error:
+        raise _unavailable(str(error)) from error
+    except OSError as error:
+        raise io.storage_error(error, "index", str(folder)) from error
+    except Exception as error:
+        raise _unavailable(f"{type(error).__name__}: {error}") from error
+
+
+def _unavailable(reason: str) -> IndexUnavailable:
+    return IndexUnavailable(f"the Whoosh index cannot be read: {reason}", hint="it is made anew from the files")

@@ -1,0 +1,27 @@
+"""Values: items, kinds, queries, ids, time. No input or output, no third-party import."""
+
+from memfs.model.item import Link, MemoryItem, Origin, Phase, Trust
+from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, MemoryType
+from memfs.model.problem import Problem
+from memfs.model.query import Candidate, Freshness, Hit, Query, Recall
+from memfs.model.stamp import Stamp
+
+__all__ = [
+    "BUILT_IN",
+    "Candidate",
+    "Freshness",
+    "Hit",
+    "Kind",
+    "KindTable",
+    "Layer",
+    "Link",
+    "MemoryItem",
+    "MemoryType",
+    "Origin",
+    "Phase",
+    "Problem",
+    "Query",
+    "Recall",
+    "Stamp",
+    "Trust",
+]

@@ -1,0 +1,78 @@
+"""Item ids: a file's stem, safe on every file system.
+
+Owns what an id may look like and how a new one is made. Nothing here touches a disk.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import unicodedata
+
+from memfs.errors import IdInvalid
+
+MAX_LENGTH = 120
+_SHAPE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,118}[A-Za-z0-9])?")
+_DEVICES = frozenset(
+    {"con", "prn", "aux", "nul", "conin$", "conout$"}
+    | {f"com{digit}" for digit in range(10)}
+    | {f"lpt{digit}" for digit in range(10)}
+)
+_RESERVED_ENDINGS = (".lock", ".tmp")
+_SUFFIX_ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
+_SLUG_LENGTH = 48
+
+
+def check_id(text: str) -> str:
+    """Return the id unchanged if it is a safe file name everywhere.
+
+    Raises:
+        IdInvalid: naming what is wrong (design section 3, faults row 13).
+    """
+    if not isinstance(text, str) or not _SHAPE.fullmatch(text):
+        raise IdInvalid(
+            f"{_shown(text)} cannot be an id",
+            hint="use letters, digits, '.', '_' and '-', at most 120, beginning and ending with a letter or digit",
+        )
+    if ".." in text:
+        raise IdInvalid(f"{_shown(text)} cannot be an id: it holds '..'", hint="use single dots only")
+    lowered = text.lower()
+    if lowered.split(".")[0] in _DEVICES:
+        raise IdInvalid(f"{_shown(text)} cannot be an id: it is a Windows device name", hint="choose another name")
+    if lowered.endswith(_RESERVED_ENDINGS):
+        raise IdInvalid(f"{_shown(text)} cannot be an id: it ends like a lock or temporary file", hint="choose another")
+    return text
+
+
+def is_id(text: str) -> bool:
+    """Whether ``check_id`` would accept the text."""
+    try:
+        check_id(text)
+    except IdInvalid:
+        return False
+    return True
+
+
+def slug(text: str) -> str:
+    """The first words of a text as lower-case ASCII joined by hyphens, at most 48 characters; "" if none remain."""
+    plain = unicodedata.normalize("NFKD", text[:400]).encode("ascii", "ignore").decode().lower()
+    words = re.findall(r"[a-z0-9]+", plain)
+    chosen = ""
+    for word in words:
+        longer = f"{chosen}-{word}" if chosen else word[:_SLUG_LENGTH]
+        if len(longer) > _SLUG_LENGTH:
+            break
+        chosen = longer
+    return chosen
+
+
+def new_id(text: str) -> str:
+    """A fresh id: a readable slug of the text and six random characters (about 30 bits)."""
+    suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(6))
+    words = slug(text)
+    return f"{words or 'memory'}-{suffix}"
+
+
+def _shown(text: object) -> str:
+    written = ascii(text)
+    return written if len(written) <= 60 else written[:57] + "..."

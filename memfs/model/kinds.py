@@ -1,0 +1,161 @@
+"""Kinds: one row of facts about each type of memory.
+
+Owns the built-in table and the lookup by type, folder and layer. Kinds beyond the built-in come from
+``configuration/kinds.yaml``; reading that file is not this module's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memfs.errors import SettingInvalid
+
+ITEM_LIMIT = 1024 * 1024
+
+
+class Layer(StrEnum):
+    """How long a memory lives (seed 000, L1)."""
+
+    SHORT_TERM = "short-term"
+    EPISODIC = "episodic"
+    SEMANTIC = "semantic"
+
+
+class MemoryType(StrEnum):
+    """The built-in types by name, for convenience; the kind table is the rule."""
+
+    CONTEXT = "context"
+    WORKING = "working"
+    PROSPECTIVE = "prospective"
+    INTERACTION = "interaction"
+    CONVERSATION = "conversation"
+    TASK_HISTORY = "task_history"
+    ERROR_LOG = "error_log"
+    EPISODIC = "episodic"
+    KNOWLEDGE = "knowledge"
+    DOCUMENTATION = "documentation"
+    SEMANTIC = "semantic"
+    PROCEDURAL = "procedural"
+    PATTERN = "pattern"
+    RULE = "rule"
+    PREFERENCE = "preference"
+    CONVENTION = "convention"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """The facts about one type.
+
+    Attributes:
+        name: the type's name, lower case.
+        layer: which layer its items belong to.
+        description: one sentence on what it is for.
+        folder: folder below ``ContextMemory/`` that holds its items, "/" separated.
+        dated: whether items go into a ``YYYY-MM`` folder below it.
+        body: name of the schema of ``data``, "" when ``data`` is free.
+        half_life_days: after this many days without use an item counts half; 0 means it does not fade.
+        retention_days: after this many days an item is due for the archive; 0 means never.
+    """
+
+    name: str
+    layer: Layer
+    description: str
+    folder: str
+    dated: bool = True
+    body: str = ""
+    half_life_days: float = 0
+    retention_days: int = 0
+
+
+def _kind(name: str, layer: Layer, half_life: float, retention: int, description: str, body: str = "") -> Kind:
+    return Kind(
+        name=name,
+        layer=layer,
+        description=description,
+        folder=f"memories/{name}",
+        body=body,
+        half_life_days=half_life,
+        retention_days=retention,
+    )
+
+
+BUILT_IN: tuple[Kind, ...] = (
+    _kind("context", Layer.SHORT_TERM, 7, 30, "Circumstances of the work at hand."),
+    _kind("working", Layer.SHORT_TERM, 1, 7, "What a session is busy with; consolidated when the session ends."),
+    _kind("prospective", Layer.SHORT_TERM, 30, 0, "Something to do or check later."),
+    _kind("interaction", Layer.SHORT_TERM, 7, 30, "One exchange between a person and an agent."),
+    _kind("conversation", Layer.SHORT_TERM, 7, 30, "A turn or a passage of a conversation."),
+    _kind("task_history", Layer.EPISODIC, 90, 365, "What was done in a task, and how it ended."),
+    _kind("error_log", Layer.EPISODIC, 90, 365, "An error that happened, and what it came from."),
+    _kind("episodic", Layer.EPISODIC, 90, 365, "An event: what happened, when, with what outcome."),
+    _kind("knowledge", Layer.SEMANTIC, 0, 0, "A fact that stays true until it is replaced."),
+    _kind("documentation", Layer.SEMANTIC, 0, 0, "A passage of reference material."),
+    _kind("semantic", Layer.SEMANTIC, 0, 0, "General knowledge distilled from experience."),
+    _kind("procedural", Layer.SEMANTIC, 0, 0, "How to do something, step by step."),
+    _kind("pattern", Layer.SEMANTIC, 0, 0, "A template that several memories share.", body="pattern"),
+    _kind("rule", Layer.SEMANTIC, 0, 0, "Advice learned from outcomes, with its confidence.", body="rule"),
+    _kind("preference", Layer.SEMANTIC, 0, 0, "How a person wants things done."),
+    Kind(
+        name="convention",
+        layer=Layer.SEMANTIC,
+        description="A rule the team agreed on, reviewed in pull requests.",
+        folder="conventions",
+        dated=False,
+        body="convention",
+    ),
+)
+
+
+class KindTable:
+    """The kinds a workspace knows, by name and by folder."""
+
+    def __init__(self, kinds: Iterable[Kind] = BUILT_IN) -> None:
+        self._by_name: dict[str, Kind] = {}
+        for kind in kinds:
+            if kind.name in self._by_name:
+                raise SettingInvalid(f"kind {kind.name!r} is defined twice", field=kind.name, hint="rename one of them")
+            self._by_name[kind.name] = kind
+        self._by_folder = {tuple(kind.folder.split("/")): kind for kind in self._by_name.values()}
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self._by_name.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def get(self, name: str) -> Kind:
+        """The kind of that name.
+
+        Raises:
+            SettingInvalid: no such kind; the hint names the nearest one.
+        """
+        kind = self._by_name.get(name)
+        if kind is None:
+            raise SettingInvalid(
+                f"unknown memory type {name!r}", field="type", hint=nearest(name, self._by_name) or "see 'memfs stats'"
+            )
+        return kind
+
+    def at(self, path: str) -> Kind | None:
+        """The kind whose folder holds ``path`` ("/" separated, below ``ContextMemory/``), None where none does."""
+        parts = path.split("/")
+        for length in (2, 1):
+            kind = self._by_folder.get(tuple(parts[:length]))
+            if kind is not None and len(parts) > length:
+                return kind
+        return None
+
+    def in_layers(self, layers: Iterable[str]) -> frozenset[str]:
+        """Names of the types that belong to any of the layers."""
+        wanted = set(layers)
+        return frozenset(kind.name for kind in self if kind.layer.value in wanted)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """``did you mean 'x'?`` for the closest known name, "" when none is close."""
+    import difflib  # costs start-up time and is wanted only when something is wrong
+
+    close = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,47 @@
+"""Problem: something wrong in a workspace that a person should know of.
+
+A value; finding problems is ``memfs.upkeep.check``'s and the store's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memfs.errors import MemfsError
+
+ERROR = "error"
+WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One finding: where, what, and what to do.
+
+    Attributes:
+        path: the file, below the workspace; "" when it is about the workspace itself.
+        code: stable name, the error's class name where an error was behind it.
+        message: what is wrong.
+        line: 1-based, None where there is none.
+        hint: what to do.
+        severity: ``error`` (something does not work) or ``warning`` (it works, but look).
+    """
+
+    path: str
+    code: str
+    message: str
+    line: int | None = None
+    hint: str = ""
+    severity: str = ERROR
+
+    @classmethod
+    def of(cls, error: MemfsError, path: str = "", severity: str = ERROR) -> Problem:
+        """The problem an error describes."""
+        field = f"{error.field}: " if error.field else ""
+        return cls(
+            path=error.path or path,
+            code=error.code,
+            message=field + error.message,
+            line=error.line,
+            hint=error.hint or "",
+            severity=severity,
+        )

@@ -1,0 +1,47 @@
+"""Points in time as memfs reads and writes them: UTC, ISO 8601.
+
+Owns parsing and formatting; knows nothing of items or files. The clock is a function so that tests can set it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+_RELATIVE = re.compile(r"(\d{1,6})\s*(s|m|h|d|w|mo|y)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "mo": 30 * 86400, "y": 365 * 86400}
+
+
+def utc_now() -> datetime:
+    """The present moment, in UTC."""
+    return datetime.now(UTC)
+
+
+def parse_time(value: str | datetime) -> datetime:
+    """Read a point in time; a naive one means UTC.
+
+    Args:
+        value: a datetime or ISO 8601 text such as ``2026-03-01``, ``2026-03-01T10:00:00Z``.
+
+    Raises:
+        ValueError: the text is not a point in time.
+    """
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(value.strip())
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def parse_when(value: str, now: datetime) -> datetime:
+    """Read a point in time or an age before ``now`` such as ``7d``, ``12h``, ``3mo``.
+
+    Raises:
+        ValueError: the text is neither.
+    """
+    relative = _RELATIVE.fullmatch(value.strip().lower())
+    if relative:
+        return now - timedelta(seconds=int(relative[1]) * _SECONDS[relative[2]])
+    return parse_time(value)
+
+
+def format_time(moment: datetime) -> str:
+    """Write a point in time in UTC, to the second where it has no fraction: ``2026-03-01T10:00:00Z``."""
+    return parse_time(moment).isoformat().replace("+00:00", "Z")

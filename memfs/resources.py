@@ -1,0 +1,58 @@
+"""Finds the bundled schemas and templates.
+
+Owns where they lie: beside the installed package, or at the top of a checkout. Must not know what they mean.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+_SCHEMA_SUFFIX = ".schema.json"
+
+
+def schema_names() -> tuple[str, ...]:
+    """Names of the bundled schemas without ``.schema.json``, sorted: ``item``, ``convention.body``, ..."""
+    return tuple(
+        sorted(name.removesuffix(_SCHEMA_SUFFIX) for name in _files("schemas") if name.endswith(_SCHEMA_SUFFIX))
+    )
+
+
+def template_names() -> tuple[str, ...]:
+    """Names of the bundled templates, sorted: ``semantic.yaml``, ``memfs.toml``, ``universal/memory-base.yaml``, ..."""
+    return tuple(sorted(_files("templates")))
+
+
+def schema_text(name: str) -> str:
+    """The text of a schema, by its name with or without ``.schema.json``.
+
+    Raises:
+        KeyError: there is no such schema.
+    """
+    return _text("schemas", name.removesuffix(_SCHEMA_SUFFIX) + _SCHEMA_SUFFIX)
+
+
+def template_text(name: str) -> str:
+    """The text of a template, by its name; ``.yaml`` may be left out, so that a kind's name is enough (K6).
+
+    Raises:
+        KeyError: there is no such template.
+    """
+    return _text("templates", name if name in _files("templates") else f"{name}.yaml")
+
+
+@cache
+def _files(folder: str) -> dict[str, Path]:
+    top = _folder(folder)
+    return {path.relative_to(top).as_posix(): path for path in top.rglob("*") if path.is_file()}
+
+
+@cache
+def _text(folder: str, name: str) -> str:
+    return _files(folder)[name].read_text(encoding="utf-8")
+
+
+def _folder(name: str) -> Path:
+    installed = _PACKAGE / "_data" / name
+    return installed if installed.is_dir() else _PACKAGE.parent / name

@@ -1,0 +1,238 @@
+"""Committing: what waits in the journal becomes git history.
+
+Owns when commits wait, how waiting operations are cut into commits, which branch they go to, and the person's own
+edits. How a commit is made is ``memfs.history``'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from memfs.errors import GitBusy, HistoryError, LockTimeout, StorageIO
+from memfs.files.journal import FileChange, Operation
+from memfs.files.tree import sha256
+from memfs.history import commits
+from memfs.history.commits import Change, Group, Writer
+from memfs.model import Problem
+from memfs.store.edits import HandEdits
+from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.writing import Writing
+
+_DETACHED = "HEAD"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flushed:
+    """What a flush did.
+
+    Attributes:
+        commits: ids of the commits made, oldest first.
+        adopted: paths whose hand edits were committed.
+        skipped: paths left alone because the person has staged something else for them.
+        waiting: operations still in the journal.
+        reason: why they wait, "" when nothing does.
+        notes: what was noticed, such as bytes that were set aside.
+    """
+
+    commits: tuple[str, ...] = ()
+    adopted: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    waiting: int = 0
+    reason: str = ""
+    notes: tuple[Problem, ...] = ()
+
+
+@dataclass(slots=True)
+class _Progress:
+    commits: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+
+
+class Committing:
+    """Turns waiting operations into commits. One process at a time, under the commit lock."""
+
+    def __init__(self, parts: Parts, writing: Writing, edits: HandEdits) -> None:
+        self._parts = parts
+        self._writing = writing
+        self._edits = edits
+
+    def flush(
+        self, *, adopt: bool = False, include_staged: bool = False, quiet_seconds: float = 0, message: str = ""
+    ) -> Flushed:
+        """Commit what waits, and a person's edits too when ``adopt`` is set.
+
+        It does not raise when git is busy or refuses: the journal keeps everything, and ``reason`` says why it waits.
+        """
+        try:
+            with self._parts.commit_lock.hold("commit", timeout=10):
+                return self._flush(adopt, include_staged, quiet_seconds, message)
+        except (HistoryError, StorageIO, LockTimeout) as error:
+            return Flushed(waiting=self.waiting(), reason=str(error))
+
+    def waiting(self) -> int:
+        """How many operations wait for their commit."""
+        self._parts.journal.catch_up()
+        return len(self._parts.journal.waiting)
+
+    def _flush(self, adopt: bool, include_staged: bool, quiet_seconds: float, message: str) -> Flushed:
+        parts = self._parts
+        busy = parts.repository.busy()
+        if busy:
+            raise GitBusy(busy, hint="memfs commits by itself when that is over")
+        done = _Progress()
+        done.notes.extend(commits.recover(parts.repository))
+        done.notes.extend(self._writing.recover())
+        adopted: tuple[str, ...] = ()
+        if adopt:
+            found = self._edits.find(include_staged, quiet_seconds)
+            done.skipped.extend(found.staged)
+            adopted = tuple(plan.path for plan in found.plans)
+            if found.plans:
+                self._writing.record_edits(found.plans, message or _edit_message(adopted))
+        reasons = self._commit_waiting(done)
+        return Flushed(
+            commits=tuple(done.commits),
+            adopted=adopted,
+            skipped=tuple(dict.fromkeys(done.skipped)),
+            waiting=self.waiting(),
+            reason="; ".join(reasons),
+            notes=tuple(done.notes),
+        )
+
+    def _commit_waiting(self, done: _Progress) -> list[str]:
+        with self._parts.lock.hold("copy what waits"):
+            self._parts.journal.catch_up()
+            operations = list(self._parts.journal.waiting.values())
+        current = self._parts.repository.head().ref or _DETACHED
+        reasons = []
+        for ref, chosen in self._by_branch(operations, current).items():
+            try:
+                if ref == current:
+                    self._commit(self._without_removed(chosen, done), ref, done)
+                    self._drop(chosen)
+                else:
+                    self._commit(chosen, ref, done)
+                    self._leave_branch(chosen)
+            except GitBusy as error:
+                reasons.append(str(error))
+        return reasons
+
+    def _commit(self, operations: Sequence[Operation], ref: str, done: _Progress) -> None:
+        groups = windows(operations)
+        if groups:
+            result = commits.commit(self._parts.repository, groups, ref)
+            done.commits.extend(result.commits)
+            done.skipped.extend(result.left_staged)
+
+    def _drop(self, operations: Iterable[Operation]) -> None:
+        with self._parts.lock.hold("drop what is committed"):
+            self._parts.journal.drop([operation.id for operation in operations])
+
+    def _by_branch(self, operations: Iterable[Operation], current: str) -> dict[str, list[Operation]]:
+        chosen: dict[str, list[Operation]] = {}
+        for operation in operations:
+            elsewhere = operation.branch and operation.branch != current
+            known = elsewhere and self._parts.repository.ref_commit(operation.branch) is not None
+            chosen.setdefault(operation.branch if known else current, []).append(operation)
+        return chosen
+
+    def _without_removed(self, operations: Sequence[Operation], done: _Progress) -> list[Operation]:
+        """Leave out files that somebody removed after they were written; their bytes are set aside."""
+        last: dict[str, tuple[Operation, FileChange]] = {}
+        for operation in operations:
+            last.update((change.path, (operation, change)) for change in operation.changes)
+        removed = set()
+        for path, (operation, change) in last.items():
+            if change.data is not None and self._parts.tree.entry(path) is None:
+                removed.add(path)
+                done.notes.append(self._writing.set_aside(change, operation.id))
+        if not removed:
+            return list(operations)
+        return [_reduced(operation, removed) for operation in operations]
+
+    def _leave_branch(self, operations: Sequence[Operation]) -> None:
+        """After a commit to a branch that is not checked out: take its carried-over files out of this one's tree."""
+        parts = self._parts
+        with parts.lock.hold("leave branch"):
+            head = parts.repository.head()
+            for path, digest in _last_contents(operations).items():
+                if head.commit and parts.repository.read(head.commit, path) is not None:
+                    continue
+                try:
+                    content = parts.tree.read(path, READ_LIMIT)
+                except FileNotFoundError:
+                    continue
+                if sha256(content.data) == digest:
+                    parts.tree.remove(path)
+            parts.journal.drop([operation.id for operation in operations])
+
+
+def windows(operations: Iterable[Operation]) -> list[Group]:
+    """Cut operations, in order, into commits: no path twice, no two writers, each batch alone (design section 5)."""
+    cut: list[list[Operation]] = []
+    paths: set[str] = set()
+    for operation in operations:
+        if not operation.changes:
+            continue
+        touched = {change.path for change in operation.changes}
+        last = cut[-1][-1] if cut else None
+        if last is None or operation.batch or last.batch or last.writers != operation.writers or touched & paths:
+            cut.append([])
+            paths = set()
+        cut[-1].append(operation)
+        paths |= touched
+    return [_group(members) for members in cut]
+
+
+def _group(operations: Sequence[Operation]) -> Group:
+    return Group(
+        changes=tuple(
+            Change(path=change.path, data=change.data) for operation in operations for change in operation.changes
+        ),
+        message=_message(operations),
+        writers=tuple(_writer(fields) for fields in operations[0].writers),
+        time=datetime.fromtimestamp(operations[-1].time, UTC),
+    )
+
+
+def _writer(fields: dict[str, object]) -> Writer:
+    return Writer(
+        agent=str(fields.get("agent") or ""),
+        session=str(fields.get("session") or ""),
+        source=str(fields.get("source") or ""),
+        person=bool(fields.get("person")),
+    )
+
+
+def _message(operations: Sequence[Operation]) -> str:
+    sentences = [operation.message for operation in operations]
+    if len(sentences) == 1:
+        return sentences[0]
+    verbs = {sentence.split(" ", 1)[0] for sentence in sentences}
+    verb = verbs.pop() if len(verbs) == 1 else "Change"
+    return f"{verb} {len(sentences)} memories\n\n" + "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def _reduced(operation: Operation, removed: set[str]) -> Operation:
+    changes = tuple(change for change in operation.changes if change.path not in removed)
+    return Operation(
+        id=operation.id,
+        branch=operation.branch,
+        time=operation.time,
+        message=operation.message,
+        batch=operation.batch,
+        writers=operation.writers,
+        changes=changes,
+    )
+
+
+def _last_contents(operations: Iterable[Operation]) -> dict[str, str]:
+    return {change.path: change.new for operation in operations for change in operation.changes if change.new}
+
+
+def _edit_message(paths: Sequence[str]) -> str:
+    name = paths[0].rpartition("/")[2].rpartition(".")[0] if len(paths) == 1 else f"{len(paths)} files"
+    return f"Edit {name} by hand"

@@ -1,0 +1,32 @@
+"""Documents: the files of a workspace that are not items, by path.
+
+Owns which other files belong to memfs and which schema each obeys.
+"""
+
+from __future__ import annotations
+
+from memfs.store.parts import CONTENT
+
+_SCHEMAS = {
+    "memfs.toml": "memfs_toml",
+    f"{CONTENT}/configuration/system_config.json": "system_config",
+    f"{CONTENT}/configuration/retention_policy.json": "retention_policy",
+    f"{CONTENT}/configuration/memory_context.yaml": "memory_context",
+    f"{CONTENT}/configuration/kinds.yaml": "kinds",
+}
+_OWN_NAMES = (f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
+_OWN_FOLDERS = (f"{CONTENT}/.schemas/", f"{CONTENT}/configuration/", f"{CONTENT}/context/")
+
+
+def schema_of(path: str) -> str:
+    """The name of the schema a document obeys, "" where it has none."""
+    if path in _SCHEMAS:
+        return _SCHEMAS[path]
+    if path.startswith(f"{CONTENT}/context/") and path.endswith((".yaml", ".yml", ".json")):
+        return "context"
+    return ""
+
+
+def is_own_file(path: str) -> bool:
+    """Whether memfs keeps this file in git: settings, schemas, context."""
+    return path in _SCHEMAS or path in _OWN_NAMES or path.startswith(_OWN_FOLDERS)

@@ -1,0 +1,131 @@
+"""Hand edits: which files of memfs a person changed since the last commit.
+
+Owns telling a person's changes from memfs's own. It reads; recording and committing them is done elsewhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memfs.errors import MemfsError, NotRegularFile
+from memfs.files.tree import blob_id, sha256
+from memfs.store.documents import is_own_file, schema_of
+from memfs.store.following import Following
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.plan import Planned
+
+ROOT_FILES = ("memfs.toml",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A person's changes: those to commit, and the paths they have staged themselves."""
+
+    plans: list[Planned]
+    staged: list[str]
+
+
+class HandEdits:
+    """Finds a person's changes in one workspace."""
+
+    def __init__(self, parts: Parts, following: Following) -> None:
+        self._parts = parts
+        self._following = following
+
+    def find(self, include_staged: bool, quiet_seconds: float = 0) -> Found:
+        """The changes that are not in git and not memfs's own.
+
+        Args:
+            include_staged: take paths too whose entry in the person's index differs from HEAD.
+            quiet_seconds: leave out files changed within the last so many seconds.
+        """
+        self._following.refresh()
+        present = dict(self._present())
+        committed = self._committed()
+        changed = [path for path in present if self._differs(path, present[path], committed)]
+        removed = [path for path in committed if path not in present and self._removed_by_hand(path)]
+        paths = [*changed, *removed]
+        staged = self._parts.repository.staged_differently(paths) if paths and not include_staged else set()
+        plans = [plan for path in paths if path not in staged and (plan := self._plan(path, quiet_seconds)) is not None]
+        return Found(plans=plans, staged=sorted(staged))
+
+    def own_paths(self) -> list[str]:
+        """Every file of ours below ``ContextMemory/`` that is on disk."""
+        entries = self._parts.tree.scan(CONTENT, hidden=True)
+        return [entry.path for entry in entries if self.is_own(entry.path)]
+
+    def is_own(self, path: str) -> bool:
+        """Whether memfs keeps the file at this path in git."""
+        return path in ROOT_FILES or self._following.is_item(path) or is_own_file(path)
+
+    def _present(self) -> Iterator[tuple[str, str]]:
+        """Every file of ours on disk with its blob id, "" where that has to be read first."""
+        for path in ROOT_FILES:
+            if self._parts.tree.entry(path) is not None:
+                yield path, self._blob(path)
+        for entry in self._parts.tree.scan(CONTENT, hidden=True):
+            if self._following.is_item(entry.path):
+                stamp = self._following.stamp_of(entry.path)
+                vouched = stamp is not None and entry.unchanged_since(stamp)
+                yield entry.path, stamp.blob if stamp is not None and vouched else self._blob(entry.path)
+            elif is_own_file(entry.path):
+                yield entry.path, self._blob(entry.path)
+
+    def _blob(self, path: str) -> str:
+        try:
+            return blob_id(self._parts.tree.read(path, READ_LIMIT).data)
+        except (FileNotFoundError, MemfsError):
+            return ""
+
+    def _committed(self) -> dict[str, str]:
+        repository = self._parts.repository
+        if repository.head().commit is None:
+            return {}
+        tree = repository.tree("HEAD", CONTENT)
+        own = {path: blob for path, blob in tree.items() if self.is_own(path)}
+        for path in ROOT_FILES:
+            blob = repository.head_blob(path)
+            if blob is not None:
+                own[path] = blob
+        return own
+
+    def _differs(self, path: str, blob: str, committed: dict[str, str]) -> bool:
+        if not blob:
+            return False
+        written = self._parts.journal.latest(path)
+        if written is None:
+            return committed.get(path) != blob
+        try:
+            return sha256(self._parts.tree.read(path, READ_LIMIT).data) != written
+        except FileNotFoundError:
+            return False
+
+    def _removed_by_hand(self, path: str) -> bool:
+        return self._parts.journal.latest(path) is None
+
+    def _plan(self, path: str, quiet_seconds: float) -> Planned | None:
+        if self._following.rejected(path):
+            return None
+        try:
+            content = self._parts.tree.read(path, READ_LIMIT)
+        except FileNotFoundError:
+            return Planned(path=path, before=None, after=None, item=None)
+        except NotRegularFile:
+            return None
+        if quiet_seconds and time.time_ns() - content.stamp.mtime_ns < quiet_seconds * 1e9:
+            return None
+        if not self._valid_document(path, content.data):
+            return None
+        return Planned(path=path, before=None, after=content.data, item=None)
+
+    def _valid_document(self, path: str, data: bytes) -> bool:
+        schema = schema_of(path)
+        if not schema:
+            return True
+        try:
+            self._parts.codec.read_document(data, path, schema)
+        except MemfsError:
+            return False
+        return True

@@ -1,0 +1,324 @@
+"""Following: the index keeps up with what people and programs do to the files.
+
+Owns which files are items, what is wrong with the invalid ones, and which of two twins has the id. Files are only read
+here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from memfs.errors import ContentError, DuplicateId, IdInvalid, MemfsError, NotRegularFile
+from memfs.files.codec import Codec
+from memfs.files.tree import Content, Entry, Tree, blob_id
+from memfs.index.layers import SearchIndex
+from memfs.model import KindTable, MemoryItem, Problem, Stamp
+from memfs.model.ids import check_id
+from memfs.model.kinds import ITEM_LIMIT
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content, stem
+
+LastGood = Callable[[str], bytes | None]
+Progress = Callable[[int, int], None]
+_STALE = (0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    """What a refresh found: paths that came, changed and went."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rejected:
+    problem: Problem
+    facts: tuple[int, int, int, int]
+
+
+class Following:
+    """The link from files to index in one process. Its methods may be called from several threads."""
+
+    def __init__(self, tree: Tree, codec: Codec, kinds: KindTable, index: SearchIndex, last_good: LastGood) -> None:
+        """``last_good(path)`` gives the bytes history has for a path, None when it has none."""
+        self._tree = tree
+        self._codec = codec
+        self._kinds = kinds
+        self._index = index
+        self._last_good = last_good
+        self._rejected: dict[str, _Rejected] = {}
+        self._restamped: dict[str, Stamp] = {}
+        self._owners: dict[str, str] | None = None
+        self._scanned = False
+        self._lock = threading.RLock()
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+    def is_item(self, path: str) -> bool:
+        """Whether a file at this path is an item."""
+        return path.endswith(ITEM_SUFFIXES) and "/." not in path and self._kinds.at(below_content(path)) is not None
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with files, by path."""
+        with self._lock:
+            return [self._rejected[path].problem for path in sorted(self._rejected)]
+
+    def locate(self, item_id: str) -> str:
+        """The path of the file that holds the id, compared without case; "" where none does."""
+        with self._lock:
+            path = self._held_by(item_id.casefold())
+            if not path and not self._scanned:
+                self._refresh_all(None)
+                path = self._held_by(item_id.casefold())
+            return path
+
+    def _held_by(self, folded: str) -> str:
+        rejected = [path for path in self._rejected if stem(path).casefold() == folded]
+        candidates = [self._paths().get(folded, ""), *rejected]
+        return next((path for path in candidates if path and self._tree.entry(path) is not None), "")
+
+    def ids(self) -> list[str]:
+        """The ids of all valid items."""
+        return [item_id for item_id, _ in self._index.stamps().values()]
+
+    def stamp_of(self, path: str) -> Stamp | None:
+        """The stamp that vouches for a file, None when it is unknown."""
+        row = self._index.stamps().get(path)
+        return self._restamped.get(path, row[1]) if row else None
+
+    def rejected(self, path: str) -> bool:
+        """Whether the file is invalid at present."""
+        return path in self._rejected
+
+    # -- learning -------------------------------------------------------------------------------------------------
+    def learn(self, written: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
+        """Take in what this process wrote itself."""
+        with self._lock:
+            rows = list(written)
+            gone = list(removed)
+            self._update(rows, gone)
+            for path in (*gone, *(item.path for item, _ in rows)):
+                self._rejected.pop(path, None)
+
+    def refresh(self, paths: Iterable[str] | None = None, progress: Progress | None = None) -> Refreshed:
+        """Look at the given files, or at every file whose facts changed, and bring the index in step."""
+        with self._lock:
+            if paths is None:
+                return self._refresh_all(progress)
+            return self._look_at({path: self._tree.entry(path) for path in paths if self.is_item(path)}, progress)
+
+    def rebuild(self, progress: Progress | None = None) -> None:
+        """Make the index anew from every file."""
+        with self._lock:
+            self._rejected.clear()
+            self._restamped.clear()
+            self._owners = {}
+            outcome = _Outcome({})
+            entries = [entry for entry in self._entries() if self.is_item(entry.path)]
+            for number, entry in enumerate(entries, 1):
+                self._look(entry, outcome)
+                if progress is not None:
+                    progress(number, len(entries))
+            self._index.rebuild(outcome.items)
+            self._owners = None
+            self._scanned = True
+
+    def settle(self) -> None:
+        """Look again at files that were very young when read, so that their stamps can be trusted."""
+        with self._lock:
+            fresh = [path for path, (_, stamp) in self._index.overlay_stamps().items() if stamp.racy]
+            self._look_at({path: self._tree.entry(path) for path in fresh}, None)
+
+    # -- internal -------------------------------------------------------------------------------------------------
+    def _paths(self) -> dict[str, str]:
+        if self._owners is None:
+            self._owners = {item_id.casefold(): path for path, (item_id, _) in self._index.stamps().items()}
+        return self._owners
+
+    def _refresh_all(self, progress: Progress | None) -> Refreshed:
+        known = self._index.stamps()
+        suspects: dict[str, Entry | None] = {}
+        seen = set()
+        for entry in self._entries():
+            path = entry.path
+            seen.add(path)
+            row = known.get(path)
+            if not self.is_item(path):
+                self._reject_stray(entry)
+                continue
+            if row is not None and entry.unchanged_since(self._restamped.get(path, row[1])):
+                self._rejected.pop(path, None)
+                continue
+            rejected = self._rejected.get(path)
+            if rejected is None or rejected.facts != entry[1:5]:
+                suspects[path] = entry
+        for path in (known.keys() | self._rejected.keys()) - seen:
+            suspects[path] = None
+        self._scanned = True
+        return self._look_at(suspects, progress)
+
+    def _entries(self) -> Iterable[Entry]:
+        folders = {kind.folder.split("/")[0] for kind in self._kinds}
+        for folder in sorted(folders):
+            for entry in self._tree.scan(f"{CONTENT}/{folder}"):
+                if entry.path.endswith(ITEM_SUFFIXES):
+                    yield entry
+
+    def _reject_stray(self, entry: Entry) -> None:
+        error = ContentError(
+            "this folder belongs to no memory type",
+            hint="move the file below memories/<type>/, or add the type to kinds.yaml",
+        )
+        self._rejected[entry.path] = _Rejected(Problem.of(error, entry.path), entry[1:5])
+
+    def _look_at(self, suspects: Mapping[str, Entry | None], progress: Progress | None) -> Refreshed:
+        gone = [path for path, entry in suspects.items() if entry is None]
+        outcome = _Outcome(self._index.stamps())
+        self._drop(gone, outcome)
+        present = [entry for entry in suspects.values() if entry is not None]
+        for number, entry in enumerate(present, 1):
+            self._look(entry, outcome)
+            if progress is not None:
+                progress(number, len(present))
+        self._update(outcome.items, outcome.removals)
+        return outcome.refreshed()
+
+    def _drop(self, paths: list[str], outcome: _Outcome) -> None:
+        for path in paths:
+            self._rejected.pop(path, None)
+            if path in outcome.known:
+                outcome.removals.append(path)
+        self._update((), outcome.removals)
+        for path in list(self._rejected):
+            if self._rejected[path].problem.code == DuplicateId.__name__ and outcome.removals:
+                entry = self._tree.entry(path)
+                if entry is not None:
+                    self._look(entry, outcome)
+
+    def _look(self, entry: Entry, outcome: _Outcome) -> None:
+        path = entry.path
+        try:
+            content = self._read(entry)
+            if content is None:
+                return
+            row = outcome.known.get(path)
+            if row is not None and row[1].blob == content.stamp.blob and path not in self._rejected:
+                self._restamped[path] = content.stamp
+                return
+            item = self._codec.read(content.data, path, _modified(content.stamp))
+            self._settle_twins(item, outcome)
+        except MemfsError as error:
+            self._reject(path, entry, error, outcome)
+            return
+        self._rejected.pop(path, None)
+        outcome.items.append((item, content.stamp))
+        self._paths()[item.id.casefold()] = path
+
+    def _read(self, entry: Entry) -> Content | None:
+        if not entry.regular:
+            raise NotRegularFile("not a regular file", path=entry.path, hint="replace it by a file, or move it away")
+        try:
+            content = self._tree.read(entry.path, ITEM_LIMIT)
+        except FileNotFoundError:
+            return None
+        try:
+            check_id(stem(entry.path))
+        except IdInvalid as error:
+            raise error.located(entry.path) from None
+        return content
+
+    def _settle_twins(self, item: MemoryItem, outcome: _Outcome) -> None:
+        owner = self._paths().get(item.id.casefold())
+        if owner is None or owner == item.path:
+            return
+        other = self._owner_item(owner)
+        if other is None:
+            outcome.retract(owner)
+            self._update((), [owner])
+            return
+        if _seniority(other) <= _seniority(item):
+            raise DuplicateId(
+                f"the id {item.id!r} belongs to {owner}",
+                path=item.path,
+                hint="rename this file; until then read it by its path",
+            )
+        outcome.retract(owner)
+        self._update((), [owner])
+        error = DuplicateId(f"the id {other.id!r} belongs to {item.path}", path=owner, hint="rename this file")
+        entry = self._tree.entry(owner)
+        if entry is not None:
+            self._rejected[owner] = _Rejected(Problem.of(error), entry[1:5])
+
+    def _owner_item(self, path: str) -> MemoryItem | None:
+        try:
+            content = self._tree.read(path, ITEM_LIMIT)
+            return self._codec.read(content.data, path, _modified(content.stamp))
+        except (FileNotFoundError, MemfsError):
+            return None
+
+    def _reject(self, path: str, entry: Entry, error: MemfsError, outcome: _Outcome) -> None:
+        self._rejected[path] = _Rejected(Problem.of(error, path), entry[1:5])
+        if path in outcome.known or isinstance(error, (DuplicateId, IdInvalid, NotRegularFile)):
+            return
+        data = self._last_good(path)
+        if data is None:
+            return
+        try:
+            item = self._codec.read(data, path, _modified_entry(entry))
+        except MemfsError:
+            return
+        if self._paths().setdefault(item.id.casefold(), path) == path:
+            outcome.items.append((item, Stamp(*_STALE, blob_id(data), 0)))
+
+    def _update(self, items: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
+        rows, gone = list(items), list(removed)
+        if not rows and not gone:
+            return
+        owners = self._paths()
+        for path in gone:
+            self._restamped.pop(path, None)
+            if owners.get(stem(path).casefold()) == path:
+                del owners[stem(path).casefold()]
+        for item, _ in rows:
+            self._restamped.pop(item.path, None)
+            owners[item.id.casefold()] = item.path
+        self._index.update(rows, gone)
+
+
+class _Outcome:
+    """What one look at files gathers before the index is told."""
+
+    def __init__(self, known: Mapping[str, tuple[str, Stamp]]) -> None:
+        self.known = known
+        self.items: list[tuple[MemoryItem, Stamp]] = []
+        self.removals: list[str] = []
+
+    def retract(self, path: str) -> None:
+        """Take back an item whose id turned out to belong to another file."""
+        self.items = [row for row in self.items if row[0].path != path]
+
+    def refreshed(self) -> Refreshed:
+        paths = [item.path for item, _ in self.items]
+        return Refreshed(
+            added=tuple(path for path in paths if path not in self.known),
+            changed=tuple(path for path in paths if path in self.known),
+            removed=tuple(self.removals),
+        )
+
+
+def _modified(stamp: Stamp) -> datetime:
+    return datetime.fromtimestamp(stamp.mtime_ns / 1e9, UTC)
+
+
+def _modified_entry(entry: Entry) -> datetime:
+    return datetime.fromtimestamp(entry.mtime_ns / 1e9, UTC)
+
+
+def _seniority(item: MemoryItem) -> tuple[datetime, str]:
+    return (item.created or item.timestamp or datetime.max.replace(tzinfo=UTC), item.path)

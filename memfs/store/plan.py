@@ -1,0 +1,170 @@
+"""Plans: where an item goes and which bytes it becomes, before anything is written.
+
+Owns ids, places and bytes of a write. A plan holds the bytes it was made against; carrying it out is ``writing``'s
+business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound
+from memfs.files.tree import Content, sha256
+from memfs.model import MemoryItem
+from memfs.model.ids import check_id, new_id
+from memfs.store.following import Following
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts, stem
+
+_IGNORED_IN_COMPARISON = {"updated": None, "path": "", "sha256": ""}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """One file to be written or removed.
+
+    Attributes:
+        path: where.
+        before: the bytes the plan was made against, None where the file was absent.
+        after: the bytes to be, None to remove the file.
+        item: the item as it will read back; for a removal, what is removed (None if it could not be read).
+        rewritten: the person's comments could not be kept.
+    """
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    item: MemoryItem | None
+    rewritten: bool = False
+
+    @property
+    def old_sha(self) -> str:
+        """Hex digest of the bytes before, "" where absent."""
+        return "" if self.before is None else sha256(self.before)
+
+    @property
+    def new_sha(self) -> str:
+        """Hex digest of the bytes after, "" for a removal."""
+        return "" if self.after is None else sha256(self.after)
+
+
+class Planner:
+    """Turns items into plans against the files as they are now."""
+
+    def __init__(self, parts: Parts, following: Following) -> None:
+        self._parts = parts
+        self._following = following
+
+    def put(self, item: MemoryItem, expected: str | None) -> list[Planned]:
+        """The plan for storing an item: one file, and the removal of its old file if its type changed.
+
+        Raises:
+            IdInvalid, IdExists, Conflict, ContentError.
+        """
+        kind = self._parts.kinds.get(item.type)
+        chosen = check_id(item.id) if item.id else new_id(item.title or item.content)
+        current_path = self._following.locate(chosen) if item.id else ""
+        item = item.replace(id=chosen)
+        current = self._read(current_path)
+        self._check_expected(chosen, current_path, current, expected)
+        stays = current_path and self._parts.kinds.at(current_path.removeprefix(CONTENT + "/")) == kind
+        existing = self._decode(current_path, current)
+        item = self._dated(item, existing)
+        path = current_path if stays else self._place(item)
+        before = current.data if stays and current else None
+        plans = [self._encode(item, path, before, existing if stays else None)]
+        if current_path and not stays:
+            plans.append(
+                Planned(path=current_path, before=current.data if current else None, after=None, item=existing)
+            )
+        return plans
+
+    def delete(self, item_id: str, expected: str | None) -> Planned:
+        """The plan for removing an item.
+
+        Raises:
+            ItemNotFound, Conflict.
+        """
+        path = self._following.locate(check_id(item_id))
+        content = self._read(path)
+        if content is None:
+            raise ItemNotFound(f"no memory has the id {item_id!r}", hint="memfs list shows what there is")
+        self._check_expected(item_id, path, content, expected)
+        return Planned(path=path, before=content.data, after=None, item=self._decode(path, content))
+
+    def restore(self, path: str, data: bytes | None) -> Planned | None:
+        """The plan for bringing a file back to given bytes (None: absent); None when it is so already."""
+        content = self._read(path)
+        before = content.data if content else None
+        if before == data:
+            return None
+        return Planned(path=path, before=before, after=data, item=None)
+
+    def _read(self, path: str) -> Content | None:
+        if not path:
+            return None
+        try:
+            return self._parts.tree.read(path, READ_LIMIT)
+        except FileNotFoundError:
+            return None
+
+    def _decode(self, path: str, content: Content | None) -> MemoryItem | None:
+        if content is None:
+            return None
+        modified = datetime.fromtimestamp(content.stamp.mtime_ns / 1e9, UTC)
+        try:
+            return self._parts.codec.read(content.data, path, modified)
+        except ContentError:
+            return None
+
+    @staticmethod
+    def _check_expected(item_id: str, path: str, current: Content | None, expected: str | None) -> None:
+        if expected is None:
+            return
+        found = sha256(current.data) if current else ""
+        if expected == found:
+            return
+        if expected == "":
+            raise IdExists(
+                f"the id {item_id!r} is taken", path=path, hint="choose another id, or replace it on purpose"
+            )
+        raise Conflict(
+            "the memory changed since it was read" if found else "the memory was removed since it was read",
+            current=found,
+            path=path or None,
+            hint="read it again, apply your change to that, and store it with its new sha256",
+        )
+
+    def _dated(self, item: MemoryItem, existing: MemoryItem | None) -> MemoryItem:
+        now = self._parts.clock().replace(microsecond=0)
+        first = (existing.created or existing.timestamp) if existing else None
+        created = item.created or first or now
+        timestamp = item.timestamp or (existing.timestamp if existing else None) or created
+        return item.replace(created=created, timestamp=timestamp, updated=now if existing else item.updated)
+
+    def _place(self, item: MemoryItem) -> str:
+        kind = self._parts.kinds.get(item.type)
+        month = f"/{item.created:%Y-%m}" if kind.dated and item.created else ""
+        return f"{CONTENT}/{kind.folder}{month}/{item.id}.yaml"
+
+    def _encode(self, item: MemoryItem, path: str, before: bytes | None, existing: MemoryItem | None) -> Planned:
+        if existing is not None and before is not None and _same(item, existing):
+            return Planned(path=path, before=before, after=before, item=existing)
+        encoded = self._parts.codec.write(item, path, before if existing is not None else None)
+        stored = item.replace(path=path, sha256=sha256(encoded.data))
+        rewritten = encoded.rewritten or (before is not None and existing is None)
+        return Planned(path=path, before=before, after=encoded.data, item=stored, rewritten=rewritten)
+
+
+def _same(item: MemoryItem, existing: MemoryItem) -> bool:
+    return item.replace(**_IGNORED_IN_COMPARISON) == existing.replace(**_IGNORED_IN_COMPARISON)
+
+
+def describe(plans: list[Planned]) -> str:
+    """A plain sentence for a commit that carries these plans."""
+    if len(plans) > 2:
+        return f"Change {len(plans)} memories"
+    first = plans[0]
+    verb = "Forget" if first.after is None else "Remember" if first.before is None and len(plans) == 1 else "Update"
+    note = " (comments could not be kept)" if first.rewritten else ""
+    return f"{verb} {stem(first.path)}{note}"

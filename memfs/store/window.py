@@ -1,0 +1,48 @@
+"""Window: the time between a write and its commit.
+
+Owns one background thread per open workspace. What a commit is, it does not know.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+_RETRY_SECONDS = 2.0
+
+
+class Window:
+    """Calls ``flush`` so many seconds after a write, and again while it returns false."""
+
+    def __init__(self, flush: Callable[[], bool], seconds: float) -> None:
+        self._flush = flush
+        self._seconds = seconds
+        self._open = threading.Event()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._guard = threading.Lock()
+
+    def opened(self) -> None:
+        """Something was written."""
+        self._open.set()
+        with self._guard:
+            if self._thread is None and not self._closing.is_set():
+                self._thread = threading.Thread(target=self._run, name="memfs-commit-window", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            self._open.wait()
+            if self._closing.wait(self._seconds):
+                return
+            self._open.clear()
+            while not self._flush():
+                if self._closing.wait(max(self._seconds, _RETRY_SECONDS)):
+                    return
+
+    def close(self) -> None:
+        """Stop the thread; what is open stays for the caller to flush."""
+        self._closing.set()
+        self._open.set()
+        if self._thread is not None:
+            self._thread.join()

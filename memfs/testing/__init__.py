@@ -1,0 +1,1 @@
+"""Fixtures and contract classes for tests, also for authors of engines and plugins."""

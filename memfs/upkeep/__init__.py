@@ -1,0 +1,1 @@
+"""Care of a workspace: making it, checking it, rewinding it."""

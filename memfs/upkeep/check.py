@@ -1,0 +1,192 @@
+"""Check: everything that is wrong with a workspace, and its repair.
+
+Owns the list of checks. Each names what it found, where, and what to do; a repair never loses anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from memfs.errors import MemfsError
+from memfs.files.tree import OWN_TEMPORARY
+from memfs.model import Problem
+from memfs.model.problem import ERROR, WARNING
+from memfs.store import Store
+from memfs.store.documents import schema_of
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.upkeep.layout import files
+from memfs.upkeep.recovered import Recovered
+
+Examine = Callable[["Checker"], Iterator[Problem]]
+
+_TOO_MANY_FOR_WHOOSH = 200_000
+_NETWORK_TYPES = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checker:
+    """Examines one workspace."""
+
+    store: Store
+    parts: Parts
+    recovered: Recovered
+
+    def check(self, *, fix: bool = False) -> list[Problem]:
+        """Every problem of the workspace, by path.
+
+        Args:
+            fix: repair first what can be repaired without losing anything: leftover temporary files, a stale index,
+                missing git attributes.
+        """
+        if fix:
+            _repair(self)
+        self.store.refresh()
+        found = [problem for examine in EXAMINATIONS for problem in examine(self)]
+        return sorted(found, key=lambda problem: (problem.path, problem.line or 0, problem.code))
+
+
+def _items(checker: Checker) -> Iterator[Problem]:
+    yield from checker.store.problems()
+
+
+def _warnings(checker: Checker) -> Iterator[Problem]:
+    parts = checker.parts
+    broken = {problem.path for problem in checker.store.problems()}
+    for path in checker.store.own_paths():
+        if schema_of(path) or path in broken or not checker.store.is_item(path):
+            continue
+        try:
+            content = parts.tree.read(path, READ_LIMIT)
+            modified = datetime.fromtimestamp(content.stamp.mtime_ns / 1e9, UTC)
+            _, warnings = parts.codec.read_with_warnings(content.data, path, modified)
+        except FileNotFoundError:
+            continue
+        yield from warnings
+
+
+def _documents(checker: Checker) -> Iterator[Problem]:
+    parts = checker.parts
+    for path in ("memfs.toml", *checker.store.own_paths()):
+        schema = schema_of(path)
+        if not schema:
+            continue
+        try:
+            parts.codec.read_document(parts.tree.read(path, READ_LIMIT).data, path, schema)
+        except FileNotFoundError:
+            continue
+        except MemfsError as error:
+            yield Problem.of(error, path)
+
+
+def _leftovers(checker: Checker) -> Iterator[Problem]:
+    for entry in checker.parts.tree.scan(CONTENT, hidden=True):
+        name = entry.path.rpartition("/")[2]
+        if name.startswith(OWN_TEMPORARY) and name.endswith(".tmp"):
+            yield Problem(
+                path=entry.path,
+                code="LeftoverTemporary",
+                message="a killed process left this temporary file",
+                hint="memfs check --fix removes it",
+                severity=WARNING,
+            )
+
+
+def _attributes(checker: Checker) -> Iterator[Problem]:
+    if checker.parts.tree.entry(f"{CONTENT}/.gitattributes") is None:
+        yield Problem(
+            path=f"{CONTENT}/.gitattributes",
+            code="AttributesMissing",
+            message="git could change the bytes of memory files at checkout",
+            hint="memfs check --fix writes it",
+            severity=WARNING,
+        )
+    for path, attribute in checker.parts.repository.changing_attributes(checker.store.own_paths()[:1]):
+        yield Problem(
+            path=path,
+            code="AttributeConflict",
+            message=f"the git attribute {attribute!r} would change the bytes of memory files",
+            hint=f"remove it, or restore {CONTENT}/.gitattributes",
+            severity=ERROR,
+        )
+
+
+def _waiting(checker: Checker) -> Iterator[Problem]:
+    pending = checker.store.pending()
+    if pending.count and pending.reason:
+        yield Problem(
+            path="",
+            code="CommitsWaiting",
+            message=f"{pending.count} write(s) wait for their commit: {pending.reason}",
+            hint="they are safe in the journal; memfs commits them when that is over",
+            severity=WARNING,
+        )
+    for row in checker.recovered.list():
+        yield Problem(
+            path=row.path,
+            code="Recoverable",
+            message=f"a content that a change by hand displaced was set aside as {row.name}",
+            hint="memfs recover lists it and brings it back",
+            severity=WARNING,
+        )
+
+
+def _engine(checker: Checker) -> Iterator[Problem]:
+    count = checker.store.count()
+    if checker.parts.index.engine == "whoosh" and count > _TOO_MANY_FOR_WHOOSH:
+        yield Problem(
+            path="memfs.toml",
+            code="EngineTooSmall",
+            message=f"{count} memories are more than the whoosh engine answers quickly",
+            hint='set index.engine = "sqlite"',
+            severity=WARNING,
+        )
+
+
+def _file_system(checker: Checker) -> Iterator[Problem]:
+    kind = file_system(str(checker.parts.tree.root))
+    if kind in _NETWORK_TYPES:
+        yield Problem(
+            path="",
+            code="SharedStorage",
+            message=f"the workspace is on a network file system ({kind}), where locks cannot be relied on",
+            hint="write from one machine only, or clone the repository on each",
+            severity=WARNING,
+        )
+
+
+def file_system(path: str) -> str:
+    """The type of the file system a path is on, "" where the system does not tell."""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
+            rows = [line.split() for line in mounts]
+    except OSError:
+        return ""
+    holding = [row for row in rows if len(row) > 2 and (path + "/").startswith(row[1].rstrip("/") + "/")]
+    return max(holding, key=lambda row: len(row[1]))[2] if holding else ""
+
+
+EXAMINATIONS: tuple[Examine, ...] = (
+    _items,
+    _warnings,
+    _documents,
+    _leftovers,
+    _attributes,
+    _waiting,
+    _engine,
+    _file_system,
+)
+
+
+def _repair(checker: Checker) -> None:
+    tree = checker.parts.tree
+    folders = {entry.path.rpartition("/")[0] for entry in tree.scan(CONTENT, hidden=True)}
+    with checker.parts.lock.hold("sweep"):
+        for folder in folders:
+            tree.sweep(folder)
+    path = f"{CONTENT}/.gitattributes"
+    plan = checker.store.plan_restore(path, files({})[path]) if tree.entry(path) is None else None
+    if plan is not None:
+        checker.store.carry_out([plan], "Restore the git attributes of memory files", source="check")
+    checker.store.reindex()

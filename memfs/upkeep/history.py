@@ -1,0 +1,175 @@
+"""History of a workspace in a person's terms: ids and paths, revisions and dates.
+
+Owns turning ids into paths, also of items that are gone, and rollback. Reading git is ``memfs.history``'s business,
+writing files the store's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from memfs.errors import Conflict, HistoryUnavailable, ItemNotFound
+from memfs.files.lock import FileLock
+from memfs.history import log as reading
+from memfs.history import maintenance
+from memfs.history.log import BlameLine, Revision
+from memfs.history.maintenance import Maintained
+from memfs.history.repository import Repository
+from memfs.store import Store
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, stem
+from memfs.store.plan import Planned
+
+_SEARCH_DEPTH = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBack:
+    """What a rollback changed, and its commit (None while it waits)."""
+
+    revision: str
+    restored: tuple[str, ...]
+    removed: tuple[str, ...]
+    commit: str | None
+
+
+class History:
+    """Reads and rewinds the history of one workspace's memory."""
+
+    def __init__(self, store: Store, repository: Repository, commit_lock: FileLock) -> None:
+        self._store = store
+        self._repository = repository
+        self._commit_lock = commit_lock
+
+    def log(
+        self, target: str | None = None, limit: int = 20, since: datetime | None = None
+    ) -> list[Revision]:
+        """Revisions that touched the memory, or one item or path, newest first, not before ``since``.
+
+        Raises:
+            ItemNotFound: no item ever had that id.
+        """
+        return reading.log(self._repository, self._paths(target), limit, since)
+
+    def diff(self, older: str = "HEAD", newer: str | None = None, target: str | None = None) -> str:
+        """Unified diff of the memory between two revisions; ``newer`` None means the files as they are."""
+        return reading.diff(self._repository, older, newer, self._paths(target))
+
+    def show(self, revision: str, target: str | None = None) -> str:
+        """One revision: who, when, why, and what changed."""
+        return reading.show(self._repository, revision, self._paths(target))
+
+    def content(self, revision: str, target: str) -> bytes:
+        """The bytes a file had at a revision; see ``found_at``."""
+        return self.found_at(revision, target)[1]
+
+    def found_at(self, revision: str, target: str) -> tuple[str, bytes]:
+        """The path and bytes a file, or the file of an id, had at a revision.
+
+        Raises:
+            HistoryUnavailable: it did not exist there.
+        """
+        commit = self._repository.resolve(revision)
+        for path in self._candidates(commit, target):
+            data = self._repository.read(commit, path)
+            if data is not None:
+                return path, data
+        raise HistoryUnavailable(
+            f"{target!r} does not exist at {revision}", hint=f"memfs log {target} shows where it does"
+        )
+
+    def blame(self, target: str, revision: str = "HEAD") -> list[BlameLine]:
+        """For each line of an item's file, the revision that wrote it."""
+        return reading.blame(self._repository, self._paths(target)[0], revision)
+
+    def maintain(self) -> Maintained:
+        """Pack the repository and write what makes reading history quick."""
+        with self._commit_lock.hold("maintenance", timeout=60):
+            return maintenance.maintain(self._repository)
+
+    # -- rollback -------------------------------------------------------------------------------------------------
+    def rollback(
+        self, revision: str, target: str | None = None, *, message: str = "", dry_run: bool = False
+    ) -> RolledBack:
+        """Bring an item, a path or the whole memory back to a revision, as one new commit.
+
+        Raises:
+            HistoryUnavailable: no such revision, or the target did not exist there.
+            Conflict: a file to be changed holds an edit that is not committed.
+        """
+        commit = self._repository.resolve(revision)
+        plans = self._plans(commit, target)
+        edited = {path.casefold() for path in self._store.hand_edits()} if plans else set()
+        unsaved = [plan.path for plan in plans if plan.path.casefold() in edited]
+        if unsaved:
+            raise Conflict(
+                f"{len(unsaved)} file(s) hold edits that are not committed: {', '.join(unsaved[:3])}",
+                path=unsaved[0],
+                hint="commit them first with 'memfs commit', or undo them with git",
+            )
+        made: str | None = None
+        if plans and not dry_run:
+            what = target or "the memory"
+            self._store.carry_out(plans, message or f"Roll back {what} to {commit[:10]}", source="rollback")
+            flushed = self._store.flush(adopt=False)
+            made = flushed.commits[-1] if flushed.commits else None
+        return RolledBack(
+            revision=commit,
+            restored=tuple(plan.path for plan in plans if plan.after is not None),
+            removed=tuple(plan.path for plan in plans if plan.after is None),
+            commit=made,
+        )
+
+    def _plans(self, commit: str, target: str | None) -> list[Planned]:
+        then = {path: blob for path, blob in self._repository.tree(commit, CONTENT).items() if self._store.is_own(path)}
+        now = set(self._store.own_paths())
+        if target is None:
+            wanted = then.keys() | now
+        else:
+            wanted = {path for path in then.keys() | now if self._meant(path, target)}
+            if not wanted & then.keys() and not wanted:
+                raise HistoryUnavailable(f"{target!r} exists neither now nor at {commit[:10]}")
+        plans = []
+        for path in sorted(wanted):
+            data = self._repository.blob(then[path]) if path in then else None
+            plan = self._store.plan_restore(path, data)
+            if plan is not None:
+                plans.append(plan)
+        return plans
+
+    def _meant(self, path: str, target: str) -> bool:
+        if self._is_path(target):
+            folder = self._store.path_of(target).rstrip("/")
+            return path == folder or path.startswith(folder + "/")
+        return path.endswith(ITEM_SUFFIXES) and stem(path).casefold() == target.casefold()
+
+    # -- names ----------------------------------------------------------------------------------------------------
+    @staticmethod
+    def _is_path(target: str) -> bool:
+        return "/" in target or target.endswith(ITEM_SUFFIXES) or target in (CONTENT, "memfs.toml")
+
+    def _paths(self, target: str | None) -> tuple[str, ...]:
+        if target is None:
+            return (CONTENT,)
+        if self._is_path(target):
+            return (self._store.path_of(target),)
+        current = self._store.locate(target)
+        if current:
+            return (current,)
+        past = self._past_path(target)
+        if past is None:
+            raise ItemNotFound(f"no memory ever had the id {target!r}", hint="memfs log lists what happened")
+        return (past,)
+
+    def _past_path(self, item_id: str) -> str | None:
+        for revision in reading.log(self._repository, (CONTENT,), _SEARCH_DEPTH):
+            for path in revision.paths:
+                if self._meant(path, item_id):
+                    return path
+        return None
+
+    def _candidates(self, commit: str, target: str) -> Iterable[str]:
+        if self._is_path(target):
+            return (self._store.path_of(target),)
+        return [path for path in self._repository.tree(commit, CONTENT) if self._meant(path, target)]

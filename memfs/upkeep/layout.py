@@ -1,0 +1,76 @@
+"""Layout: the files a new workspace begins with.
+
+Owns what ``memfs init`` writes and which policies it chooses. Writing goes through the store like any other change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from memfs import resources
+from memfs.config import default_toml
+from memfs.store import Store
+from memfs.store.parts import CONTENT
+from memfs.upkeep.format import FORMAT_VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Created:
+    """What making a workspace did.
+
+    Attributes:
+        files: paths written.
+        repository_made: whether a repository was made, too.
+        policies: the settings that were chosen, by dotted key.
+        commit: the first commit, None while it waits; ``reason`` says why.
+    """
+
+    files: tuple[str, ...]
+    repository_made: bool
+    policies: Mapping[str, str]
+    commit: str | None
+    reason: str = ""
+
+
+def policies(repository_made: bool) -> dict[str, str]:
+    """The commit and adoption policy for a repository of our own, or for one that memfs joins."""
+    if repository_made:
+        return {"history.commit": "interval", "history.adopt": "auto"}
+    return {"history.commit": "session", "history.adopt": "leave"}
+
+
+def files(chosen: Mapping[str, str]) -> dict[str, bytes]:
+    """The content of each file a new workspace begins with, by path."""
+    system = {"format_version": FORMAT_VERSION}
+    laid = {
+        "memfs.toml": default_toml(chosen).encode(),
+        f"{CONTENT}/.gitattributes": resources.template_text("gitattributes").encode(),
+        f"{CONTENT}/configuration/system_config.json": (json.dumps(system, indent=2) + "\n").encode(),
+    }
+    for name in resources.schema_names():
+        laid[f"{CONTENT}/.schemas/{name}"] = resources.schema_text(name).encode()
+    return laid
+
+
+def lay_out(store: Store, repository_made: bool) -> Created:
+    """Write what is missing of a workspace's first files, and commit exactly those.
+
+    A file that is there already stays as it is.
+    """
+    chosen = policies(repository_made)
+    plans = [
+        plan
+        for path, data in files(chosen).items()
+        if (plan := store.plan_restore(path, data)) is not None and plan.before is None
+    ]
+    store.carry_out(plans, "Begin a memory workspace", source="init")
+    flushed = store.flush(adopt=False) if plans else None
+    return Created(
+        files=tuple(plan.path for plan in plans),
+        repository_made=repository_made,
+        policies=chosen,
+        commit=flushed.commits[-1] if flushed and flushed.commits else None,
+        reason=flushed.reason if flushed else "",
+    )

@@ -1,0 +1,65 @@
+"""Tally: how many memories there are of each sort, and what they weigh.
+
+Owns counting and measuring for ``memfs stats``; it changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memfs.store.parts import below_content
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Numbers of items by type and by layer, bytes of items by type, and bytes of files, packed history and index."""
+
+    items: int
+    types: Mapping[str, int]
+    layers: Mapping[str, int]
+    type_bytes: Mapping[str, int]
+    content_bytes: int
+    history_bytes: int
+    index_bytes: int
+
+
+def tally(workspace: Workspace) -> Tally:
+    """Count and measure the workspace as its files are now. ``history_bytes`` is that of the whole repository."""
+    workspace.store.refresh()
+    numbers: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    layers: Counter[str] = Counter()
+    for path, (_, stamp) in workspace.parts.index.stamps().items():
+        kind = workspace.kinds.at(below_content(path))
+        if kind is not None:
+            numbers[kind.name] += 1
+            layers[kind.layer.value] += 1
+            sizes[kind.name] += stamp.size
+    return Tally(
+        items=numbers.total(),
+        types=dict(numbers.most_common()),
+        layers=dict(layers.most_common()),
+        type_bytes=dict(sizes),
+        content_bytes=sizes.total(),
+        history_bytes=_weight(workspace.repository.common_dir / "objects"),
+        index_bytes=workspace.parts.index.stats().bytes,
+    )
+
+
+def _weight(folder: Path) -> int:
+    total = 0
+    for place, _folders, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except FileNotFoundError:  # git removes objects it has packed
+                continue
+    return total

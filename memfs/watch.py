@@ -1,0 +1,215 @@
+"""Watching: hearing of changed files while nobody asks, through watchdog.
+
+Owns the observer and the thread that brings the index up to date behind the scenes. Events only say where to look; what
+is true is read from the files, and a scan takes over whenever events may have been missed (faults row 44).
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memfs.config import MEMORY_FOLDER, WatchSettings
+from memfs.errors import MemfsError
+from memfs.store import Refreshed, Store
+
+if TYPE_CHECKING:
+    from watchdog.events import FileSystemEvent
+
+_STORM = 500
+_LONGEST_WAIT = 1.0
+_TICK = 0.5
+
+Listener = Callable[["Noticed"], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noticed:
+    """One round of catching up: which files changed, and why the round was made.
+
+    ``reason`` is ``events``, ``scan`` or ``head``; ``error`` is what went wrong, "" when nothing did.
+    """
+
+    refreshed: Refreshed
+    reason: str
+    error: str = ""
+
+
+class Watcher:
+    """The eyes of one open store (``memfs.store.Eyes``)."""
+
+    def __init__(
+        self,
+        store: Store,
+        root: Path,
+        settings: WatchSettings,
+        *,
+        quiet_seconds: float | None = None,
+        listener: Listener | None = None,
+    ) -> None:
+        """Begin to watch at once.
+
+        Args:
+            quiet_seconds: commit a person's edits that rested for so long; None leaves them.
+            listener: told of each round that found something.
+        """
+        self._store = store
+        self._root = root
+        self._settings = settings
+        self._quiet = quiet_seconds
+        self._listener = listener
+        self._paths: set[str] = set()
+        self._missed = False
+        self._guard = threading.Lock()
+        self._seen = threading.Event()
+        self._closing = threading.Event()
+        self._scanned_at = time.monotonic()
+        self._adopt_at: float | None = None
+        self._head = store.head()
+        self.degraded = ""
+        self._log = _OverflowLog(self._miss)
+        self._observer = self._start_observer()
+        self._thread = threading.Thread(target=self._run, name="memfs-watch", daemon=True)
+        self._thread.start()
+
+    # -- Eyes -----------------------------------------------------------------------------------------------------
+    def drain(self) -> list[str] | None:
+        """Paths seen to change since the last call; None when a scan is needed to be sure."""
+        sure = not self.degraded and self._observer is not None and self._observer.is_alive()
+        with self._guard:
+            paths, missed = self._paths, self._missed
+            self._paths, self._missed = set(), False
+        if missed or not sure or len(paths) > _STORM:
+            self._scanned_at = time.monotonic()
+            return None
+        return sorted(paths)
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._closing.set()
+        self._seen.set()
+        if self._observer is not None:
+            self._observer.stop()
+            self._observer.join()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        logging.getLogger("watchdog").removeHandler(self._log)
+
+    # -- hearing --------------------------------------------------------------------------------------------------
+    def _start_observer(self):  # type: ignore[no-untyped-def]  # the observer's class depends on the platform
+        # Imported here because only a process that stays needs it, and it costs start-up time.
+        from watchdog.events import (
+            DirDeletedEvent,
+            DirMovedEvent,
+            FileClosedEvent,
+            FileCreatedEvent,
+            FileDeletedEvent,
+            FileModifiedEvent,
+            FileMovedEvent,
+            FileSystemEventHandler,
+        )
+        from watchdog.observers import Observer
+
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
+        logging.getLogger("watchdog").addHandler(self._log)
+        handler = FileSystemEventHandler()
+        handler.on_any_event = self._hear  # type: ignore[method-assign]
+        written = FileClosedEvent if sys.platform == "linux" else FileModifiedEvent
+        kinds = [written, FileCreatedEvent, FileDeletedEvent, FileMovedEvent, DirMovedEvent, DirDeletedEvent]
+        observer = Observer()
+        try:
+            observer.schedule(handler, str(self._root / MEMORY_FOLDER), recursive=True, event_filter=kinds)
+            observer.start()
+        except OSError as error:
+            self.degraded = f"watching is not possible: {error.strerror or error}; scanning instead"
+            return None
+        return observer
+
+    def _hear(self, event: FileSystemEvent) -> None:
+        paths = [self._relative(path) for path in (event.src_path, event.dest_path) if path]
+        with self._guard:
+            if event.is_directory:
+                self._missed = True
+            self._paths.update(path for path in paths if path)
+        self._seen.set()
+
+    def _relative(self, path: bytes | str) -> str:
+        text = path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else path
+        prefix = f"{self._root}/"
+        return text[len(prefix) :] if text.startswith(prefix) else ""
+
+    def _miss(self) -> None:
+        with self._guard:
+            self._missed = True
+        self._seen.set()
+
+    # -- catching up ----------------------------------------------------------------------------------------------
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            heard = self._seen.wait(_TICK)
+            if self._closing.is_set():
+                return
+            if heard:
+                self._wait_for_quiet()
+            self._round(heard)
+
+    def _wait_for_quiet(self) -> None:
+        began = time.monotonic()
+        while time.monotonic() - began < _LONGEST_WAIT:
+            self._seen.clear()
+            if not self._seen.wait(self._settings.debounce_ms / 1000) or self._closing.is_set():
+                return
+
+    def _round(self, heard: bool) -> None:
+        try:
+            reason, refreshed = self._catch_up(heard)
+            noticed = Noticed(refreshed=refreshed, reason=reason)
+            self._adopt(bool(refreshed))
+        except MemfsError as error:
+            noticed = Noticed(refreshed=Refreshed(), reason="scan", error=str(error))
+            self._miss()
+            self._closing.wait(_LONGEST_WAIT)
+        if self._listener is not None and (noticed.refreshed or noticed.error or noticed.reason == "head"):
+            self._listener(noticed)
+
+    def _adopt(self, changed: bool) -> None:
+        now = time.monotonic()
+        if self._quiet is not None and changed:
+            self._adopt_at = now + self._quiet
+        elif self._adopt_at is not None and now >= self._adopt_at:
+            self._adopt_at = None
+            self._store.flush(adopt=True, quiet_seconds=self._quiet or 0)
+
+    def _catch_up(self, heard: bool) -> tuple[str, Refreshed]:
+        head = self._store.head()
+        if head != self._head:
+            self._head = head
+            return "head", self._store.refresh()
+        if time.monotonic() - self._scanned_at >= self._settings.scan_seconds:
+            self._miss()
+        elif not heard and not self.degraded:
+            return "events", Refreshed()
+        paths = self.drain()
+        if paths is None:
+            return "scan", self._store.refresh()
+        return "events", self._store.refresh(paths) if paths else Refreshed()
+
+
+class _OverflowLog(logging.Handler):
+    """Listens to watchdog's own log, the only place where it says that events were lost."""
+
+    def __init__(self, missed: Callable[[], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._missed = missed
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take any warning of watchdog as a sign that events are missing."""
+        del record
+        self._missed()

@@ -1,0 +1,179 @@
+"""Workspace: one open workspace, as a record of its parts.
+
+Owns the wiring, and nothing else: which part is built from which.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from memfs.config import MEMORY_FOLDER, Settings, find_workspace, load
+from memfs.errors import RepoUnsupported, WorkspaceNotFound
+from memfs.files import io
+from memfs.files.codec import Codec
+from memfs.files.journal import Journal
+from memfs.files.lock import FileLock
+from memfs.files.tree import Tree
+from memfs.history.repository import Repository
+from memfs.index.layers import SearchIndex
+from memfs.model import KindTable
+from memfs.model.time import utc_now
+from memfs.pipeline.retrieval import Recaller
+from memfs.store import Store
+from memfs.store.parts import Parts, Policy
+from memfs.upkeep.check import Checker
+from memfs.upkeep.format import check_format
+from memfs.upkeep.history import History
+from memfs.upkeep.kindfile import load_kinds
+from memfs.upkeep.layout import Created, lay_out, policies
+from memfs.upkeep.recovered import Recovered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """The parts of one open workspace. The name of a part says which module to open.
+
+    Attributes:
+        root: the folder that holds ``ContextMemory/``.
+        store: the only door for durable change.
+        recall: answers questions.
+        history: reads and rewinds git history.
+        recovered: contents displaced by a person's change.
+        checker: finds what is wrong, and repairs it.
+        created: what was made, when ``open_workspace`` made the workspace.
+    """
+
+    root: Path
+    settings: Settings
+    kinds: KindTable
+    repository: Repository
+    store: Store
+    recall: Recaller
+    history: History
+    recovered: Recovered
+    checker: Checker
+    parts: Parts = field(repr=False)
+    created: Created | None = None
+
+    def close(self) -> None:
+        """Commit what waits where the policy says so, and release everything."""
+        self.store.close()
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_workspace(
+    path: str | os.PathLike[str] | None = None,
+    create: bool = False,
+    watch: bool | None = None,
+    settings: dict[str, Any] | None = None,
+) -> Workspace:
+    """Open the workspace at or above ``path``.
+
+    Args:
+        path: a folder; None means ``MEMFS_WORKSPACE`` or else the current folder.
+        create: make the workspace, and a repository where none encloses the path.
+        watch: whether to watch the files instead of scanning them before each recall; None starts watching with the
+            first recall.
+        settings: values by dotted key that take precedence over ``memfs.toml``.
+
+    Raises:
+        WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid, FormatUnsupported.
+    """
+    root = _make(Path(path or ".")) if create else find_workspace(path)
+    fresh = create and not (root / "memfs.toml").exists()
+    chosen = load(root, settings)
+    repository = Repository.find(root, allow_detached=chosen.history.allow_detached)
+    made = repository is None
+    if repository is None:
+        if not create:
+            raise RepoUnsupported(
+                "this workspace is in no git repository", path=str(root), hint=f"run 'memfs init {root}' to make one"
+            )
+        repository = Repository.create(root)
+    if fresh:
+        chosen = load(root, {**policies(made), **(settings or {})})
+    parts = _parts(root, repository, chosen)
+    store = Store(parts)
+    recovered = Recovered(store, repository)
+    if watch is not False and chosen.watch.enabled:
+        _arrange_watching(store, parts, chosen, at_once=watch is True)
+    return Workspace(
+        root=root,
+        settings=chosen,
+        kinds=parts.kinds,
+        repository=repository,
+        store=store,
+        recall=Recaller(store, chosen.recall.preset, parts.clock),
+        history=History(store, repository, parts.commit_lock),
+        recovered=recovered,
+        checker=Checker(store=store, parts=parts, recovered=recovered),
+        parts=parts,
+        created=lay_out(store, made) if create else None,
+    )
+
+
+def _make(path: Path) -> Path:
+    root = path.expanduser().resolve()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        (root / MEMORY_FOLDER).mkdir(exist_ok=True)
+    except OSError as error:
+        raise WorkspaceNotFound(
+            f"cannot make a workspace: {error.strerror}", path=str(root), hint="choose a folder you can write in"
+        ) from error
+    return root
+
+
+def _arrange_watching(store: Store, parts: Parts, settings: Settings, at_once: bool) -> None:
+    from memfs.watch import Watcher  # a process that answers once does not need it
+
+    quiet = settings.history.adopt_after_seconds if settings.history.adopt == "auto" else None
+    store.watch_with(lambda: Watcher(store, parts.tree.root, settings.watch, quiet_seconds=quiet), at_once)
+
+
+def _parts(root: Path, repository: Repository, settings: Settings) -> Parts:
+    tree = Tree(root)
+    check_format(tree)
+    kinds, schemas = load_kinds(tree)
+    state = repository.state
+    return Parts(
+        tree=tree,
+        journal=Journal(state / "journal"),
+        lock=FileLock(state / "lock"),
+        commit_lock=FileLock(state.parent / "commit.lock"),
+        repository=repository,
+        codec=Codec(schemas, kinds, settings.security.allow_invisible),
+        kinds=kinds,
+        index=SearchIndex(index_folder(root), settings.index.engine),
+        policy=Policy(
+            commit=settings.history.commit,
+            interval=settings.history.interval_seconds,
+            adopt=settings.history.adopt,
+            adopt_after=settings.history.adopt_after_seconds,
+        ),
+        clock=utc_now,
+    )
+
+
+def index_folder(root: Path) -> Path:
+    """Where a workspace's index lies: in the user's cache, named by path, inode and user, never in the workspace."""
+    facts = root.stat()
+    key = hashlib.sha256(f"{root}\0{facts.st_ino}\0{os.getuid()}".encode("utf-8", "surrogateescape")).hexdigest()[:20]
+    named = os.environ.get("XDG_CACHE_HOME")
+    fallback = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    folder = (Path(named) if named else fallback) / "memfs" / key
+    io.make_private_folder(folder)
+    return folder

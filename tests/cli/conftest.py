@@ -1,0 +1,100 @@
+"""Running the command line in this process, in a workspace of the test's own."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from memfs.adapters.cli.app import run
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What one command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output, as the one JSON document it must be."""
+        return json.loads(self.out)
+
+
+class Memfs(Protocol):
+    """Runs ``memfs`` with these arguments."""
+
+    def __call__(self, *arguments: str, stdin: str | bytes = b"") -> Ran: ...
+
+
+@pytest.fixture
+def bare(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Memfs:
+    """``memfs`` without a workspace."""
+
+    def call(*arguments: str, stdin: str | bytes = b"") -> Ran:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+        capsys.readouterr()
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def root(tmp_path: Path, bare: Memfs, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh workspace in a repository of its own; the quickest engine to start."""
+    monkeypatch.setenv("MEMFS_INDEX_ENGINE", "sqlite")
+    made = bare("init", str(tmp_path / "W"))
+    assert made.code == 0, made.err
+    return tmp_path / "W"
+
+
+@pytest.fixture
+def memfs(root: Path, bare: Memfs) -> Memfs:
+    """``memfs -C W`` in a fresh workspace."""
+
+    def call(*arguments: str, stdin: str | bytes = b"") -> Ran:
+        return bare("-C", str(root), *arguments, stdin=stdin)
+
+    return call
+
+
+@pytest.fixture
+def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Set ``$EDITOR`` to a shell script that gets the file as ``$1``."""
+
+    def use(script: str) -> None:
+        path = tmp_path / "editor"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.delenv("VISUAL", raising=False)
+        monkeypatch.setenv("EDITOR", str(path))
+
+    return use
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the verbs that open an editor believe that a person sits at a terminal."""
+    monkeypatch.setattr("memfs.adapters.cli.writing._interactive", lambda: True)
+
+
+def git(root: Path, *arguments: str) -> str:
+    """Run git as a person would."""
+    import subprocess
+
+    done = subprocess.run(
+        ["git", "-C", str(root), *arguments], check=True, capture_output=True, text=True, env=os.environ
+    )
+    return done.stdout

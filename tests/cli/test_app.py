@@ -1,0 +1,198 @@
+"""The command as a whole: verbs, help, global options, errors, interrupts, start-up."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from memfs.adapters.cli.app import cli
+from memfs.adapters.cli.verbs import ALIASES, VERBS
+
+from .conftest import Memfs
+
+HEAVY = (
+    "yaml",
+    "git",
+    "whoosh",
+    "jsonschema",
+    "jsonschema_rs",
+    "watchdog",
+    "snowballstemmer",
+    "sqlite3",
+    "memfs.workspace",
+)
+
+
+def command(name: str) -> click.Command:
+    found = cli.get_command(click.Context(cli), name)
+    assert found is not None
+    return found
+
+
+def imported(*arguments: str, cwd: Path) -> set[str]:
+    """Names of the modules a cold ``memfs`` imports."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "memfs", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        check=False,
+    )
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_explains_itself(bare: Memfs, name: str) -> None:
+    """Each verb has a description, an example that begins with memfs and, all but completion, --json."""
+    shown = bare(name, "--help")
+    assert shown.code == 0
+    assert "Example" in shown.out
+    assert f"memfs {name}" in shown.out or name == "remember"
+    assert ("--json" in shown.out) == (name != "completion")
+    assert command(name).name == name
+
+
+@pytest.mark.parametrize(("alias", "name"), ALIASES.items())
+def test_aliases_are_the_same_verb(alias: str, name: str) -> None:
+    """add, search and doctor are other names of remember, recall and check."""
+    assert command(alias) is command(name)
+    assert {"add": "remember", "search": "recall", "doctor": "check"}[alias] == name
+
+
+def test_help_lists_every_verb_with_its_summary(bare: Memfs) -> None:
+    """memfs --help is a table of contents."""
+    shown = bare("--help").out
+    for verb in VERBS.values():
+        assert verb.name in shown
+        assert verb.summary in shown
+    assert bare("-h").out == shown
+
+
+def test_version(bare: Memfs) -> None:
+    """--version prints name and version."""
+    assert bare("--version").out.startswith("memfs 0.")
+
+
+def test_an_unknown_verb_names_the_nearest(bare: Memfs) -> None:
+    """A mistyped verb is answered with the one that was probably meant."""
+    ran = bare("recal", "x")
+    assert ran.code == 2
+    assert ran.err == "memfs: there is no verb 'recal' (did you mean 'recall'?)\n  see 'memfs --help'\n"
+
+
+def test_a_missing_argument_points_at_the_help(bare: Memfs) -> None:
+    """Usage errors end with code 2 and say where the help is."""
+    ran = bare("recall")
+    assert ran.code == 2
+    assert ran.err.startswith("memfs: ")
+    assert "memfs recall --help" in ran.err
+
+
+def test_no_workspace_is_an_error_that_offers_init(
+    bare: Memfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outside any workspace a verb refuses with a way forward and no traceback."""
+    monkeypatch.chdir(tmp_path)
+    ran = bare("recall", "x")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("memfs: no ContextMemory/ in ")
+    assert "memfs init" in ran.err
+
+
+def test_the_workspace_may_be_named_before_and_after_the_verb(
+    bare: Memfs, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """-C and --workspace work on both sides, MEMFS_WORKSPACE too, and a folder inside will do."""
+    monkeypatch.chdir(tmp_path)
+    inside = str(root / "ContextMemory")
+    assert bare("-C", inside, "status", "--json").code == 0
+    assert bare("status", "--json", "--workspace", inside).code == 0
+    monkeypatch.setenv("MEMFS_WORKSPACE", str(root))
+    assert bare("status", "--json").code == 0
+
+
+def test_an_interrupt_ends_quietly(bare: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends with 130 and no traceback."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("memfs.workspace.open_workspace", interrupt)
+    ran = bare("status")
+    assert ran.code == 130
+    assert "Traceback" not in ran.err
+
+
+def test_a_closed_pipe_is_quiet(root: Path, memfs: Memfs) -> None:
+    """memfs list | head -1 leaves no complaint."""
+    memfs("remember", "--file", "-", stdin='{"content": "a text of some length to fill the pipe"}\n' * 50)
+    done = subprocess.run(
+        f"{sys.executable} -m memfs -C {root} list --json | head -c 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "{"
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+def test_help_imports_nothing_it_does_not_need(tmp_path: Path) -> None:
+    """A cold memfs --help loads click and the table of verbs, and no heavy package (budget 80 ms)."""
+    names = imported("--help", cwd=tmp_path)
+    assert "click" in names
+    assert names.isdisjoint(HEAVY)
+    assert {name for name in names if name.startswith("memfs.")} == {
+        "memfs.errors",
+        "memfs.adapters",
+        "memfs.adapters.cli",
+        "memfs.adapters.cli.app",
+        "memfs.adapters.cli.frame",
+        "memfs.adapters.cli.output",
+        "memfs.adapters.cli.verbs",
+    }
+
+
+def test_recall_imports_no_validator_and_no_git(root: Path, memfs: Memfs) -> None:
+    """A cold recall over a folded index does without jsonschema, GitPython and watchdog (budget 400 ms)."""
+    memfs("remember", "We chose PostgreSQL")
+    memfs("reindex")
+    names = imported("recall", "postgres", "-C", str(root), cwd=root)
+    assert "memfs.adapters.cli.recall" in names
+    assert names.isdisjoint({"jsonschema", "git", "watchdog", "whoosh", "memfs.adapters.cli.remember"})
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(bare: Memfs, shell: str) -> None:
+    """completion SHELL prints what the shell is to source."""
+    ran = bare("completion", shell)
+    assert ran.code == 0
+    assert "_MEMFS_COMPLETE" in ran.out
+
+
+def test_completion_of_verbs_types_and_ids(root: Path, memfs: Memfs) -> None:
+    """TAB completes verbs, types and ids."""
+    memfs("remember", "x", "--id", "postgres-choice")
+
+    def complete(words: str) -> str:
+        environ = {
+            **os.environ,
+            "_MEMFS_COMPLETE": "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "memfs"], capture_output=True, text=True, cwd=root, env=environ, check=False
+        )
+        assert done.stderr == ""
+        return done.stdout
+
+    assert "recall" in complete("memfs rec")
+    assert "convention" in complete("memfs new conv")
+    assert "postgres-choice" in complete("memfs show post")

@@ -1,0 +1,95 @@
+"""What the command line and JSONL lines say of an item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memfs.adapters.cli.draft import Draft, decoded, draft, mapping_of
+from memfs.errors import ItemSyntaxError, SchemaInvalid
+from memfs.model import MemoryItem, Origin
+
+NOTHING: dict[str, Any] = {
+    **dict.fromkeys(("type", "title", "id", "agent", "session", "phase", "role", "tool", "time")),
+    "tags": (),
+    "context": (),
+}
+
+
+def made(**given: Any) -> Draft:
+    return draft(**{**NOTHING, **given})
+
+
+def test_without_an_agent_a_memory_is_a_persons() -> None:
+    """Trust is human without --agent, and agent with it (design section 9)."""
+    assert made().fresh("x").trust == "human"
+    assert made(agent="coder").fresh("x").trust == "agent"
+
+
+def test_context_is_pairs() -> None:
+    """--context k=v gathers into a mapping; the value may hold '='."""
+    assert made(context=("a=1", "b=x=y")).fresh("x").context == {"a": "1", "b": "x=y"}
+    with pytest.raises(SchemaInvalid) as caught:
+        made(context=("novalue",))
+    assert caught.value.field == "--context"
+
+
+def test_changing_an_item_keeps_what_is_not_given() -> None:
+    """With --replace only the given fields change; new words bring their own origin."""
+    before = MemoryItem(
+        "old", "rule", id="x", tags=("a",), origin=Origin(agent="coder"), trust="agent", context={"k": "v"}
+    )
+    after = made(title="T", context=("n=1",)).over(before, "new")
+    assert (after.content, after.title, after.type, after.tags) == ("new", "T", "rule", ("a",))
+    assert after.context == {"k": "v", "n": "1"}
+    assert (after.trust, after.origin) == ("human", Origin())
+    assert made(title="T").over(before, None).origin == before.origin
+
+
+def test_a_line_wins_over_the_options() -> None:
+    """Options are defaults for the lines of an import; tags add up."""
+    line = {"content": "c", "type": "rule", "tags": ["b"], "agent": "tester"}
+    merged = made(type="semantic", tags=("a",), agent="coder", session="s").onto(line)
+    assert merged["type"] == "rule"
+    assert merged["tags"] == ["a", "b"]
+    assert merged["origin"] == {"agent": "tester", "session": "s"}
+    assert merged["trust"] == "agent"
+
+
+def test_a_line_may_be_what_list_prints() -> None:
+    """Empty fields and what the store writes itself are left out, so that an export can be imported."""
+    line = {
+        "id": "x",
+        "content": "c",
+        "title": "",
+        "tags": [],
+        "expires": None,
+        "path": "p",
+        "sha256": "s",
+        "pinned": False,
+    }
+    assert made().onto(line) == {"id": "x", "content": "c", "pinned": False, "trust": "human", "type": "semantic"}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "not JSON"),
+        ("[1]", "not a JSON object"),
+        ('{"a": 1, "a": 2}', "stands here twice"),
+        ('{"a": NaN}', "NaN is not JSON"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_line_that_is_no_object_is_refused(line: str, message: str) -> None:
+    """Each line must be exactly one JSON object."""
+    with pytest.raises(ItemSyntaxError, match=message):
+        mapping_of(line)
+
+
+def test_bytes_that_are_no_text_name_their_line() -> None:
+    """An import of another encoding stops at the line it breaks in."""
+    with pytest.raises(ItemSyntaxError) as caught:
+        decoded(b"one\ntwo\nthr\xffee", "f.jsonl")
+    assert (caught.value.path, caught.value.line) == ("f.jsonl", 3)

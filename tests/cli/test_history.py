@@ -1,0 +1,145 @@
+"""commit, log, diff, blame, rollback, recover."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Memfs, git
+
+
+@pytest.fixture
+def item(root: Path, memfs: Memfs) -> Path:
+    """An item with two versions, each committed."""
+    memfs("remember", "one", "--id", "x", "--agent", "coder")
+    return root / memfs("remember", "two", "--id", "x", "--replace", "--json").json["path"]
+
+
+def test_commit_takes_what_waits_and_hand_edits(root: Path, item: Path, memfs: Memfs) -> None:
+    """commit adopts an edit as the person's own, and leaves git status clean."""
+    item.write_text(item.read_text().replace("two", "by hand"))
+    shown = memfs("commit", "-m", "Correct x", "--json")
+    assert shown.code == 0
+    assert shown.json["adopted"] == [item.relative_to(root).as_posix()]
+    assert (shown.json["waiting"], shown.json["reason"], shown.json["skipped"]) == (0, "", [])
+    assert git(root, "log", "-1", "--format=%H %an %s").split() == [
+        shown.json["commits"][-1],
+        "Ada",
+        "Person",
+        "Correct",
+        "x",
+    ]
+    assert git(root, "status", "--porcelain") == ""
+    assert memfs("commit").out == "Nothing to commit\n"
+
+
+def test_commit_leaves_staged_files_to_the_person(root: Path, item: Path, memfs: Memfs) -> None:
+    """A path with something else staged is left alone and named; --include-staged takes it."""
+    item.write_text(item.read_text().replace("two", "staged"))
+    git(root, "add", str(item))
+    ran = memfs("commit")
+    assert ran.code == 0
+    assert "--include-staged" in ran.err
+    assert memfs("commit", "--include-staged", "--json").json["adopted"] == [item.relative_to(root).as_posix()]
+
+
+def test_commit_that_must_wait_is_refused_with_the_reason(root: Path, item: Path, memfs: Memfs) -> None:
+    """While a merge is open nothing is committed: exit 1, the reason, and the item is stored all the same."""
+    (root / ".git" / "MERGE_HEAD").write_text(git(root, "rev-parse", "HEAD"))
+    stored = memfs("remember", "during the merge", "--json")
+    assert (stored.code, stored.json["durability"], stored.json["revision"]) == (0, "file", None)
+    ran = memfs("commit")
+    assert ran.code == 1
+    assert "merge" in ran.err
+    status = memfs("status", "--json").json
+    assert status["pending_commits"] == 1
+    assert "merge" in status["pending_reason"]
+    (root / ".git" / "MERGE_HEAD").unlink()
+    assert memfs("commit").code == 0
+    assert memfs("status", "--json").json["pending_commits"] == 0
+
+
+def test_log_of_everything_and_of_one_item(root: Path, item: Path, memfs: Memfs) -> None:
+    """log lists commits newest first with who, when and why; an item's log has only its own."""
+    memfs("remember", "other", "--id", "y")
+    everything = memfs("log", "--json").json["revisions"]
+    assert len(everything) == 4
+    own = memfs("log", "x", "--json").json["revisions"]
+    assert [revision["subject"] for revision in own] == ["Update x", "Remember x"]
+    assert own[1]["trailers"]["Memfs-Agent"] == ["coder"]
+    assert own[1]["author"] == "coder"
+    assert own[0]["paths"] == [item.relative_to(root).as_posix()]
+    assert len(memfs("log", "--limit", "1", "--json").json["revisions"]) == 1
+    assert memfs("log", "--since", "1h", "--limit", "2", "--json").json["revisions"] == everything[:2]
+    first = memfs("log", "x").out.splitlines()[0]
+    assert first.startswith(git(root, "rev-parse", "--short=7", "HEAD~1").strip()[:7])
+    assert first.endswith("Update x")
+
+
+def test_diff_between_revisions_and_files(root: Path, item: Path, memfs: Memfs) -> None:
+    """diff takes no, one or two revisions, and an item at the end."""
+    assert memfs("diff").out == ""
+    between = memfs("diff", "HEAD~1", "HEAD").out
+    assert "-content: one" in between
+    assert "+content: two" in between
+    item.write_text(item.read_text().replace("two", "by hand"))
+    assert "+content: by hand" in memfs("diff").out
+    assert "+content: by hand" in memfs("diff", "HEAD~1", "x").out
+    shown = memfs("diff", "HEAD~1", "HEAD", "x", "--json").json
+    assert (shown["a"], shown["b"], shown["target"]) == ("HEAD~1", "HEAD", "x")
+    assert "+content: two" in shown["diff"]
+    assert memfs("diff", "nonsense", "HEAD").code == 1
+
+
+def test_blame_names_a_commit_for_each_line(root: Path, item: Path, memfs: Memfs) -> None:
+    """Every line of the file has its commit and author."""
+    rows = memfs("blame", "x", "--json").json["lines"]
+    assert [row["text"] for row in rows] == item.read_text().splitlines()
+    by_text = {row["text"]: row for row in rows}
+    assert by_text["content: two"]["commit"] == git(root, "rev-parse", "HEAD").strip()
+    assert by_text["content: two"]["author"] == "Ada Person"
+    assert "content: two" in memfs("blame", "x").out
+
+
+def test_rollback_of_one_item(root: Path, item: Path, memfs: Memfs) -> None:
+    """rollback writes a new commit with the old content, and recall follows."""
+    dry = memfs("rollback", "HEAD~1", "x", "--dry-run")
+    assert dry.out == f"Would restore {item.relative_to(root).as_posix()}\n"
+    assert memfs("show", "x", "--json").json["content"] == "two"
+    shown = memfs("rollback", "HEAD~1", "x", "--json").json
+    assert shown["restored"] == [item.relative_to(root).as_posix()]
+    assert shown["commit"] == git(root, "rev-parse", "HEAD").strip()
+    assert memfs("recall", "one", "--json").json["hits"][0]["id"] == "x"
+    assert git(root, "status", "--porcelain") == ""
+
+
+def test_rollback_of_the_whole_memory(root: Path, item: Path, memfs: Memfs) -> None:
+    """Without a target everything goes back, and what came later is removed."""
+    memfs("remember", "later", "--id", "y")
+    shown = memfs("rollback", "HEAD~1", "--json").json
+    assert [Path(path).stem for path in shown["removed"]] == ["y"]
+    assert [entry["id"] for entry in memfs("list", "--json").json["items"]] == ["x"]
+    assert memfs("rollback", "HEAD").out == "Nothing differs from HEAD\n"
+
+
+def test_rollback_does_not_overwrite_an_uncommitted_edit(item: Path, memfs: Memfs) -> None:
+    """A file with an edit that is not committed is a conflict, and the edit stays."""
+    item.write_text(item.read_text().replace("two", "mine"))
+    ran = memfs("rollback", "HEAD~1", "x")
+    assert ran.code == 1
+    assert "memfs commit" in ran.err
+    assert "mine" in item.read_text()
+
+
+def test_recover_lists_and_brings_back(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a person removed before it was committed can be brought back by its id."""
+    assert memfs("recover", "--json").json == {"recoverable": []}
+    monkeypatch.setenv("MEMFS_HISTORY_COMMIT", "session")
+    path = root / memfs("remember", "precious", "--id", "x", "--json").json["path"]
+    path.unlink()
+    memfs("commit")
+    rows = memfs("recover", "--json").json["recoverable"]
+    assert [row["path"] for row in rows] == [path.relative_to(root).as_posix()]
+    assert memfs("recover", "x", "--json").json == {"restored": rows[0]["path"]}
+    assert memfs("show", "x", "--json").json["content"] == "precious"

@@ -1,0 +1,101 @@
+"""show, list, forget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .conftest import Memfs, git
+
+
+def test_show_takes_id_beginning_and_path(memfs: Memfs) -> None:
+    """An item is named by its id, by an unambiguous beginning, or by its path."""
+    path = memfs("remember", "x", "--id", "use-postgres", "--json").json["path"]
+    for name in ("use-postgres", "use-p", path, path.removeprefix("ContextMemory/")):
+        assert memfs("show", name, "--json").json["id"] == "use-postgres"
+
+
+def test_show_of_nothing_names_the_nearest(memfs: Memfs) -> None:
+    """A mistyped id is refused with the one that was probably meant."""
+    memfs("remember", "x", "--id", "use-postgres")
+    ran = memfs("show", "use-postgras")
+    assert ran.code == 1
+    assert "use-postgres" in ran.err
+
+
+def test_show_at_a_revision(root: Path, memfs: Memfs) -> None:
+    """ID@REV and --at show an item as it was, also when it is gone now."""
+    memfs("remember", "one", "--id", "x")
+    memfs("remember", "two", "--id", "x", "--replace")
+    assert memfs("show", "x@HEAD~1", "--json").json["content"] == "one"
+    assert memfs("show", "x", "--at", "HEAD", "--json").json["content"] == "two"
+    memfs("forget", "x")
+    assert memfs("show", "x").code == 1
+    assert memfs("show", "x@HEAD~1", "--json").json["content"] == "two"
+    ran = memfs("show", "x@nowhere")
+    assert ran.code == 1
+    assert "nowhere" in ran.err
+
+
+def test_show_for_a_person_and_raw(root: Path, memfs: Memfs) -> None:
+    """show prints facts and text; --raw prints the file."""
+    path = memfs("remember", "the text", "--id", "x", "--title", "T", "--tag", "a", "--context", "k=v", "--json").json[
+        "path"
+    ]
+    shown = memfs("show", "x").out
+    for expected in ("x\nT\n", "semantic", "tags       a", "k = v", path, "\n\nthe text\n"):
+        assert expected in shown
+    assert memfs("show", "x", "--raw").out == (root / path).read_text()
+
+
+def test_list_is_newest_first(memfs: Memfs) -> None:
+    """list prints one line an item, and how many on standard error."""
+    memfs("remember", "older", "--id", "a", "--time", "2026-01-01")
+    memfs("remember", "newer", "--id", "b", "--title", "Newer", "--time", "2026-01-02")
+    ran = memfs("list")
+    assert ran.out == "b  semantic  2026-01-02  Newer\na  semantic  2026-01-01  older\n"
+    assert "2 items" in ran.err
+    assert memfs("list", "--json").json["items"][0]["title"] == "Newer"
+
+
+def test_forget_prints_the_way_back(root: Path, memfs: Memfs) -> None:
+    """forget removes file and recall, keeps history, and its printed command brings the item back."""
+    path = memfs("remember", "keep me", "--id", "x", "--json").json["path"]
+    ran = memfs("forget", "x", "--reason", "outdated")
+    assert ran.code == 0, ran.err
+    assert not (root / path).exists()
+    assert memfs("recall", "keep", "--json").json["hits"] == []
+    assert "outdated" in git(root, "log", "-1", "--format=%B")
+    command = ran.out.splitlines()[1].removeprefix("  to bring it back: memfs ").split()
+    assert command[0] == "rollback"
+    assert memfs(*command).code == 0
+    assert memfs("show", "x", "--json").json["content"] == "keep me"
+    assert git(root, "status", "--porcelain") == ""
+
+
+def test_forgetting_what_is_not_committed_yet_can_be_undone_too(root: Path, memfs: Memfs, monkeypatch: object) -> None:
+    """An item whose commit waits, or that a person just wrote, is committed before it is removed."""
+    path = root / memfs("remember", "one", "--id", "x", "--json").json["path"]
+    path.write_text(path.read_text().replace("one", "edited by hand"))
+    undo = memfs("forget", "x", "--json").json["forgotten"][0]["undo"]
+    assert memfs(*undo.split()[1:]).code == 0
+    assert memfs("show", "x", "--json").json["content"] == "edited by hand"
+
+
+def test_forget_several_at_once(root: Path, memfs: Memfs) -> None:
+    """Several ids are one commit; an unknown one among them stops all."""
+    memfs("remember", "one", "--id", "a")
+    memfs("remember", "two", "--id", "b")
+    assert memfs("forget", "a", "b", "nothing-like-it").code == 1
+    assert len(memfs("list", "--json").json["items"]) == 2
+    before = int(git(root, "rev-list", "--count", "HEAD"))
+    assert memfs("forget", "a", "b", "a").code == 0
+    assert memfs("list", "--json").json["items"] == []
+    assert int(git(root, "rev-list", "--count", "HEAD")) == before + 1
+
+
+def test_forget_dry_run_changes_nothing(root: Path, memfs: Memfs) -> None:
+    """--dry-run only says what would go."""
+    memfs("remember", "one", "--id", "a")
+    ran = memfs("forget", "a", "--dry-run")
+    assert ran.out.startswith("Would forget a")
+    assert memfs("show", "a").code == 0

@@ -1,0 +1,158 @@
+"""recall: a question and its answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Memfs, git
+
+
+@pytest.fixture
+def filled(memfs: Memfs) -> Memfs:
+    """A workspace with three memories."""
+    memfs(
+        "remember", "We chose PostgreSQL for transactions", "--id", "database", "--title", "The database", "--tag", "db"
+    )
+    memfs(
+        "remember",
+        "Deploy with care",
+        "--id",
+        "deploy",
+        "--type",
+        "procedural",
+        "--agent",
+        "coder",
+        "--time",
+        "2026-01-01",
+    )
+    memfs(
+        "remember",
+        "The login page crashed",
+        "--id",
+        "crash",
+        "--type",
+        "error_log",
+        "--session",
+        "s1",
+        "--time",
+        "2026-02-01",
+    )
+    return memfs
+
+
+def test_json_is_the_contract(root: Path, filled: Memfs) -> None:
+    """recall --json says query, hits, partial and what the answer rests on."""
+    shown = filled("recall", "which", "database?", "--json").json
+    assert list(shown) == ["query", "hits", "partial", "fresh"]
+    assert (shown["query"], shown["partial"]) == ("which database?", False)
+    hit = shown["hits"][0]
+    assert {"id", "type", "title", "content", "score", "timestamp", "path"} <= hit.keys()
+    assert (hit["id"], hit["content"]) == ("database", "We chose PostgreSQL for transactions")
+    assert hit["score"] > 0
+    assert shown["fresh"]["head"] == git(root, "rev-parse", "HEAD").strip()
+    assert shown["fresh"]["dirty"] == 0
+    assert len(shown["fresh"]["indexed"]) == 64
+
+
+def test_a_hand_edit_is_found_at_once(root: Path, filled: Memfs) -> None:
+    """After an edit with any editor, recall shows the edited text (K5)."""
+    path = root / filled("show", "database", "--json").json["path"]
+    path.write_text(path.read_text().replace("PostgreSQL", "SQLite"))
+    shown = filled("recall", "sqlite", "--json").json
+    assert [hit["content"] for hit in shown["hits"]] == ["We chose SQLite for transactions"]
+    assert shown["fresh"]["dirty"] == 1
+    assert filled("recall", "postgresql", "--json").json["hits"] == []
+
+
+def test_a_person_reads_id_type_day_title_text_and_path(filled: Memfs) -> None:
+    """Without --json a hit is a few readable lines."""
+    ran = filled("recall", "database")
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("database  semantic  20")
+    assert lines[1] == "  The database"
+    assert lines[2] == "  We chose PostgreSQL for transactions"
+    assert lines[3].startswith("  ContextMemory/memories/semantic/")
+    assert len(lines) == 4
+    assert "by agent coder" in filled("recall", "deploy").out
+
+
+def test_long_text_is_cut_to_its_first_lines(memfs: Memfs) -> None:
+    """A long memory shows its beginning and an ellipsis; JSON has it whole."""
+    text = "word " * 400
+    memfs("remember", text)
+    ran = memfs("recall", "word")
+    assert len(ran.out.splitlines()) == 5
+    assert ran.out.splitlines()[3].endswith(" …")
+    assert memfs("recall", "word", "--json").json["hits"][0]["content"].split() == text.split()
+
+
+def test_explain_names_the_factors(filled: Memfs) -> None:
+    """--explain shows what made the score, for people and for programs."""
+    assert "because text" in filled("recall", "database", "--explain").out
+    reasons = filled("recall", "database", "--explain", "--json").json["hits"][0]["reasons"]
+    assert set(reasons) >= {"text", "importance"}
+    assert "reasons" not in filled("recall", "database", "--json").json["hits"][0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ids"),
+    [
+        (["--type", "procedural"], ["deploy"]),
+        (["--type", "procedural", "--type", "error_log"], ["crash", "deploy"]),
+        (["--layer", "episodic"], ["crash"]),
+        (["--tag", "db"], ["database"]),
+        (["--agent", "coder"], ["deploy"]),
+        (["--session", "s1"], ["crash"]),
+        (["--phase", "refine"], []),
+        (["--until", "2026-01-01"], ["deploy"]),
+        (["--since", "2026-01-02", "--until", "2026-03-01"], ["crash"]),
+        (["--path", "memories/semantic"], ["database"]),
+        (["--limit", "1"], ["database"]),
+    ],
+)
+def test_filters_narrow_list_and_recall_alike(filled: Memfs, arguments: list[str], ids: list[str]) -> None:
+    """Both verbs take the same filters and mean the same by them."""
+    listed = [item["id"] for item in filled("list", "--json", *arguments).json["items"]]
+    assert listed == ids
+    words = "database deploy login crashed postgresql"
+    found = [hit["id"] for hit in filled("recall", words, "--json", *arguments).json["hits"]]
+    assert len(found) == len(ids)
+    if "--limit" not in arguments:
+        assert sorted(found) == sorted(ids)
+
+
+def test_an_unknown_type_is_refused(filled: Memfs) -> None:
+    """A filter that names no type is an error with the nearest, not an empty answer."""
+    ran = filled("recall", "x", "--type", "semantik")
+    assert ran.code == 1
+    assert "did you mean 'semantic'?" in ran.err
+
+
+def test_nothing_found_is_no_failure(filled: Memfs) -> None:
+    """An empty answer ends with 0 and says so on standard error."""
+    ran = filled("recall", "zebra")
+    assert (ran.code, ran.out) == (0, "")
+    assert "nothing found" in ran.err
+
+
+def test_an_invalid_file_is_named_on_standard_error_only(root: Path, filled: Memfs) -> None:
+    """The last good version answers, marked stale; the count of problems goes to standard error, the code stays 0."""
+    path = root / filled("show", "database", "--json").json["path"]
+    path.write_text("content: [unclosed\n")
+    ran = filled("recall", "postgresql", "--json")
+    assert ran.code == 0
+    assert [(hit["id"], hit["stale"]) for hit in ran.json["hits"]] == [("database", True)]
+    assert "1 problem in the workspace" in ran.err
+
+
+def test_hidden_characters_are_shown_as_escapes(memfs: Memfs) -> None:
+    """Terminal codes in a memory reach no terminal (row 17)."""
+    memfs("remember", "zero\u200bwidth colour")
+    assert "zero\\u200bwidth" in memfs("recall", "colour").out
+
+
+def test_search_is_recall(filled: Memfs) -> None:
+    """The alias answers the same."""
+    assert filled("search", "database", "--json").json["hits"] == filled("recall", "database", "--json").json["hits"]

@@ -1,0 +1,229 @@
+"""remember: one text, or many."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Memfs, git
+
+
+def test_json_is_the_contract(root: Path, memfs: Memfs) -> None:
+    """remember --json says id, path, sha256, stored, durability and the commit."""
+    ran = memfs("remember", "We chose PostgreSQL for transactions", "--type", "semantic", "--json")
+    assert ran.code == 0, ran.err
+    shown = ran.json
+    assert list(shown) == ["id", "path", "sha256", "stored", "durability", "revision"]
+    assert shown["id"].startswith("we-chose-postgresql-for-transactions-")
+    assert shown["path"].startswith("ContextMemory/memories/semantic/")
+    assert (root / shown["path"]).is_file()
+    assert (shown["stored"], shown["durability"]) == (True, "commit")
+    assert shown["revision"] == git(root, "rev-parse", "HEAD").strip()
+    assert git(root, "status", "--porcelain") == ""
+
+
+def test_revision_is_null_while_the_commit_waits(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under a policy that commits later the text is durable as a file, and no revision is claimed."""
+    monkeypatch.setenv("MEMFS_HISTORY_COMMIT", "session")
+    shown = memfs("remember", "x", "--json").json
+    assert (shown["durability"], shown["revision"]) == ("file", None)
+    assert memfs("status", "--json").json["pending_commits"] == 1
+
+
+def test_every_option_reaches_the_file(root: Path, memfs: Memfs) -> None:
+    """What is given on the command line is what show tells."""
+    ran = memfs(
+        *(
+            "remember",
+            "Deploy",
+            "on",
+            "Fridays",
+            "--type",
+            "procedural",
+            "--title",
+            "Deploying",
+            "--tag",
+            "ops",
+            "--tag",
+            "ci",
+        ),
+        *("--id", "deploy-how", "--context", "branch=main", "--agent", "coder", "--session", "s1", "--phase", "refine"),
+        *("--role", "assistant", "--tool", "shell", "--time", "2026-03-01T10:00:00Z"),
+    )
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("Remembered deploy-how\n")
+    shown = memfs("show", "deploy-how", "--json").json
+    assert shown["content"] == "Deploy on Fridays"
+    assert (shown["type"], shown["title"], shown["tags"]) == ("procedural", "Deploying", ["ops", "ci"])
+    assert shown["context"] == {"branch": "main"}
+    assert shown["origin"] == {
+        "role": "assistant",
+        "agent": "coder",
+        "session": "s1",
+        "tool": "shell",
+        "phase": "refine",
+    }
+    assert (shown["trust"], shown["timestamp"]) == ("agent", "2026-03-01T10:00:00Z")
+
+
+def test_the_door_and_the_agent_stand_in_the_commit(root: Path, memfs: Memfs) -> None:
+    """The commit's trailers name agent, session and door."""
+    memfs("remember", "x", "--agent", "coder", "--session", "s1")
+    message = git(root, "log", "-1", "--format=%B")
+    assert "Memfs-Agent: coder" in message
+    assert "Memfs-Session: s1" in message
+    assert "Memfs-Source: cli" in message
+
+
+def test_a_dash_reads_standard_input(memfs: Memfs) -> None:
+    """remember - takes the text from a pipe, without the last newline."""
+    memfs("remember", "-", "--id", "piped", stdin="first line\nsecond Zeile ü\n")
+    assert memfs("show", "piped", "--json").json["content"] == "first line\nsecond Zeile ü"
+
+
+def test_input_that_is_not_utf8_is_refused(memfs: Memfs) -> None:
+    """Bytes of another encoding are refused, and nothing is stored."""
+    ran = memfs("remember", "-", stdin=b"caf\xe9")
+    assert ran.code == 1
+    assert "not UTF-8" in ran.err
+    assert memfs("list", "--json").json == {"items": []}
+
+
+def test_nothing_to_remember_is_a_usage_error(memfs: Memfs) -> None:
+    """Without a text or a title there is nothing to store; a title alone is enough."""
+    assert memfs("remember").code == 2
+    assert memfs("remember", "--title", "Only a title").code == 0
+
+
+def test_an_id_is_create_only(memfs: Memfs) -> None:
+    """remember --id refuses a taken id, and says how to change it on purpose (design section 5)."""
+    assert memfs("remember", "one", "--id", "x").code == 0
+    ran = memfs("remember", "two", "--id", "x")
+    assert ran.code == 1
+    assert "--replace" in ran.err
+    assert memfs("show", "x", "--json").json["content"] == "one"
+
+
+def test_replace_changes_what_is_given_and_keeps_the_rest(root: Path, memfs: Memfs) -> None:
+    """--replace updates one item; its type, tags and the person's comments stay (faults row 5)."""
+    path = root / memfs("remember", "one", "--id", "x", "--type", "rule", "--tag", "a", "--json").json["path"]
+    path.write_text(path.read_text() + "# my remark\n")
+    memfs("commit")
+    assert memfs("remember", "two", "--id", "x", "--replace").code == 0
+    shown = memfs("show", "x", "--json").json
+    assert (shown["content"], shown["type"], shown["tags"]) == ("two", "rule", ["a"])
+    assert "# my remark" in path.read_text()
+    assert memfs("remember", "--id", "x", "--replace", "--title", "Named").code == 0
+    assert memfs("show", "x", "--json").json["content"] == "two"
+
+
+def test_replace_needs_an_id(memfs: Memfs) -> None:
+    """Which item is to be changed must be said."""
+    assert memfs("remember", "x", "--replace").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["--type", "semantc"], "did you mean 'semantic'?"),
+        (["--id", "../x"], "letters, digits"),
+        (["--context", "novalue"], "--context branch=main"),
+        (["--time", "soon"], "7d"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_a_hint(memfs: Memfs, arguments: list[str], hint: str) -> None:
+    """A wrong option is refused with code 1, the reason and what would be right; nothing is stored (faults row 13)."""
+    ran = memfs("remember", "x", *arguments)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("memfs: ")
+    assert hint in ran.err
+    assert memfs("list", "--json").json == {"items": []}
+
+
+def test_a_file_of_lines_is_imported(tmp_path: Path, root: Path, memfs: Memfs) -> None:
+    """--file stores one item a line; options are defaults, lines may say otherwise."""
+    lines = [
+        {"content": "first"},
+        {"content": "second", "id": "two", "type": "rule", "tags": ["own"]},
+        {"title": "third"},
+    ]
+    file = tmp_path / "f.jsonl"
+    file.write_text("\n".join(json.dumps(line) for line in lines) + "\n\n")
+    shown = memfs("remember", "--file", str(file), "--tag", "all", "--agent", "importer", "--json").json
+    assert shown["stored"] == 3
+    assert shown["durability"] == "commit"
+    assert len({item["id"] for item in shown["items"]}) == 3
+    two = memfs("show", "two", "--json").json
+    assert (two["type"], two["tags"], two["origin"], two["trust"]) == (
+        "rule",
+        ["all", "own"],
+        {"agent": "importer"},
+        "agent",
+    )
+    assert "Import 3 memories from f.jsonl" in git(root, "log", "-1", "--format=%s")
+
+
+def test_a_wrong_line_stops_the_whole_import(tmp_path: Path, memfs: Memfs) -> None:
+    """Every wrong line is named with its number, and nothing at all is stored."""
+    file = tmp_path / "f.jsonl"
+    file.write_text('{"content": "good"}\n{"content": 3}\nnonsense\n{"contnt": "x"}\n{"content": "a", "id": "../x"}\n')
+    ran = memfs("remember", "--file", str(file))
+    assert ran.code == 1
+    for number in (2, 3, 4, 5):
+        assert f"f.jsonl:{number}" in ran.err
+    assert "f.jsonl:1:" not in ran.err
+    assert "did you mean 'content'?" in ran.err
+    assert "4 of 5 lines cannot be imported; nothing was stored" in ran.err
+    assert memfs("list", "--json").json == {"items": []}
+
+
+def test_ids_of_an_import_must_be_free(tmp_path: Path, memfs: Memfs) -> None:
+    """An id that is taken, in the workspace or twice in the file, stops the import; --replace allows the first."""
+    memfs("remember", "old", "--id", "taken")
+    twice = '{"content": "a", "id": "New"}\n{"content": "b", "id": "new"}\n'
+    ran = memfs("remember", "--file", "-", stdin=twice)
+    assert ran.code == 1
+    assert "line 1 already" in ran.err
+    one = '{"content": "new", "id": "taken"}\n'
+    assert memfs("remember", "--file", "-", stdin=one).code == 1
+    assert memfs("remember", "--file", "-", "--replace", stdin=one).code == 0
+    assert memfs("show", "taken", "--json").json["content"] == "new"
+
+
+def test_what_list_prints_can_be_imported_elsewhere(memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
+    """list --json of one workspace is, line by line, an import for another."""
+    memfs(
+        "remember",
+        "a text",
+        "--title",
+        "T",
+        "--tag",
+        "x",
+        "--agent",
+        "coder",
+        "--time",
+        "2026-03-01",
+        "--context",
+        "k=v",
+    )
+    items = memfs("list", "--json").json["items"]
+    other = str(tmp_path / "other")
+    bare("init", other)
+    ran = bare("-C", other, "remember", "--file", "-", stdin="\n".join(json.dumps(item) for item in items))
+    assert ran.code == 0, ran.err
+    copied = bare("-C", other, "list", "--json").json["items"]
+    changing = {"sha256", "updated", "path"}
+    assert [{k: v for k, v in item.items() if k not in changing} for item in copied] == [
+        {k: v for k, v in item.items() if k not in changing} for item in items
+    ]
+
+
+def test_many_lines_are_one_commit_a_batch(root: Path, memfs: Memfs) -> None:
+    """1,001 lines are stored in three batches, each one commit."""
+    before = int(git(root, "rev-list", "--count", "HEAD"))
+    lines = "".join(json.dumps({"content": f"fact number {number}"}) + "\n" for number in range(1001))
+    assert memfs("remember", "--file", "-", "--json", stdin=lines).json["stored"] == 1001
+    assert int(git(root, "rev-list", "--count", "HEAD")) == before + 3
+    assert memfs("status", "--json").json["items"] == 1001

@@ -1,0 +1,137 @@
+"""init and config."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from memfs.config import SPECS
+
+from .conftest import Memfs, git
+
+
+def test_init_makes_a_repository_and_says_what_it_chose(bare: Memfs, tmp_path: Path) -> None:
+    """Where no repository is, one is made; only memfs's own files are committed, and the policies are printed."""
+    ran = bare("init", str(tmp_path / "a" / "W"))
+    root = tmp_path / "a" / "W"
+    assert ran.code == 0, ran.err
+    for expected in (
+        str(root),
+        "git repository",
+        "wrote memfs.toml",
+        'history.commit = "interval"',
+        'history.adopt = "auto"',
+    ):
+        assert expected in ran.out
+    assert git(root, "status", "--porcelain") == ""
+    tracked = git(root, "ls-files").split()
+    assert "memfs.toml" in tracked
+    assert all(path == "memfs.toml" or path.startswith("ContextMemory/") for path in tracked)
+
+
+def test_init_json(bare: Memfs, tmp_path: Path) -> None:
+    """init --json tells the same to a program."""
+    shown = bare("init", str(tmp_path / "W"), "--json").json
+    assert shown["workspace"] == str(tmp_path / "W")
+    assert shown["repository_made"] is True
+    assert shown["policies"] == {"history.commit": "interval", "history.adopt": "auto"}
+    assert "memfs.toml" in shown["files"]
+    assert shown["commit"] == git(tmp_path / "W", "rev-parse", "HEAD").strip()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A code repository with a commit, something staged and something untracked."""
+    root = tmp_path / "project"
+    root.mkdir()
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    (root / "code.py").write_text("print()\n")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "Begin")
+    (root / "staged.py").write_text("staged\n")
+    git(root, "add", "staged.py")
+    (root / "untracked.py").write_text("untracked\n")
+    return root
+
+
+def test_init_in_a_repository_asks_first(bare: Memfs, project: Path) -> None:
+    """Without --yes and without anybody to ask, an existing repository is left alone."""
+    ran = bare("init", str(project))
+    assert ran.code == 1
+    assert "--yes" in ran.err
+    assert not (project / "ContextMemory").exists()
+    assert not (project / "memfs.toml").exists()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("y\n", 0)])
+def test_init_goes_by_the_answer(
+    bare: Memfs, project: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+) -> None:
+    """On a terminal it asks once, and does nothing after a no."""
+    monkeypatch.setattr("memfs.adapters.cli.setup._somebody_there", lambda: True)
+    ran = bare("init", str(project), stdin=answer)
+    assert ran.code == code
+    assert ran.err.count("Go ahead?") == 1
+    assert (project / "memfs.toml").exists() == (code == 0)
+
+
+def test_init_in_a_repository_commits_only_its_own(bare: Memfs, project: Path) -> None:
+    """With --yes the person's staged and untracked files, and the repository's configuration, stay as they are."""
+    configuration = (project / ".git" / "config").read_text()
+    ran = bare("init", str(project), "--yes", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["repository_made"] is False
+    assert ran.json["policies"] == {"history.commit": "session", "history.adopt": "leave"}
+    assert git(project, "status", "--porcelain") == "A  staged.py\n?? untracked.py\n"
+    changed = git(project, "show", "--name-only", "--format=", "HEAD").split()
+    assert all(path == "memfs.toml" or path.startswith("ContextMemory/") for path in changed)
+    assert (project / ".git" / "config").read_text() == configuration
+
+
+def test_init_twice_changes_nothing(bare: Memfs, root: Path) -> None:
+    """A second init finds everything there."""
+    before = git(root, "rev-parse", "HEAD")
+    ran = bare("init", str(root))
+    assert ran.code == 0
+    assert "workspace already" in ran.out
+    assert git(root, "rev-parse", "HEAD") == before
+
+
+def test_config_shows_each_value_and_its_origin(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """config lists every setting; a value's origin is its variable, its line in memfs.toml, or default."""
+    monkeypatch.setenv("MEMFS_RECALL_LIMIT", "3")
+    shown = memfs("config", "--json").json["settings"]
+    assert shown.keys() == SPECS.keys()
+    assert shown["recall.limit"] == {"value": 3, "origin": "MEMFS_RECALL_LIMIT"}
+    assert shown["watch.enabled"] == {"value": True, "origin": "default"}
+    assert shown["history.commit"]["value"] == "interval"
+    name, _, line = shown["history.commit"]["origin"].partition(":")
+    assert (root / name).read_text().splitlines()[int(line) - 1] == 'commit = "interval"'
+    rows = [row.split() for row in memfs("config").out.splitlines()]
+    assert ["recall.limit", "3", "MEMFS_RECALL_LIMIT"] in rows
+
+
+def test_config_of_one_key_is_its_value_alone(memfs: Memfs) -> None:
+    """config KEY prints the bare value, for scripts."""
+    assert memfs("config", "history.commit").out == "interval\n"
+    assert memfs("config", "memory.triggered").out == '["episodic", "semantic"]\n'
+    shown = memfs("config", "index.engine", "--json").json
+    assert shown == {
+        "key": "index.engine",
+        "value": "sqlite",
+        "origin": "MEMFS_INDEX_ENGINE",
+        "variable": "MEMFS_INDEX_ENGINE",
+    }
+    ran = memfs("config", "index.engin")
+    assert ran.code == 1
+    assert "did you mean 'index.engine'?" in ran.err
+
+
+def test_a_wrong_setting_is_named_by_any_verb(root: Path, memfs: Memfs) -> None:
+    """A mistake in memfs.toml refuses with file, line and the nearest key."""
+    (root / "memfs.toml").write_text('[index]\nengin = "sqlite"\n')
+    ran = memfs("recall", "x")
+    assert ran.code == 1
+    assert ran.err == "memfs: memfs.toml:2: index.engin: unknown setting 'engin' in [index]\n  did you mean 'engine'?\n"

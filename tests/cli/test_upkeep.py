@@ -1,0 +1,129 @@
+"""status, check, stats, watch, reindex, maintain."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import Memfs, git
+
+
+@pytest.fixture
+def item(root: Path, memfs: Memfs) -> Path:
+    """The file of one stored item."""
+    return root / memfs("remember", "a text", "--id", "x", "--json").json["path"]
+
+
+def test_status_json_is_the_contract(root: Path, item: Path, memfs: Memfs) -> None:
+    """status --json says items, head, branch, pending commits, problems and the index."""
+    shown = memfs("status", "--json").json
+    assert {"items", "head", "branch", "pending_commits", "problems", "index"} <= shown.keys()
+    assert shown["items"] == 1
+    assert shown["head"] == git(root, "rev-parse", "HEAD").strip()
+    assert shown["branch"] == "main"
+    assert (shown["pending_commits"], shown["problems"]) == (0, [])
+    assert shown["index"] == {"engine": "sqlite", "fresh": True}
+
+
+def test_status_names_problems_and_edits_and_still_succeeds(root: Path, item: Path, memfs: Memfs) -> None:
+    """An invalid file appears in status with line and remedy; the code stays 0, the count is on standard error."""
+    other = root / memfs("remember", "another", "--id", "y", "--json").json["path"]
+    other.write_text(other.read_text().replace("another", "edited"))
+    item.write_text("content: x\nttle: y\n")
+    ran = memfs("status", "--json")
+    assert ran.code == 0
+    problem = ran.json["problems"][0]
+    assert (problem["path"], problem["line"], problem["code"]) == (
+        item.relative_to(root).as_posix(),
+        2,
+        "SchemaInvalid",
+    )
+    assert "title" in problem["hint"]
+    assert ran.json["hand_edits"] == [other.relative_to(root).as_posix()]
+    assert "1 problem" in ran.err
+    shown = memfs("status").out
+    assert f"edited {other.relative_to(root).as_posix()}" in shown
+    assert "ttle" in shown
+
+
+def test_check_codes(root: Path, item: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
+    """check ends with 0 when all is well, 1 when problems were found, 2 when it could not tell."""
+    assert memfs("check").out == "No problems found\n"
+    assert memfs("check", "--json").json == {"problems": []}
+    item.write_text("content: x\nttle: y\n")
+    ran = memfs("check", "--json")
+    assert ran.code == 1
+    assert {"path", "line", "code", "message", "hint"} <= ran.json["problems"][0].keys()
+    assert memfs("doctor").code == 1
+    unclear = bare("-C", str(tmp_path), "check")
+    assert (unclear.code, unclear.out) == (2, "")
+
+
+def test_warnings_fail_only_a_strict_check(root: Path, item: Path, memfs: Memfs) -> None:
+    """A warning is shown and passes; --strict counts it."""
+    item.write_text(item.read_text().replace("a text", "zero\u200bwidth"))
+    ran = memfs("check", "--json")
+    assert (ran.code, [problem["severity"] for problem in ran.json["problems"]]) == (0, ["warning"])
+    assert memfs("check", "--strict").code == 1
+
+
+def test_check_fix_repairs(root: Path, item: Path, memfs: Memfs) -> None:
+    """--fix brings back what can be repaired without losing anything."""
+    (root / "ContextMemory" / ".gitattributes").unlink()
+    assert memfs("check", "--strict").code == 1
+    assert memfs("check", "--fix", "--strict").code == 0
+    assert (root / "ContextMemory" / ".gitattributes").is_file()
+
+
+def test_stats_count_and_weigh(item: Path, memfs: Memfs) -> None:
+    """stats tells numbers by type and layer, and bytes of content, history and index."""
+    memfs("remember", "z", "--type", "error_log")
+    shown = memfs("stats", "--json").json
+    assert shown["items"] == 2
+    assert shown["types"] == {"semantic": 1, "error_log": 1}
+    assert shown["layers"] == {"semantic": 1, "episodic": 1}
+    assert shown["bytes_by_type"]["semantic"] == item.stat().st_size
+    assert all(shown["bytes"][name] > 0 for name in ("content", "history"))
+    assert "2 items" in memfs("stats").out
+
+
+def test_reindex_tells_how_many(item: Path, memfs: Memfs) -> None:
+    """reindex builds the index anew and names items and engine."""
+    shown = memfs("reindex", "--json").json
+    assert (shown["items"], shown["engine"]) == (1, "sqlite")
+    assert memfs("recall", "text", "--json").json["hits"][0]["id"] == "x"
+    assert memfs("reindex").out.startswith("Indexed 1 item with sqlite")
+
+
+def test_maintain_packs_and_loses_nothing(root: Path, item: Path, memfs: Memfs) -> None:
+    """After maintain the repository is whole and history reads the same."""
+    before = memfs("log", "--json").json
+    ran = memfs("maintain", "--json")
+    assert ran.code == 0, ran.err
+    assert memfs("log", "--json").json == before
+    git(root, "fsck", "--strict")
+
+
+def test_watch_tells_of_edits_until_interrupted(root: Path, item: Path) -> None:
+    """watch --json prints a line for each round of changes, and Ctrl-C ends it with 130 and no traceback."""
+    environ = {**os.environ, "MEMFS_WATCH_DEBOUNCE_MS": "20", "PYTHONUNBUFFERED": "1"}
+    arguments = [sys.executable, "-m", "memfs", "-C", str(root), "watch", "--json"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr.readline().startswith("memfs: watching")
+        time.sleep(0.2)
+        item.write_text(item.read_text().replace("a text", "changed"))
+        noticed = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=20)
+    assert noticed["changed"] == [item.relative_to(root).as_posix()]
+    assert process.returncode == 130
+    assert "Traceback" not in rest

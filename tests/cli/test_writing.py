@@ -1,0 +1,133 @@
+"""new and edit: a person's own editor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memfs.model import BUILT_IN
+
+from .conftest import Memfs, git
+
+Editor = Callable[[str], None]
+
+
+@pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.name)
+def test_new_writes_a_valid_file_of_every_kind(root: Path, memfs: Memfs, kind: object) -> None:
+    """new TYPE lays a template where it belongs; it is valid, and its schema line leads to a bundled schema (K6)."""
+    name = kind.name  # type: ignore[attr-defined]
+    shown = memfs("new", name, "--title", 'A "quoted" title', "--no-edit", "--json")
+    assert shown.code == 0, shown.err
+    assert shown.json["problems"] == []
+    path = root / shown.json["path"]
+    first = path.read_text().splitlines()[0]
+    assert first.startswith("# yaml-language-server: $schema=")
+    assert (path.parent / first.partition("$schema=")[2]).resolve().is_file()
+    item = memfs("show", shown.json["id"], "--json").json
+    assert (item["type"], item["title"]) == (name, 'A "quoted" title')
+    assert item["id"].startswith("a-quoted-title-")
+
+
+def test_new_opens_the_editor_on_a_terminal(root: Path, memfs: Memfs, editor: Editor, terminal: None) -> None:
+    """What the editor leaves is stored, searchable and committed as the person's own."""
+    editor('echo "content: written in the editor" > "$1"')
+    ran = memfs("new", "semantic", "--id", "mine")
+    assert ran.code == 0, ran.err
+    assert memfs("recall", "editor", "--json").json["hits"][0]["id"] == "mine"
+
+
+def test_a_template_left_as_it_was_is_taken_away(root: Path, memfs: Memfs, editor: Editor, terminal: None) -> None:
+    """Closing the editor without a change leaves nothing behind."""
+    editor("true")
+    ran = memfs("new", "semantic", "--id", "mine")
+    assert ran.out.startswith("Nothing written")
+    assert memfs("list", "--json").json == {"items": []}
+    assert git(root, "status", "--porcelain") == ""
+
+
+def test_new_keeps_a_text_that_is_wrong(root: Path, memfs: Memfs, editor: Editor, terminal: None) -> None:
+    """A mistake is reported with its line, and the text stays where the person can correct it."""
+    editor('printf "content: fine\\ntgas: [a]\\n" > "$1"')
+    ran = memfs("new", "semantic", "--id", "mine")
+    assert ran.code == 1
+    path = next((root / "ContextMemory/memories/semantic").rglob("mine.yaml"))
+    assert f"{path.relative_to(root).as_posix()}:2" in ran.err
+    assert "did you mean 'tags'?" in ran.err
+    assert "memfs edit" in ran.err
+    assert "tgas" in path.read_text()
+
+
+def test_new_refuses_what_cannot_be(memfs: Memfs) -> None:
+    """An unknown type, an unsafe id and a taken id are refused."""
+    memfs("remember", "x", "--id", "taken")
+    assert "did you mean 'convention'?" in memfs("new", "convntion", "--no-edit").err
+    assert memfs("new", "semantic", "--id", "../x", "--no-edit").code == 1
+    ran = memfs("new", "rule", "--id", "Taken", "--no-edit")
+    assert ran.code == 1
+    assert "taken" in ran.err
+
+
+def test_edit_stores_what_the_editor_leaves(root: Path, memfs: Memfs, editor: Editor) -> None:
+    """After edit the item has the new text, in files, recall and history."""
+    memfs("remember", "the old text", "--id", "x")
+    editor("sed -i 's/old/new/' \"$1\"")
+    ran = memfs("edit", "x", "--json")
+    assert (ran.code, ran.json["changed"], ran.json["problems"]) == (0, True, [])
+    assert memfs("recall", "new", "--json").json["hits"][0]["content"] == "the new text"
+    assert git(root, "status", "--porcelain") == ""
+    assert git(root, "log", "-1", "--format=%an").strip() == "Ada Person"
+
+
+def test_edit_without_a_change_does_nothing(root: Path, memfs: Memfs, editor: Editor) -> None:
+    """Closing the editor leaves file and history alone."""
+    memfs("remember", "text", "--id", "x")
+    before = git(root, "rev-parse", "HEAD")
+    editor("true")
+    assert memfs("edit", "x").out.startswith("Unchanged ")
+    assert git(root, "rev-parse", "HEAD") == before
+
+
+def test_edit_reports_mistakes_and_keeps_the_text(root: Path, memfs: Memfs, editor: Editor) -> None:
+    """A mistake is named with file and line, exit 1; recall keeps the last good version; the next edit can mend it."""
+    path = root / memfs("remember", "good text", "--id", "x", "--json").json["path"]
+    editor("echo 'importance: very' >> \"$1\"")
+    ran = memfs("edit", "x", "--json")
+    assert ran.code == 1
+    problem = ran.json["problems"][0]
+    assert (problem["code"], problem["field"]) == ("SchemaInvalid", "importance")
+    assert path.read_text().splitlines()[problem["line"] - 1] == "importance: very"
+    assert "your text is kept in" in ran.err
+    assert memfs("recall", "good", "--json").json["hits"][0]["id"] == "x"
+    editor("sed -i '/importance: very/d; s/good/mended/' \"$1\"")
+    assert memfs("edit", "x").code == 0
+    assert memfs("show", "x", "--json").json["content"] == "mended text"
+
+
+def test_edit_by_path_and_of_nothing(memfs: Memfs, editor: Editor) -> None:
+    """A path does as well as an id; what is not there is refused."""
+    path = memfs("remember", "text", "--id", "x", "--json").json["path"]
+    editor("sed -i 's/text/other/' \"$1\"")
+    assert memfs("edit", path).code == 0
+    assert memfs("edit", "nothing").code == 1
+    assert memfs("edit", "../../etc/passwd").code == 1
+
+
+def test_edit_needs_an_editor_or_a_terminal(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a script without $EDITOR edit refuses instead of hanging in vi."""
+    monkeypatch.delenv("EDITOR", raising=False)
+    monkeypatch.delenv("VISUAL", raising=False)
+    memfs("remember", "text", "--id", "x")
+    ran = memfs("edit", "x")
+    assert ran.code == 1
+    assert "set EDITOR" in ran.err
+
+
+def test_an_editor_that_fails_is_named(memfs: Memfs, editor: Editor) -> None:
+    """An editor that ends with an error is a refusal, not a traceback."""
+    memfs("remember", "text", "--id", "x")
+    editor("exit 3")
+    ran = memfs("edit", "x")
+    assert ran.code == 1
+    assert "Editing failed" in ran.err

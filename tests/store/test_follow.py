@@ -1,0 +1,201 @@
+"""The index follows what people do to the files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memfs import MemoryItem
+from memfs.errors import ItemSyntaxError
+from memfs.workspace import Workspace
+
+Opened = Callable[..., Workspace]
+SEMANTIC = "ContextMemory/memories/semantic"
+
+
+def write(workspace: Workspace, path: str, text: str) -> Path:
+    """Write a file as a person would."""
+    full = workspace.root / path
+    full.parent.mkdir(parents=True, exist_ok=True)
+    full.write_text(text, encoding="utf-8")
+    return full
+
+
+def found(workspace: Workspace, words: str) -> list[str]:
+    """Ids of the hits for some words."""
+    return [hit.item.id for hit in workspace.recall.search(words).hits]
+
+
+def test_a_file_made_by_hand_is_found_wherever_it_lies_below_its_type(opened: Opened) -> None:
+    """People may write files themselves, in folders of their own (K2)."""
+    workspace = opened()
+    write(workspace, f"{SEMANTIC}/by/topic/gardening.yaml", "content: Tomatoes need sun.\n")
+    assert found(workspace, "tomato") == ["gardening"]
+
+
+def test_an_edit_by_hand_is_what_recall_shows(opened: Opened) -> None:
+    """Text always comes from the file (K5)."""
+    workspace = opened()
+    stored = workspace.store.put(MemoryItem("We chose PostgreSQL.", "semantic"))
+    path = workspace.root / stored.path
+    path.write_text(path.read_text().replace("PostgreSQL", "MariaDB"))
+    assert found(workspace, "postgresql") == []
+    assert [hit.item.content for hit in workspace.recall.search("mariadb").hits] == ["We chose MariaDB."]
+
+
+def test_45_an_edit_that_keeps_size_and_time_is_seen(opened: Opened) -> None:
+    """Same size and mtime do not hide a change (faults row 45)."""
+    workspace = opened()
+    path = write(workspace, f"{SEMANTIC}/pet.yaml", "content: cat\n")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert found(workspace, "cat") == ["pet"]
+    path.write_text("content: dog\n")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert (found(workspace, "cat"), found(workspace, "dog")) == ([], ["pet"])
+
+
+def test_removing_renaming_and_moving_by_hand_is_followed(opened: Opened) -> None:
+    """rm, mv to another name and mv to another folder."""
+    workspace = opened()
+    path = write(workspace, f"{SEMANTIC}/a.yaml", "content: apple\n")
+    assert found(workspace, "apple") == ["a"]
+    renamed = path.rename(path.with_name("b.yaml"))
+    assert found(workspace, "apple") == ["b"]
+    moved = workspace.root / SEMANTIC / "deep" / "b.yaml"
+    moved.parent.mkdir()
+    renamed.rename(moved)
+    item = workspace.store.get("b")
+    assert item is not None
+    assert item.path == f"{SEMANTIC}/deep/b.yaml"
+    moved.unlink()
+    assert found(workspace, "apple") == []
+
+
+def test_a_broken_edit_keeps_the_last_good_version_and_is_reported(opened: Opened) -> None:
+    """An invalid file stays searchable as it last was, and the problem names line and remedy."""
+    workspace = opened()
+    path = write(workspace, f"{SEMANTIC}/rule.yaml", "content: drive on the left\n")
+    assert found(workspace, "drive") == ["rule"]
+    path.write_text("content: drive\ncontent: on the right\n")
+    hits = workspace.recall.search("drive").hits
+    assert [(hit.item.content, hit.stale) for hit in hits] == [("drive on the left", True)]
+    (problem,) = workspace.store.problems()
+    assert (problem.path, problem.code, problem.line) == (f"{SEMANTIC}/rule.yaml", "DuplicateKey", 2)
+    path.write_text("content: drive on the right\n")
+    assert [hit.stale for hit in workspace.recall.search("right").hits] == [False]
+    assert workspace.store.problems() == []
+
+
+def test_a_new_process_serves_the_committed_version_of_a_broken_file(opened: Opened) -> None:
+    """Without an index that remembers it, the last good version comes from history."""
+    workspace = opened()
+    stored = workspace.store.put(MemoryItem("drive on the left", "semantic", id="rule"))
+    workspace.store.flush()
+    (workspace.root / stored.path).write_text("content: [\n")
+    fresh = opened(workspace.root)
+    assert [(hit.item.content, hit.stale) for hit in fresh.recall.search("drive").hits] == [("drive on the left", True)]
+    with pytest.raises(ItemSyntaxError):
+        fresh.store.get("rule")
+
+
+def test_twins_the_older_keeps_the_id(opened: Opened) -> None:
+    """Two files with one stem: the older created owns the id, the other is a problem and readable by path."""
+    workspace = opened()
+    write(workspace, f"{SEMANTIC}/x/twin.yaml", "content: younger\ncreated: '2026-02-01'\n")
+    write(workspace, f"{SEMANTIC}/y/Twin.yaml", "content: older\ncreated: '2026-01-01'\n")
+    assert [hit.item.content for hit in workspace.recall.search("older younger").hits] == ["older"]
+    (problem,) = workspace.store.problems()
+    assert (problem.path, problem.code) == (f"{SEMANTIC}/x/twin.yaml", "DuplicateId")
+    assert workspace.store.find(f"{SEMANTIC}/x/twin.yaml").content == "younger"
+
+
+def test_when_the_older_twin_goes_the_other_takes_the_id(opened: Opened) -> None:
+    """A duplicate is not lost for ever."""
+    workspace = opened()
+    older = write(workspace, f"{SEMANTIC}/y/twin.yaml", "content: older\ncreated: '2026-01-01'\n")
+    write(workspace, f"{SEMANTIC}/x/twin.yaml", "content: younger\ncreated: '2026-02-01'\n")
+    assert found(workspace, "older younger") == ["twin"]
+    older.unlink()
+    assert [hit.item.content for hit in workspace.recall.search("older younger").hits] == ["younger"]
+    assert workspace.store.problems() == []
+
+
+def test_a_file_with_an_unsafe_name_or_in_no_types_folder_is_a_problem(opened: Opened) -> None:
+    """Such files are named, never silently ignored."""
+    workspace = opened()
+    write(workspace, f"{SEMANTIC}/bad name.yaml", "content: x\n")
+    write(workspace, "ContextMemory/memories/nonsense/x.yaml", "content: x\n")
+    workspace.store.refresh()
+    assert {problem.code for problem in workspace.store.problems()} == {"IdInvalid", "ContentError"}
+
+
+def test_12_links_and_pipes_among_the_items_are_problems_and_never_read(opened: Opened, tmp_path: Path) -> None:
+    """A link or pipe named like an item is reported; the scan ends (faults row 12)."""
+    workspace = opened()
+    (tmp_path / "secret.yaml").write_text("content: secret\n")
+    folder = workspace.root / SEMANTIC
+    folder.mkdir(parents=True)
+    (folder / "link.yaml").symlink_to(tmp_path / "secret.yaml")
+    os.mkfifo(folder / "pipe.yaml")
+    (folder / "loop").symlink_to(folder)
+    assert found(workspace, "secret") == []
+    assert {problem.code for problem in workspace.store.problems()} == {"NotRegularFile"}
+
+
+def test_43_conflict_markers_keep_the_last_good_version(opened: Opened) -> None:
+    """A merge that left markers is a problem with its line, and recall goes on with what was good (faults row 43)."""
+    workspace = opened()
+    path = write(workspace, f"{SEMANTIC}/port.yaml", "content: port 80\n")
+    assert found(workspace, "port") == ["port"]
+    path.write_text("<<<<<<< HEAD\ncontent: port 80\n=======\ncontent: port 81\n>>>>>>> other\n")
+    assert [hit.item.content for hit in workspace.recall.search("port").hits] == ["port 80"]
+    (problem,) = workspace.store.problems()
+    assert problem.line == 1
+    assert "merge conflict markers at line 1" in problem.message
+
+
+def test_a_put_over_a_hand_edit_keeps_the_edit_in_history(opened: Opened, git: Callable[..., str]) -> None:
+    """What a person wrote is recorded before memfs replaces it."""
+    workspace = opened()
+    stored = workspace.store.put(MemoryItem("v1", "semantic", id="note"))
+    workspace.store.flush()
+    path = workspace.root / stored.path
+    path.write_text(path.read_text().replace("v1", "by hand"))
+    workspace.store.put(MemoryItem("v2", "semantic", id="note"))
+    workspace.store.flush()
+    contents = git(workspace.root, "log", "--format=%H", "--", stored.path).split()
+    assert len(contents) == 3
+    assert "by hand" in git(workspace.root, "show", f"{contents[1]}:{stored.path}")
+    assert git(workspace.root, "status", "--porcelain") == ""
+
+
+def test_where_edits_are_left_alone_a_put_over_one_is_a_conflict(opened: Opened) -> None:
+    """In ``leave`` mode only a caller who names the edited bytes may replace them."""
+    workspace = opened(history__adopt="leave")
+    stored = workspace.store.put(MemoryItem("v1", "semantic", id="note"))
+    workspace.store.flush()
+    path = workspace.root / stored.path
+    path.write_text(path.read_text().replace("v1", "by hand"))
+    from memfs.errors import Conflict
+
+    with pytest.raises(Conflict):
+        workspace.store.put(MemoryItem("v2", "semantic", id="note"))
+    read = workspace.store.get("note")
+    assert read is not None
+    assert workspace.store.put(read.replace(content="v2"), expected=read.sha256).content == "v2"
+
+
+def test_comments_and_key_order_survive_an_update(opened: Opened) -> None:
+    """An API change of one field leaves the rest of a hand-written file as it was (design section 3)."""
+    workspace = opened()
+    text = "# why this matters\ntags:\n- b\n- a   # the main one\ncontent: old text\n\n# keep\ntitle: T\n"
+    path = write(workspace, f"{SEMANTIC}/mine.yaml", text)
+    read = workspace.store.get("mine")
+    assert read is not None
+    workspace.store.put(read.replace(content="new text"))
+    after = path.read_text()
+    assert after.startswith("# why this matters\ntags:\n- b\n- a   # the main one\n")
+    assert after.endswith("content: new text\n\n# keep\ntitle: T\n")

@@ -1,0 +1,135 @@
+"""The layers of memfs: imports point down only, and each third-party package has one importer."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "memfs"
+
+# From the top down. A module imports only rows beneath its own, or its own row where that is one folder.
+ROWS: list[set[str]] = [
+    {"memfs", "memfs.__main__"},
+    {"memfs.testing"},
+    {"memfs.adapters"},
+    {"memfs.facades"},
+    {"memfs.workspace"},
+    {"memfs.behaviours"},
+    {"memfs.sources"},
+    {"memfs.upkeep"},
+    {"memfs.pipeline"},
+    {"memfs.watch"},
+    {"memfs.config"},
+    {"memfs.store"},
+    {"memfs.files", "memfs.history", "memfs.index", "memfs.usage"},
+    {"memfs.model"},
+    {"memfs.resources", "memfs.version", "memfs.errors"},
+]
+# Every layer's writes pass the one module with the fault hook.
+SHARED = "memfs.files.io"
+# ``memfs.testing`` is for tests: it may look at any layer, and none may look at it.
+FOREIGN = {"memfs.index.whoosh"}  # a damaged index makes the library raise anything
+OWNERS = {
+    "click": "memfs.adapters.cli",
+    "git": "memfs.history.git",
+    "jsonschema": "memfs.files.schema",
+    "jsonschema_rs": "memfs.files.schema_fast",
+    "pytest": "memfs.testing",
+    "referencing": "memfs.files.schema",
+    "snowballstemmer": "memfs.index.analyzer",
+    "watchdog": "memfs.watch",
+    "whoosh": "memfs.index.whoosh",
+    "yaml": "memfs.files.yamltext",
+}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    """Every module of memfs by name."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    """Every module name a module imports, wherever in the file, ``TYPE_CHECKING`` included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def row_of(name: str) -> int:
+    """Which row of the table a module belongs to."""
+    for number, members in enumerate(ROWS):
+        for member in members:
+            if member != "memfs" and (name == member or name.startswith(member + ".")):
+                return number
+    return 0
+
+
+def folder_of(name: str) -> str:
+    """The row member a module belongs to."""
+    return ".".join(name.split(".")[:2])
+
+
+def test_imports_point_down_only() -> None:
+    """No module imports a row above its own, or another folder of its own row."""
+    wrong = []
+    for name, tree in modules():
+        for target in imports(tree):
+            if not target.startswith("memfs.") or target.startswith(SHARED):
+                continue
+            same_folder = folder_of(target) == folder_of(name)
+            upwards = row_of(target) < row_of(name) or (row_of(target) == row_of(name) and not same_folder)
+            if upwards:
+                wrong.append(f"{name} imports {target}")
+    assert wrong == []
+
+
+def test_each_third_party_package_has_one_importer() -> None:
+    """A package can be replaced by changing one module."""
+    wrong = []
+    for name, tree in modules():
+        for target in imports(tree):
+            package = target.split(".")[0]
+            if package == "memfs" or package in sys.stdlib_module_names:
+                continue
+            owner = OWNERS.get(package, "nobody")
+            if name != owner and not name.startswith(owner + "."):
+                wrong.append(f"{name} imports {package}, which belongs to {owner}")
+    assert wrong == []
+
+
+def test_nothing_imports_the_testing_kit() -> None:
+    """The testing kit is for tests and plugin authors only."""
+    users = [name for name, tree in modules() if any(target.startswith("memfs.testing") for target in imports(tree))]
+    assert [name for name in users if not name.startswith("memfs.testing")] == []
+
+
+@pytest.mark.parametrize("limit", [400])
+def test_modules_stay_small_and_say_what_they_own(limit: int) -> None:
+    """Each module is short and begins by saying what it owns."""
+    long = [name for name, tree in modules() if max((node.end_lineno or 0 for node in tree.body), default=0) > limit]
+    silent = [name for name, tree in modules() if tree.body and not ast.get_docstring(tree)]
+    assert (long, silent) == ([], [])
+
+
+def test_broad_handlers_stand_only_around_foreign_code() -> None:
+    """``except Exception`` would hide our own faults."""
+    wrong = []
+    for name, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ExceptHandler) and (
+                node.type is None or (isinstance(node.type, ast.Name) and node.type.id == "Exception")
+            ):
+                if name in FOREIGN:
+                    continue
+                wrong.append(f"{name}:{node.lineno}")
+    assert wrong == []

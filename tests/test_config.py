@@ -1,0 +1,219 @@
+"""Settings: reading, origins, hints, finding the workspace."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from memfs.config import SPECS, Settings, default_toml, find_workspace, load
+from memfs.errors import NotRegularFile, SettingInvalid, WorkspaceNotFound
+
+
+def write(root: Path, text: str) -> Path:
+    (root / "memfs.toml").write_text(text, encoding="utf-8")
+    return root
+
+
+def test_without_a_file_every_setting_has_its_default(tmp_path: Path) -> None:
+    """A workspace without memfs.toml behaves by the defaults, and says so."""
+    settings = load(tmp_path, environ={})
+    assert settings.index.engine == "whoosh"
+    assert settings.history.commit == "session"
+    assert set(settings.origins.values()) == {"default"}
+    assert settings.origins.keys() == SPECS.keys()
+
+
+def test_argument_beats_variable_beats_file_beats_default(tmp_path: Path) -> None:
+    """Precedence is argument, MEMFS_* variable, file, default, and each value's origin tells which won."""
+    root = write(tmp_path, '[index]\nengine = "memory"\n\n[recall]\nlimit = 5\n\n[history]\nadopt = "auto"\n')
+    environ = {"MEMFS_INDEX_ENGINE": "sqlite", "MEMFS_RECALL_LIMIT": "7"}
+    settings = load(root, arguments={"index.engine": "whoosh"}, environ=environ)
+    assert (settings.index.engine, settings.origins["index.engine"]) == ("whoosh", "argument")
+    assert (settings.recall.limit, settings.origins["recall.limit"]) == (7, "MEMFS_RECALL_LIMIT")
+    assert (settings.history.adopt, settings.origins["history.adopt"]) == ("auto", "memfs.toml:8")
+    assert settings.origins["watch.enabled"] == "default"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "hint"),
+    [
+        ('[index]\nengin = "sqlite"\n', 2, "did you mean 'engine'?"),
+        ('[indx]\nengine = "sqlite"\n', 1, "did you mean 'index'?"),
+        ('[recall]\ncommit = "each"\n', 2, "it belongs in [history]"),
+        ('[history]\n\n# a remark\ncommit = "sesion"\n', 4, "did you mean 'session'?"),
+        ('[recall]\nlimit = "ten"\n', 2, "the default is 10"),
+        ("[recall]\nlimit = 0\n", 2, "the default is 10"),
+        ("[recall]\nlimit = true\n", 2, "the default is 10"),
+        ("[history]\ninterval_seconds = nan\n", 2, "the default is 1.0"),
+        ('[watch]\nenabled = "yes"\n', 2, "the default is true"),
+        ('[memory]\nautomatic = "preferences"\n', 2, 'the default is ["preferences"]'),
+        ("[memory.semantik]\nmin_confidence = 1\n", 1, "did you mean 'semantic'?"),
+        ("[memory.episodic]\nmax_warning = 1\n", 2, "did you mean 'max_warnings'?"),
+        ("[review]\nmin = 1\n", 2, "known here: nothing yet"),
+        ('index.engin = "sqlite"\n', 1, "did you mean 'engine'?"),
+        ("index = 3\n", 1, "write [index] above its keys"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_line_and_hint(tmp_path: Path, text: str, line: int, hint: str) -> None:
+    """An unknown name or a wrong value names file, line and the nearest right one (P5)."""
+    with pytest.raises(SettingInvalid) as caught:
+        load(write(tmp_path, text), environ={})
+    assert (caught.value.path, caught.value.line, caught.value.hint) == ("memfs.toml", line, hint)
+
+
+def test_what_is_not_toml_is_refused_with_its_place(tmp_path: Path) -> None:
+    """A syntax error names line and column."""
+    with pytest.raises(SettingInvalid) as caught:
+        load(write(tmp_path, "[index]\nengine = whoosh\n"), environ={})
+    assert (caught.value.path, caught.value.line) == ("memfs.toml", 2)
+    assert caught.value.message.startswith("not TOML: ")
+
+
+def test_a_deeply_nested_file_is_refused(tmp_path: Path) -> None:
+    """Nesting beyond reason is an error, not a crash."""
+    with pytest.raises(SettingInvalid, match=r"memfs\.toml"):
+        load(write(tmp_path, "x = " + "[" * 100_000), environ={})
+
+
+def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    """Bytes that are no text are named as such."""
+    (tmp_path / "memfs.toml").write_bytes(b"[index]\nengine = '\xff'\n")
+    with pytest.raises(SettingInvalid, match="not UTF-8"):
+        load(tmp_path, environ={})
+
+
+def test_a_link_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    """memfs.toml is read only if it is a file of its own."""
+    (tmp_path / "other.toml").write_text("")
+    (tmp_path / "memfs.toml").symlink_to("other.toml")
+    with pytest.raises(NotRegularFile):
+        load(tmp_path, environ={})
+
+
+@pytest.mark.parametrize(
+    ("variable", "written", "key", "value"),
+    [
+        ("MEMFS_WATCH_ENABLED", "off", "watch.enabled", False),
+        ("MEMFS_HISTORY_ALLOW_DETACHED", "1", "history.allow_detached", True),
+        ("MEMFS_HISTORY_INTERVAL_SECONDS", "2", "history.interval_seconds", 2.0),
+        ("MEMFS_MEMORY_AUTOMATIC", "preferences, conventions", "memory.automatic", ("preferences", "conventions")),
+        ("MEMFS_WATCH_DEBOUNCE_MS", "250", "watch.debounce_ms", 250),
+    ],
+)
+def test_variables_are_read_by_type(tmp_path: Path, variable: str, written: str, key: str, value: object) -> None:
+    """A MEMFS_* variable is text that becomes the setting's own type."""
+    settings = load(tmp_path, environ={variable: written})
+    assert settings.get(key) == value
+    assert type(settings.get(key)) is type(value)
+    assert settings.origins[key] == variable
+
+
+def test_a_mistyped_variable_is_refused(tmp_path: Path) -> None:
+    """A MEMFS_* variable that names no setting of a known table is an error with the nearest name."""
+    with pytest.raises(SettingInvalid) as caught:
+        load(tmp_path, environ={"MEMFS_INDEX_ENGIN": "sqlite"})
+    assert caught.value.hint == "did you mean 'MEMFS_INDEX_ENGINE'?"
+
+
+def test_a_wrong_value_in_a_variable_names_the_variable(tmp_path: Path) -> None:
+    """The error points at the variable, not at the file."""
+    with pytest.raises(SettingInvalid) as caught:
+        load(tmp_path, environ={"MEMFS_INDEX_ENGINE": "sqlight"})
+    assert (caught.value.path, caught.value.field) == (None, "MEMFS_INDEX_ENGINE")
+    assert caught.value.hint == "did you mean 'sqlite'?"
+
+
+def test_variables_of_other_things_are_left_alone(tmp_path: Path) -> None:
+    """A variable that begins with MEMFS_ but with no table's name is none of our business."""
+    assert load(tmp_path, environ={"MEMFS_WORKSPACE": "/x", "MEMFS_THEME": "dark"}).index.engine == "whoosh"
+
+
+def test_an_unknown_argument_is_refused(tmp_path: Path) -> None:
+    """Arguments are as strict as the file."""
+    with pytest.raises(SettingInvalid, match=r"index\.engin"):
+        load(tmp_path, arguments={"index.engin": "sqlite"}, environ={})
+
+
+def test_get_names_the_nearest_key() -> None:
+    """Asking for an unknown key tells which one was probably meant."""
+    with pytest.raises(SettingInvalid) as caught:
+        Settings().get("index.engines")
+    assert caught.value.hint == "did you mean 'index.engine'?"
+
+
+def test_source_tables_are_kept_for_their_sources(tmp_path: Path) -> None:
+    """[memory.<source>] is open to sources listed by the workspace, and known keys of built-in ones."""
+    text = '[memory]\ntriggered = ["mine"]\n[memory.mine]\nanything = 1\n[memory.preferences]\nmax_items = 3\n'
+    settings = load(write(tmp_path, text), environ={})
+    assert settings.memory.sources["mine"] == {"anything": 1}
+    assert settings.memory.sources["preferences"] == {"max_items": 3}
+
+
+def test_the_default_file_reads_back_as_the_policies_it_was_given(tmp_path: Path) -> None:
+    """init's file sets exactly the chosen policies; everything else stays default."""
+    policies = {"history.commit": "interval", "history.adopt": "auto"}
+    settings = load(write(tmp_path, default_toml(policies)), environ={})
+    assert {key: settings.get(key) for key in policies} == policies
+    assert {key for key, origin in settings.origins.items() if origin != "default"} == policies.keys()
+
+
+def test_the_comments_of_the_default_file_are_the_defaults() -> None:
+    """Taking away the '#' before a setting changes nothing, and no setting is missing."""
+    shown = tomllib.loads(re.sub(r"(?m)^#(\w+ = )", r"\1", default_toml({})))
+    keys = {f"{table}.{key}": value for table, entries in shown.items() for key, value in entries.items()}
+    assert keys.keys() == SPECS.keys()
+    assert all(
+        keys[key] == (list(spec.default) if isinstance(spec.default, tuple) else spec.default)
+        for key, spec in SPECS.items()
+    )
+
+
+def test_a_policy_that_is_no_setting_is_refused() -> None:
+    """default_toml never writes what load would refuse."""
+    with pytest.raises(SettingInvalid):
+        default_toml({"history.comit": "each"})
+    with pytest.raises(SettingInvalid):
+        default_toml({"history.commit": "sometimes"})
+
+
+def test_the_workspace_is_the_nearest_parent(tmp_path: Path) -> None:
+    """From a folder inside, the workspace around it is found."""
+    inner = tmp_path / "w" / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / "w" / "ContextMemory").mkdir()
+    assert find_workspace(inner, environ={}) == tmp_path / "w"
+
+
+def test_an_argument_beats_the_variable(tmp_path: Path) -> None:
+    """MEMFS_WORKSPACE counts only where no folder was named."""
+    for name in ("one", "two"):
+        (tmp_path / name / "ContextMemory").mkdir(parents=True)
+    environ = {"MEMFS_WORKSPACE": str(tmp_path / "two")}
+    assert find_workspace(tmp_path / "one", environ=environ) == tmp_path / "one"
+    assert find_workspace(None, environ=environ) == tmp_path / "two"
+
+
+def test_the_current_folder_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With neither argument nor variable the search begins where the process stands."""
+    (tmp_path / "ContextMemory").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert find_workspace(environ={}) == tmp_path
+
+
+def test_no_workspace_offers_init(tmp_path: Path) -> None:
+    """Where there is none, the error says how to make one."""
+    with pytest.raises(WorkspaceNotFound) as caught:
+        find_workspace(tmp_path, environ={})
+    assert "memfs init" in (caught.value.hint or "")
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """A mistyped folder is not mistaken for one without a workspace."""
+    with pytest.raises(WorkspaceNotFound, match="no folder"):
+        find_workspace(tmp_path / "nowhere", environ={})
+    with pytest.raises(WorkspaceNotFound) as caught:
+        find_workspace(environ={"MEMFS_WORKSPACE": str(tmp_path / "nowhere")})
+    assert caught.value.hint == "MEMFS_WORKSPACE names it"
