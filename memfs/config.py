@@ -182,12 +182,12 @@ def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping
     """
     named = (os.environ if environ is None else environ).get(WORKSPACE_VARIABLE, "")
     asked = Path(start) if start is not None else Path(named).expanduser() if named else Path()
-    if not asked.is_dir():
+    if not os.path.isdir(asked):
         hint = f"{WORKSPACE_VARIABLE} names it" if start is None and named else "name one that exists"
         raise WorkspaceNotFound(f"there is no folder {str(asked)!r}", hint=hint)
     folder = asked.resolve()
     for candidate in (folder, *folder.parents):
-        if (candidate / MEMORY_FOLDER).is_dir():
+        if os.path.isdir(candidate / MEMORY_FOLDER):
             return candidate
     raise WorkspaceNotFound(
         f"no {MEMORY_FOLDER}/ in {str(folder)!r} or any folder above it",
@@ -200,7 +200,7 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
     """The settings of the workspace at ``root``: argument before variable before ``memfs.toml`` before default.
 
     Args:
-        arguments: values by dotted key, such as ``{"index.engine": "sqlite"}``.
+        arguments: values by dotted key, such as ``{"index.engine": "sqlite"}``; texts are read by the setting's type.
         environ: the environment, the process's own by default.
 
     Raises:
@@ -215,7 +215,8 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
     for key, written, variable in _from_environment(os.environ if environ is None else environ):
         values[key], origins[key] = _from_text(written, SPECS[key], variable), variable
     for key, value in (arguments or {}).items():
-        values[key], origins[key] = _checked(value, spec_of(key)), "argument"
+        read = _from_text if isinstance(value, str) else _checked
+        values[key], origins[key] = read(value, spec_of(key)), "argument"
     _check_sources(sources, values, text)
     tables = {
         table: {key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{table}.")}
@@ -304,7 +305,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, st
 
 
 # -- checking -----------------------------------------------------------------------------------------------------
-def _from_text(written: str, spec: Spec, variable: str) -> Any:
+def _from_text(written: str, spec: Spec, variable: str = "") -> Any:
     value: Any = written.strip()
     lowered = value.lower()
     if isinstance(spec.default, bool):
@@ -322,8 +323,7 @@ def _from_text(written: str, spec: Spec, variable: str) -> Any:
 
 
 def _checked(value: Any, spec: Spec, line: int | None = None, variable: str = "") -> Any:
-    expected = _expected(value, spec)
-    if expected:
+    if expected := _expected(value, spec):
         shown = json.dumps(value, default=str, ensure_ascii=False)
         raise SettingInvalid(
             f"{shown[:80]} is not {expected}",

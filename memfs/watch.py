@@ -22,6 +22,7 @@ from memfs.store import Refreshed, Store
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent
+    from watchdog.observers.api import BaseObserver
 
 _STORM = 500
 _LONGEST_WAIT = 1.0
@@ -103,7 +104,7 @@ class Watcher:
         logging.getLogger("watchdog").removeHandler(self._log)
 
     # -- hearing --------------------------------------------------------------------------------------------------
-    def _start_observer(self):  # type: ignore[no-untyped-def]  # the observer's class depends on the platform
+    def _start_observer(self) -> BaseObserver | None:
         # Imported here because only a process that stays needs it, and it costs start-up time.
         from watchdog.events import (
             DirDeletedEvent,
@@ -122,7 +123,8 @@ class Watcher:
         handler = FileSystemEventHandler()
         handler.on_any_event = self._hear  # type: ignore[method-assign]
         written = FileClosedEvent if sys.platform == "linux" else FileModifiedEvent
-        kinds = [written, FileCreatedEvent, FileDeletedEvent, FileMovedEvent, DirMovedEvent, DirDeletedEvent]
+        kinds: list[type[FileSystemEvent]] = [written, FileCreatedEvent, FileDeletedEvent, FileMovedEvent]
+        kinds += [DirMovedEvent, DirDeletedEvent]
         observer = Observer()
         try:
             observer.schedule(handler, str(self._root / MEMORY_FOLDER), recursive=True, event_filter=kinds)

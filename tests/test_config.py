@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from memfs.config import SPECS, Settings, default_toml, find_workspace, load
 from memfs.errors import NotRegularFile, SettingInvalid, WorkspaceNotFound
+from memfs.resources import schema_text, template_text
 
 
 def write(root: Path, text: str) -> Path:
@@ -129,6 +131,30 @@ def test_a_wrong_value_in_a_variable_names_the_variable(tmp_path: Path) -> None:
 def test_variables_of_other_things_are_left_alone(tmp_path: Path) -> None:
     """A variable that begins with MEMFS_ but with no table's name is none of our business."""
     assert load(tmp_path, environ={"MEMFS_WORKSPACE": "/x", "MEMFS_THEME": "dark"}).index.engine == "whoosh"
+
+
+def test_an_argument_may_be_text(tmp_path: Path) -> None:
+    """What comes from a command line is read by the setting's type."""
+    settings = load(tmp_path, arguments={"recall.limit": "3", "watch.enabled": "no"}, environ={})
+    assert (settings.recall.limit, settings.watch.enabled) == (3, False)
+
+
+def test_the_schema_and_the_template_agree_with_the_settings(tmp_path: Path) -> None:
+    """memfs_toml.schema.json has exactly these settings, defaults and choices, and the template is valid (K6)."""
+    tables = json.loads(schema_text("memfs_toml"))["properties"]
+    described = {
+        f"{table}.{name}": rule
+        for table, shape in tables.items()
+        for name, rule in shape.get("properties", {}).items()
+        if rule.get("type") != "object"
+    }
+    assert described.keys() == SPECS.keys()
+    for key, spec in SPECS.items():
+        default = list(spec.default) if isinstance(spec.default, tuple) else spec.default
+        assert described[key]["default"] == default, key
+        assert described[key].get("enum", []) == list(spec.choices), key
+        assert (described[key].get("minimum"), described[key].get("maximum")) == (spec.low, spec.high), key
+    assert set(load(write(tmp_path, template_text("memfs.toml")), environ={}).origins.values()) == {"default"}
 
 
 def test_an_unknown_argument_is_refused(tmp_path: Path) -> None:

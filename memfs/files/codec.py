@@ -107,11 +107,10 @@ class Codec:
                 f"an item of type {item.memory_type!r} does not belong here", path=path, field="type", hint=_home(kind)
             )
         try:
-            encoded = self._encode(item, path, kind, before, validate)
+            return self._encode(item, path, kind, before, validate)
         except MemfsError as error:
             error.located(path)
             raise
-        return encoded
 
     # -- documents ------------------------------------------------------------------------------------------------
     def read_document(self, data: bytes, path: str, schema: str) -> dict[str, Any]:
@@ -134,8 +133,8 @@ class Codec:
         Raises:
             ContentError: the document, or the file before, is not valid.
         """
-        mapping = plain(document)
         try:
+            mapping = plain(document)
             refuse_hidden(mapping, self._allow_invisible)
             _raise_first(self._schemas.check_document(mapping, schema))
             parsed = None if before is None else self._parse(before, path, DOCUMENT_LIMIT)
@@ -228,14 +227,14 @@ class Codec:
 # -- names --------------------------------------------------------------------------------------------------------
 def _id_of(path: str) -> str:
     name = path.rpartition("/")[2]
-    for suffix in SUFFIXES:
-        if name.endswith(suffix):
-            try:
-                return check_id(name.removesuffix(suffix))
-            except IdInvalid as error:
-                error.located(path)
-            raise
-    raise SchemaInvalid("not the name of an item's file", path=path, hint="end it with .yaml, .yml or .json")
+    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
+    if suffix is None:
+        raise SchemaInvalid("not the name of an item's file", path=path, hint="end it with .yaml, .yml or .json")
+    try:
+        return check_id(name.removesuffix(suffix))
+    except IdInvalid as error:
+        error.located(path)
+        raise
 
 
 def _home(kind: Kind) -> str:

@@ -108,7 +108,7 @@ def _forbidden(text: str, offset: int, bom: bool) -> ItemSyntaxError:
     line, column = position(text, offset)
     at = len(text[:offset].encode("utf-8")) + (3 if bom else 0)
     what = "NUL byte" if code == 0 else f"character U+{code:04X}"
-    hint = 'remove it, or write it as an escape in double quotes, such as "\\u%04x"' % code if code else "remove it"
+    hint = f'remove it, or write it as an escape in double quotes, such as "\\u{code:04x}"' if code else "remove it"
     if code == 0 and text[:64].count("\0") > 4:
         hint = "the file may be UTF-16; save it as UTF-8"
     return ItemSyntaxError(f"{what} at offset {at}", line=line, column=column, hint=hint)

@@ -1,8 +1,8 @@
 """Writes plain values as YAML that a person likes to read.
 
-Owns the style: block collections, sequences not indented below their key, texts of several lines as ``|`` blocks, quotes
-wherever a YAML 1.1 or 1.2 reader could take text for something else. Lines are never folded, so that ``grep`` and
-``sed`` find what was written. Must not know how YAML is read, nor items.
+Owns the style: block collections, sequences not indented below their key, texts of several lines as ``|`` blocks,
+quotes wherever a YAML 1.1 or 1.2 reader could take text for something else. Lines are never folded, so that ``grep``
+and ``sed`` find what was written. Must not know how YAML is read, nor items.
 """
 
 from __future__ import annotations

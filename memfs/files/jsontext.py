@@ -1,8 +1,8 @@
 """Reads and writes JSON as strictly as YAML is read.
 
-Owns the guards that the standard library lacks: duplicate keys, depth, NaN and infinity, numbers outside 64 bit, and the
-place of every value. The quick path is the standard library's; only when it fails does the scanner here run, to say where.
-Must not know items or schemas.
+Owns the guards that the standard library lacks: duplicate keys, depth, NaN and infinity, numbers outside 64 bit, and
+the place of every value. The quick path is the standard library's; only when it fails does the scanner here run, to say
+where. Must not know items or schemas.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from json.decoder import scanstring
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep
@@ -97,15 +97,20 @@ def _check_depth(text: str) -> None:
         return
     depth = 0
     for match in _TOKEN.finditer(text):
-        token = match[0]
-        if token in "[{":
+        sign = match[0]
+        if sign in "[{":
             depth += 1
             if depth > MAX_DEPTH:
                 line, column = position(text, match.start())
                 message = f"nesting deeper than {MAX_DEPTH} at line {line}"
                 raise ItemTooDeep(message, line=line, column=column, hint="flatten it")
-        elif token in "]}":
+        elif sign in "]}":
             depth -= 1
+
+
+def _scan_string(text: str, start: int) -> tuple[str, int]:
+    scan: Callable[[str, int, bool], tuple[str, int]] = json.decoder.scanstring  # type: ignore[attr-defined]
+    return scan(text, start, True)
 
 
 class _Scanner:
@@ -138,13 +143,13 @@ class _Scanner:
         """The next value inside ``parent``, None when it is closed."""
         closing = "}" if parent.kind == "map" else "]"
         is_first = not parent.entries and not parent.items
-        token = self._peek()
-        if token == closing:
+        ahead = self._peek()
+        if ahead == closing:
             self.at += 1
             parent.end = self.at
             return None
         if not is_first:
-            if token != ",":
+            if ahead != ",":
                 self._fail(f"expected ',' or '{closing}'", "separate parts with ','")
             self.at += 1
             if self._peek() == closing:
@@ -174,13 +179,13 @@ class _Scanner:
         return Entry(key, start, end, line, column, self._value())
 
     def _value(self) -> Node:
-        token = self._peek()
+        ahead = self._peek()
         start, line, column = self.at, self.line, self.at - self.line_start
-        if token and token in "{[":
+        if ahead and ahead in "{[":
             self.at += 1
-            return Node("map" if token == "{" else "seq", start, self.at, line, column, "flow")
-        value = self._string() if token == '"' else self._bare()
-        return Node("scalar", start, self.at, line, column, "quoted" if token == '"' else "plain", value=value)
+            return Node("map" if ahead == "{" else "seq", start, self.at, line, column, "flow")
+        value = self._string() if ahead == '"' else self._bare()
+        return Node("scalar", start, self.at, line, column, "quoted" if ahead == '"' else "plain", value=value)
 
     def _bare(self) -> Any:
         if number := _NUMBER.match(self.text, self.at):
@@ -196,11 +201,13 @@ class _Scanner:
             return _CONSTANTS[word[0]]
         if word and word[0].lstrip("-") in ("NaN", "Infinity", "inf", "nan"):
             self._fail(f"{word[0]} is not a finite number", "write a number or text")
-        self._fail("expected a value", "write text in double quotes, a number, true, false, null, [...] or {...}")
+        return self._fail(
+            "expected a value", "write text in double quotes, a number, true, false, null, [...] or {...}"
+        )
 
     def _string(self) -> str:
         try:
-            value, end = scanstring(self.text, self.at + 1, True)
+            value, end = _scan_string(self.text, self.at + 1)
         except json.JSONDecodeError as error:
             self.at = min(error.pos, len(self.text))
             self._fail(f"not valid JSON: {error.msg[0].lower()}{error.msg[1:]}", "correct the text in quotes")

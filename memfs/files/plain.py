@@ -1,11 +1,13 @@
 """Plain values: what a file can hold.
 
 Owns which Python values have an exact counterpart in YAML and JSON (text, whole numbers of 64 bit, finite fractions,
-true, false, null, lists, mappings with text keys), and strict equality between them. Must not know how they are written.
+true, false, null, lists, mappings with text keys), and strict equality between them. Must not know how they are
+written.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -74,6 +76,17 @@ def same(left: Any, right: Any) -> bool:
     if left.__class__ is list:
         return len(left) == len(right) and all(map(same, left, right))
     return bool(left == right)
+
+
+def canonical(value: Any) -> str:
+    """A text equal for values that JSON Schema calls equal: 1 and 1.0 are, true and 1 are not."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{json.dumps(key)}:{canonical(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    return json.dumps(value)
 
 
 def texts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:

@@ -1,7 +1,7 @@
 """Checks mappings against their JSON Schemas; the only module that imports ``jsonschema``.
 
-Owns the compiled schemas of items and documents, each standing on its own, so that nothing is ever looked up; the format
-of points in time; and bounds for schemas that come from a workspace. Must not know how files are written.
+Owns the compiled schemas of items and documents, each standing on its own, so that nothing is ever looked up; the
+format of points in time; and bounds for schemas that come from a workspace. Must not know how files are written.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from memfs.errors import SchemaTooComplex, SettingInvalid
 from memfs.files import schema_pattern
+from memfs.files.plain import canonical
 from memfs.files.schema_fast import quick_check
 from memfs.files.schema_refs import inline, nodes, rebuilt, vetted
 from memfs.files.schema_words import SchemaError, explained
@@ -34,7 +35,7 @@ class Schemas:
     """Every schema a workspace knows: the bundled ones, and bodies of its own kinds.
 
     Args:
-        extra: schemas of ``data`` by name, from ``configuration/kinds.yaml``. They are vetted here (faults rows 15, 16).
+        extra: schemas of ``data`` by name, from ``configuration/kinds.yaml``; vetted here (faults rows 15, 16).
 
     Raises:
         SchemaRefForbidden, SchemaTooComplex, SchemaInvalid: an extra schema is refused, naming the place in it.
@@ -141,7 +142,7 @@ _spent = threading.local()
 def _validator_class() -> Any:
     import jsonschema  # takes 90 ms, and is wanted only when something is wrong or the quick validator is absent
 
-    return jsonschema.validators.extend(
+    return jsonschema.validators.extend(  # type: ignore[no-untyped-call]
         jsonschema.Draft202012Validator, {"pattern": _pattern, "uniqueItems": _unique_items}
     )
 
@@ -174,20 +175,9 @@ def _unique_items(_validator: Any, wanted: bool, value: Any, _schema: Any) -> It
     from jsonschema import ValidationError
 
     if wanted and isinstance(value, list):
-        seen = {_canonical(part) for part in value}
+        seen = {canonical(part) for part in value}
         if len(seen) != len(value):
             yield ValidationError("has repeated entries")
-
-
-def _canonical(value: Any) -> str:
-    """A text equal for values that JSON Schema calls equal: 1 and 1.0 are, true and 1 are not."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{json.dumps(key)}:{_canonical(value[key])}" for key in sorted(value)) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(_canonical, value)) + "]"
-    return json.dumps(value)
 
 
 def _portable(schema: Any) -> Any:

@@ -1,6 +1,7 @@
 """The quick validator, in compiled code, where the extra ``fast`` is installed; the only module that imports it.
 
-It decides valid or invalid; what is wrong is told by ``memfs.files.schema``, which must agree (a test holds them to it).
+It decides valid or invalid; what is wrong is told by ``memfs.files.schema``, which must agree (a test holds them to
+it).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Regular expressions of schemas: a part of the syntax that means the same everywhere and cannot take for ever.
 
 Owns which patterns are accepted and how they are rewritten for Python and for other engines. Refused are repeats inside
-repeats, choices inside repeats, look-around and back-references; what remains costs at most a power of the text's length
-that ``Pattern.limit`` keeps small. Must not know schemas.
+repeats, choices inside repeats, look-around and back-references; what remains costs at most a power of the text's
+length that ``Pattern.limit`` keeps small. Must not know schemas.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def inline(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
         SchemaTooComplex: a reference leads back to itself, or the result is too large.
         SchemaInvalid: a reference names nothing.
     """
-    result = _Inliner(schema, name).node(schema, "#", ())
+    result: dict[str, Any] = _Inliner(schema, name).node(schema, "#", ())
     result.pop("$schema", None)
     return result
 
@@ -71,7 +71,7 @@ def nodes(value: Any) -> int:
 
 
 def rebuilt(schema: Any, change: Callable[[str, Any], Any]) -> Any:
-    """A copy of a schema that has no references, with ``change(keyword, value)`` for each keyword that holds no schema."""
+    """A copy of a schema without references, with ``change(keyword, value)`` for each keyword that holds no schema."""
     if not isinstance(schema, Mapping):
         return schema
     result: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """Says in a person's words how a value fails its schema.
 
-Owns the sentences: what is wrong, and what would be right. Reads errors in the shape that ``jsonschema`` gives them, but
-imports no validator. Must not know items or files.
+Owns the sentences: what is wrong, and what would be right. Reads errors in the shape that ``jsonschema`` gives them,
+but imports no validator. Must not know items or files.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from memfs.files.plain import FieldPath
+from memfs.files.plain import FieldPath, canonical
 from memfs.model.kinds import nearest
 
 
@@ -183,14 +183,14 @@ def _enum(value: Any, limit: Any, _schema: Mapping[str, Any]) -> tuple[str, str]
 def _unique(value: Any, _limit: Any, _schema: Mapping[str, Any]) -> tuple[str, str]:
     seen: set[str] = set()
     for part in value:
-        key = json.dumps(part, sort_keys=True)
+        key = canonical(part)
         if key in seen:
             return f"{shown(part)} stands there twice", "remove one of them"
         seen.add(key)
     return "the same value stands there twice", "remove one of them"
 
 
-def _other(value: Any, limit: Any, schema: Mapping[str, Any]) -> tuple[str, str]:
+def _other(value: Any, _limit: Any, schema: Mapping[str, Any]) -> tuple[str, str]:
     about = schema.get("description", "")
     return f"{shown(value)} does not fit", str(about) if about else ""
 

@@ -23,7 +23,7 @@ Order = Mapping[str, Any]
 
 _MAX_PARTS = 400
 _BLOCK_HEADER = re.compile(r"[|>][-+0-9]*")
-_COMMENT_TAIL = re.compile(r"[ \t]*(?:[ \t]#[^\r\n]*)?")
+_COMMENT_TAIL = re.compile(r"(?:[ \t]+#[^\r\n]*)?[ \t]*")
 
 
 class Unspliceable(Exception):

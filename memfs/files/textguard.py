@@ -57,10 +57,9 @@ def findings(text: str) -> Iterator[Finding]:
         return
     for match in _IMPOSSIBLE.finditer(text):
         yield Finding(match.start(), match[0], refused=True, impossible=True)
-    flags = [match.span() for match in _FLAG.finditer(text)]
-    for match in _HIDING.finditer(text):
-        if not any(start < match.start() and match.end() <= end for start, end in flags):
-            yield Finding(match.start(), match[0], refused=True)
+    without_flags = _FLAG.sub(lambda flag: " " * len(flag[0]), text)
+    for match in _HIDING.finditer(without_flags):
+        yield Finding(match.start(), match[0], refused=True)
     for match in _UNSEEN.finditer(text):
         if match[0] != _JOINER or not _joins_symbols(text, match.start()):
             yield Finding(match.start(), match[0], refused=False)

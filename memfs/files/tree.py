@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from memfs.errors import NotRegularFile, PathEscape
+from memfs.errors import NotRegularFile, PathEscape, StorageIO
 from memfs.files import io
 from memfs.model.stamp import Stamp
 
@@ -87,13 +87,11 @@ class Tree:
             FileNotFoundError: it is not there.
             PathEscape, NotRegularFile, ItemTooLarge, StorageIO.
         """
-        with self._folder_of(path) as (folder, name):
+        with self._folder_of(path) as (folder, name), _named(path):
             fd = io.open_file(name, _READ, dir_fd=folder)
             try:
                 data = io.read_regular(fd, path, limit)
                 facts = os.fstat(fd)
-            except NotRegularFile as error:
-                raise error.located(path) from None
             finally:
                 os.close(fd)
         return Content(data, _stamp(facts, data))
@@ -127,7 +125,7 @@ class Tree:
         With ``durable`` false the caller makes it durable afterwards (``io.sync_everything``).
         """
         self.make_folders(path.rpartition("/")[0], durable=durable)
-        with self._folder_of(path) as (folder, name):
+        with self._folder_of(path) as (folder, name), _named(path):
             temporary = f"{OWN_TEMPORARY}{secrets.token_hex(6)}.tmp"
             fd = io.open_file(temporary, _CREATE, 0o666, dir_fd=folder)
             try:
@@ -214,11 +212,22 @@ class Tree:
         if part in ("", ".", "..") or "\0" in part:
             raise PathEscape("not a path inside the workspace", path=path, hint="use a relative path without '..'")
         try:
-            return io.open_file(part, _FOLDER, dir_fd=fd)
+            with _named(path):
+                return io.open_file(part, _FOLDER, dir_fd=fd)
         except NotRegularFile:
             raise PathEscape(
                 f"{part!r} is a link or a file where a folder is expected", path=path, hint="replace it by a folder"
             ) from None
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Let an error name the whole path, not only the part at hand."""
+    try:
+        yield
+    except (StorageIO, NotRegularFile) as error:
+        error.path = path
+        raise
 
 
 def _scan(fd: int, folder: str, hidden: bool) -> Iterator[Entry]:

@@ -20,7 +20,6 @@ from yaml.events import (
     AliasEvent,
     DocumentEndEvent,
     DocumentStartEvent,
-    Event,
     MappingEndEvent,
     MappingStartEvent,
     ScalarEvent,
@@ -31,7 +30,7 @@ from yaml.events import (
 from yaml.reader import ReaderError
 
 from memfs.errors import AliasForbidden, ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep, TagForbidden
-from memfs.files.nodes import Entry, Node, Style
+from memfs.files.nodes import Entry, Node, Shape, Style
 from memfs.files.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MIN_INT
 
 # CParser alone, without constructor and resolver, which are not used; SafeLoader where PyYAML came without libyaml
@@ -112,7 +111,7 @@ def _fraction(text: str) -> float:
 
 
 # -- the event loop -----------------------------------------------------------------------------------------------
-def _guarded(text: str, build: Callable[[Callable[[], Event]], Any]) -> Any:
+def _guarded(text: str, build: Callable[[Callable[[], Any]], Any]) -> Any:
     parser = _PARSER(text)
     try:
         return build(parser.get_event)
@@ -124,7 +123,7 @@ def _guarded(text: str, build: Callable[[Callable[[], Event]], Any]) -> Any:
         parser.dispose()
 
 
-def _load(get: Callable[[], Event]) -> Any:
+def _load(get: Callable[[], Any]) -> Any:
     """One pass over the events with a stack of open collections, so that depth costs no recursion."""
     root = _first(get)
     if root.__class__ is ScalarEvent:
@@ -169,10 +168,10 @@ def _load(get: Callable[[], Event]) -> Any:
     return top
 
 
-def _tree(get: Callable[[], Event]) -> Node:
+def _tree(get: Callable[[], Any]) -> Node:
     """As ``_load``, keeping every place."""
     root = _node(_first(get))
-    stack: list[tuple[Node, ScalarEvent | None]] = []
+    stack: list[tuple[Node, Any]] = []
     current, key = root, None
     while root.kind != "scalar":
         event = get()
@@ -200,37 +199,35 @@ def _tree(get: Callable[[], Event]) -> Node:
     return root
 
 
-def _entry_key(event: Event, mapping: Node) -> ScalarEvent:
+def _entry_key(event: Any, mapping: Node) -> Any:
     if event.__class__ is not ScalarEvent:
-        _refuse_alias(event) if event.__class__ is AliasEvent else _not_text(event)
-    key = cast(ScalarEvent, event)
-    first = mapping.lines.setdefault(key.value, key.start_mark.line + 1)
+        _not_text(event)
+    line = _line(event)
+    first = mapping.lines.setdefault(event.value, line)
     if len(mapping.lines) == len(mapping.entries):
-        line = key.start_mark.line + 1
-        _refuse(DuplicateKey, event, f"key {key.value!r} at line {line}, first at line {first}", "keep one of them")
-    _key(key, ())
-    return key
+        _refuse(DuplicateKey, event, f"key {event.value!r} at line {line}, first at line {first}", "keep one of them")
+    _key(event, ())
+    return event
 
 
-def _entry(key: ScalarEvent, value: Node) -> Entry:
+def _entry(key: Any, value: Node) -> Entry:
     start = key.start_mark
     return Entry(key.value, start.index, key.end_mark.index, start.line + 1, start.column, value)
 
 
-def _node(event: Event) -> Node:
+def _node(event: Any) -> Node:
     start, end = event.start_mark, event.end_mark
     kind = event.__class__
     if kind is ScalarEvent:
-        scalar = cast(ScalarEvent, event)
-        style = _STYLES.get(scalar.style, "plain")
+        style = _STYLES.get(event.style, "plain")
         return Node("scalar", start.index, end.index, start.line + 1, start.column, style, value=_scalar(event))
     _check(event)
-    shape = "map" if kind is MappingStartEvent else "seq"
-    style = "flow" if cast(MappingStartEvent, event).flow_style else "block"
+    shape: Shape = "map" if kind is MappingStartEvent else "seq"
+    style = "flow" if event.flow_style else "block"
     return Node(shape, start.index, end.index, start.line + 1, start.column, style)
 
 
-def _close(node: Node, event: Event) -> None:
+def _close(node: Node, event: Any) -> None:
     """A flow collection ends at its bracket, a block collection with its last part (the mark lies behind comments)."""
     if node.style == "flow":
         node.end = event.end_mark.index
@@ -239,19 +236,19 @@ def _close(node: Node, event: Event) -> None:
         node.end = parts[-1].end if parts else node.start
 
 
-def _first(get: Callable[[], Event]) -> Event:
+def _first(get: Callable[[], Any]) -> Any:
     event = get()
     while event.__class__ is not DocumentStartEvent:
         if event.__class__ is StreamEndEvent:
             raise ItemSyntaxError("the file holds no data", line=1, hint="write 'key: value' lines")
         event = get()
-    tags = cast(DocumentStartEvent, event).tags
+    tags = event.tags
     if tags:
-        _refuse(TagForbidden, event, f"line {event.start_mark.line + 1}: %TAG is not allowed", "remove it")
+        _refuse(TagForbidden, event, f"line {_line(event)}: %TAG is not allowed", "remove it")
     return get()
 
 
-def _last(get: Callable[[], Event]) -> None:
+def _last(get: Callable[[], Any]) -> None:
     event = get()
     while event.__class__ is DocumentEndEvent:
         event = get()
@@ -295,27 +292,33 @@ def _check(event: Any) -> None:
 
 
 # -- errors -------------------------------------------------------------------------------------------------------
-def _refuse(kind: type[ContentError], event: Event, message: str, hint: str) -> NoReturn:
+def _refuse(kind: type[ContentError], event: Any, message: str, hint: str) -> NoReturn:
     mark = event.start_mark
     raise kind(message, line=mark.line + 1, column=mark.column + 1, hint=hint)
 
 
-def _refuse_alias(event: Event) -> NoReturn:
-    line = event.start_mark.line + 1
+def _refuse_alias(event: Any) -> NoReturn:
+    line = _line(event)
     _refuse(AliasForbidden, event, f"line {line}: anchors and aliases are not allowed", "write the value out")
 
 
 def _refuse_tag(event: Any) -> NoReturn:
-    line = event.start_mark.line + 1
+    line = _line(event)
     _refuse(TagForbidden, event, f"line {line}: the tag {event.tag!r} is not allowed", "remove it")
 
 
-def _not_text(event: Event) -> NoReturn:
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+def _not_text(event: Any) -> NoReturn:
+    if event.__class__ is AliasEvent:
+        _refuse_alias(event)
     _refuse(ItemSyntaxError, event, "a key must be text", "write 'key: value'")
 
 
-def _too_deep(event: Event) -> NoReturn:
-    line = event.start_mark.line + 1
+def _too_deep(event: Any) -> NoReturn:
+    line = _line(event)
     _refuse(ItemTooDeep, event, f"nesting deeper than {MAX_DEPTH} at line {line}", "flatten it")
 
 
@@ -336,7 +339,8 @@ _WORDS = (
 
 def _syntax_error(error: yaml.MarkedYAMLError, text: str) -> ItemSyntaxError:
     problem = error.problem or error.context or "not YAML"
-    mark = error.problem_mark or error.context_mark
+    # what is never closed is shown where it was opened
+    mark = (error.context_mark if "end of stream" in problem else None) or error.problem_mark or error.context_mark
     if mark is None:
         return ItemSyntaxError(f"not valid YAML: {problem}", hint="correct the file")
     line, column = mark.line + 1, mark.column + 1

@@ -16,10 +16,11 @@ _HARMLESS = ("unset", "unspecified")
 
 
 def attribute_conflicts(repository: Repository, paths: Sequence[str]) -> list[AttributeConflict]:
-    """One error for each path and attribute by which git would change the path's bytes; git's own view, no filter runs."""
-    names = [os.fsdecode(repository.full(path)) for path in paths]
+    """One error for each attribute by which git would change the bytes of one of the paths; no filter runs."""
+    names = [str(repository.work_tree / os.fsdecode(repository.full(path))) for path in paths]
     request = os.fsencode("".join(f"{name}\0" for name in names))
-    out = repository.git.run("check-attr", "-z", "--stdin", *CHANGING, data=request) if names else b""
+    tree = {"GIT_WORK_TREE": str(repository.work_tree)}
+    out = repository.git.run("check-attr", "-z", "--stdin", *CHANGING, data=request, variables=tree) if names else b""
     fields = [os.fsdecode(field) for field in out.split(b"\0")[:-1]]
     shown = dict(zip(names, paths, strict=True))
     return [

@@ -15,9 +15,8 @@ from memfs.errors import GitBusy, HistoryError, HistoryUnavailable
 from memfs.files import io
 from memfs.history import objects, trees
 from memfs.history.busy import holder_of
-from memfs.history.commitobject import compose, encode_commit
 from memfs.history.group import Change, Committed, Group, Writer
-from memfs.history.identity import author
+from memfs.history.held import commit_bytes, not_held
 from memfs.history.objects import Entry, Objects
 from memfs.history.refs import Head, require_branch
 from memfs.history.repository import Repository
@@ -115,9 +114,10 @@ def build(repository: Repository, groups: Sequence[Group], tip: str | None) -> C
     made: Objects = {}
     editor = TreeEditor(repository.read_tree, made)
     root = repository.root(tip) if tip else None
+    person = repository.identity()
     commits: list[str] = []
     contents: dict[bytes, set[str | None]] = {}
-    for group in groups:
+    for group in not_held(repository, groups, tip):
         changes = _blobs(repository, group, made)
         for parts, blob in changes.items():
             contents.setdefault(b"/".join(parts), set()).add(blob)
@@ -127,7 +127,7 @@ def build(repository: Repository, groups: Sequence[Group], tip: str | None) -> C
         root = after
         tree = after or objects.add(made, "tree", b"")
         parent = commits[-1] if commits else tip
-        commits.append(_commit_object(repository, group, tree, parent, made))
+        commits.append(objects.add(made, "commit", commit_bytes(group, tree, parent, person)))
     frozen = {path: frozenset(blobs) for path, blobs in contents.items()}
     return Chain(commits=tuple(commits), objects=made, editor=editor, root=root, contents=frozen)
 
@@ -149,19 +149,6 @@ def _blobs(repository: Repository, group: Group, made: Objects) -> dict[Parts, s
         )
         for change in group.changes
     }
-
-
-def _commit_object(repository: Repository, group: Group, tree: str, parent: str | None, made: Objects) -> str:
-    person = repository.identity()
-    data = encode_commit(
-        tree,
-        (parent,) if parent else (),
-        author(group.writers, person.author),
-        person.committer,
-        group.time,
-        compose(group.message, group.writers),
-    )
-    return objects.add(made, "commit", data)
 
 
 def _step(head: Head, ref: str, tip: str | None, chain: Chain) -> Step:

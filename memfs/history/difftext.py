@@ -98,15 +98,15 @@ def _marked(mark: str, lines: list[str]) -> Iterator[str]:
 
 
 def _quoted(name: str) -> str:
+    """A name in a patch's header, in C's quotes where it holds what would be misread."""
     if all(character.isprintable() and character not in _ESCAPED for character in name):
         return name
-    body = "".join(
-        _ESCAPED.get(character)
-        or (
-            character
-            if character.isprintable()
-            else "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
-        )
-        for character in name
-    )
-    return f'"{body}"'
+    return '"' + "".join(map(_escaped, name)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPED:
+        return _ESCAPED[character]
+    if character.isprintable():
+        return character
+    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))

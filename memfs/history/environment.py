@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from memfs.history.layout import Layout
 
@@ -34,11 +35,11 @@ SETTINGS = {
     "core.editor": ":",
     "core.askPass": "",
     "core.sshCommand": "false",
+    "core.untrackedCache": "keep",
     "core.fsync": "committed,reference",
     "core.useReplaceRefs": "false",
     "credential.helper": "",
     "diff.external": "",
-    "blame.ignoreRevsFile": "",
     "gc.auto": "0",
     "maintenance.auto": "false",
     "log.showSignature": "false",
@@ -47,29 +48,29 @@ SETTINGS = {
 }
 
 
-def scrubbed(outer: Mapping[str, str], layout: Layout | None) -> dict[str, str]:
+def scrubbed(outer: Mapping[str, str], layout: Layout | None, folder: Path) -> dict[str, str]:
     """The environment for a git process in this repository, or in none."""
     inner = {name: value for name, value in _plain(outer).items() if not name.startswith("GIT_")}
     for number, (name, value) in enumerate(SETTINGS.items()):
         inner[f"GIT_CONFIG_KEY_{number}"] = name
         inner[f"GIT_CONFIG_VALUE_{number}"] = value
     inner["GIT_CONFIG_COUNT"] = str(len(SETTINGS))
-    return inner | _FIXED | _places(layout)
+    return inner | _FIXED | _places(layout, folder)
 
 
-def for_settings(outer: Mapping[str, str], layout: Layout | None) -> dict[str, str]:
+def for_settings(outer: Mapping[str, str], layout: Layout | None, folder: Path) -> dict[str, str]:
     """The environment in which git tells the person's configuration: where it lies stays as the person set it."""
     inner = {
         name: value for name, value in _plain(outer).items() if name.startswith("GIT_CONFIG") or name[:4] != "GIT_"
     }
-    return inner | _FIXED | _places(layout)
+    return inner | _FIXED | _places(layout, folder)
 
 
 def _plain(outer: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in outer.items() if name not in _DROPPED and not name.startswith("LC_")}
 
 
-def _places(layout: Layout | None) -> dict[str, str]:
-    if layout is None:
-        return {"GIT_DIR": os.devnull}
-    return {"GIT_DIR": str(layout.git_dir), "GIT_WORK_TREE": str(layout.work_tree)}
+def _places(layout: Layout | None, folder: Path) -> dict[str, str]:
+    # The working folder stands for the working tree: git finds no files and no attributes there to act upon, and takes
+    # every path from the top.
+    return {"GIT_DIR": str(layout.git_dir) if layout else os.devnull, "GIT_WORK_TREE": str(folder)}

@@ -32,7 +32,6 @@ TIMEOUT = 30.0
 
 # Each verb with the argument without which it could run something of the repository's, or write where it should not.
 VERBS: Mapping[str, str] = {
-    "blame": "--no-textconv",
     "cat-file": "",
     "check-attr": "--stdin",
     "commit-graph": "",
@@ -106,7 +105,7 @@ class GitCommands:
 
     def settings(self, pattern: str) -> list[tuple[str, str]]:
         """The person's git settings whose names match, as the person's own git would see them, in order."""
-        env = environment.for_settings(os.environ, self.layout)
+        env = environment.for_settings(os.environ, self.layout, self.folder)
         process = start((git_program(), "config", "-z", "--get-regexp", pattern), self.folder, env)
         code, out, err = finish(process, b"", TIMEOUT)
         if code not in (0, 1):
@@ -139,7 +138,7 @@ class GitCommands:
 
     def environment(self) -> dict[str, str]:
         """What our processes see."""
-        return environment.scrubbed(os.environ, self.layout)
+        return environment.scrubbed(os.environ, self.layout, self.folder)
 
     def close(self) -> None:
         """End the kept process."""

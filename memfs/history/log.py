@@ -1,20 +1,20 @@
 """Reading history: who changed what, when and why.
 
-Owns the values that a log is made of and the text of ``diff`` and ``show``. Every text is memfs's own: no colour, no pager,
-no conversion or external program of the repository's takes part.
+Owns the values that a log is made of and the text of ``diff`` and ``show``. Every text is memfs's own: no colour, no
+pager, no conversion or external program of the repository's takes part.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from memfs.errors import HistoryUnavailable
 from memfs.history.commitobject import parse_commit
 from memfs.history.difftext import differences
+from memfs.history.objects import EXECUTABLE, FILE, FOLDER
 from memfs.history.refs import HEX
 from memfs.history.repository import Repository
 from memfs.history.revisions import parse_moment
@@ -23,7 +23,6 @@ from memfs.model.time import format_time, utc_now
 
 OWN_PATHS = ("ContextMemory", "memfs.toml")
 SHORT = 10
-_HEADER = re.compile(rb"([0-9a-f]{40}) (\d+) (\d+)(?: (\d+))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +51,6 @@ class Revision:
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlameLine:
-    """One line of a file and the commit it comes from; ``line`` counts from 1."""
-
-    line: int
-    text: str
-    revision: Revision
-
-
 def log(
     repository: Repository, paths: Iterable[str] = (), limit: int = 20, since: str | datetime | None = None
 ) -> list[Revision]:
@@ -78,7 +68,7 @@ def log(
     arguments = [f"--max-count={limit}", *_since(since)]
     request = [head, "--", *(os.fsdecode(path) for path in _names(repository, paths))]
     out = repository.git.run("rev-list", *arguments, "--stdin", data=os.fsencode("\n".join(request) + "\n"))
-    return _revisions(repository, out.decode().split())
+    return revisions(repository, out.decode().split())
 
 
 def diff(repository: Repository, a: str, b: str | None = None, paths: Iterable[str] = ()) -> str:
@@ -104,7 +94,7 @@ def show(repository: Repository, revision: str, paths: Iterable[str] = ()) -> st
         HistoryUnavailable: the revision does not exist.
     """
     commit = repository.resolve(revision)
-    shown = _revisions(repository, [commit])[0]
+    shown = revisions(repository, [commit])[0]
     parents = repository.commit_object(commit).parents
     wanted = tuple(paths) or OWN_PATHS
     before = _files(repository, parents[0], wanted) if parents else {}
@@ -112,40 +102,9 @@ def show(repository: Repository, revision: str, paths: Iterable[str] = ()) -> st
     return "\n".join((*_heading(shown), "", patch)) if patch else "\n".join((*_heading(shown), ""))
 
 
-def blame(repository: Repository, path: str, revision: str = "HEAD") -> list[BlameLine]:
-    """Each line of a file at a revision with the commit that it comes from.
-
-    Raises:
-        HistoryUnavailable: the revision does not exist or has no such file.
-    """
-    commit = repository.resolve(revision)
-    if repository.read(commit, path) is None:
-        raise HistoryUnavailable(f"{path} is not in {revision}", path=path, hint="see memfs log for when it was")
-    name = os.fsdecode(repository.full(path))
-    out = repository.git.run("blame", "--porcelain", "--no-textconv", commit, "--", name)
-    found = list(_blamed(out))
-    known = {one.commit: one for one in _revisions(repository, list(dict.fromkeys(name for name, _, _ in found)))}
-    return [BlameLine(line=line, text=text, revision=known[name]) for name, line, text in found]
-
-
-def _blamed(out: bytes) -> Iterator[tuple[str, int, str]]:
-    name, number = "", 0
-    for line in out.split(b"\n"):
-        header = _HEADER.fullmatch(line)
-        if line.startswith(b"\t"):
-            yield name, number, line[1:].decode("utf-8", "replace")
-        elif header:
-            name, number = header[1].decode(), int(header[3])
-
-
 def _heading(shown: Revision) -> list[str]:
-    lines = [
-        f"commit {shown.commit}",
-        f"Author: {shown.author} <{shown.email}>",
-        f"Date: {format_time(shown.time)}",
-        "",
-    ]
-    lines.append(f"    {shown.subject}")
+    lines = [f"commit {shown.commit}", f"Author: {shown.author} <{shown.email}>", f"Date: {format_time(shown.time)}"]
+    lines += ["", f"    {shown.subject}"]
     if shown.body:
         lines += ["", *(f"    {line}".rstrip() for line in shown.body.splitlines())]
     trailers = [f"    {name}: {value}" for name, values in shown.trailers.items() for value in values]
@@ -172,14 +131,16 @@ def _names(repository: Repository, paths: Iterable[str]) -> list[bytes]:
 def _files(repository: Repository, commit: str, paths: Sequence[str]) -> dict[str, str]:
     files: dict[str, str] = {}
     for path in paths:
-        blob = repository.entry(commit, path)
-        if blob is not None:
-            inside = repository.tree(commit, path)
-            files |= inside or ({} if blob.mode == "40000" else {path: blob.id})
+        entry = repository.entry(commit, path)
+        if entry is not None and entry.mode == FOLDER:
+            files |= repository.tree(commit, path)
+        elif entry is not None and entry.mode in (FILE, EXECUTABLE):
+            files[path] = entry.id
     return files
 
 
-def _revisions(repository: Repository, commits: Sequence[str]) -> list[Revision]:
+def revisions(repository: Repository, commits: Sequence[str]) -> list[Revision]:
+    """Some commits, by their ids, as a person reads them."""
     changed = _changed(repository, commits)
     found = []
     for commit in commits:

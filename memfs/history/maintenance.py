@@ -1,7 +1,7 @@
 """Keeping the repository small and its log quick.
 
-Owns when and how objects are packed and the commit-graph is written. Nothing is ever pruned: unreachable objects are the
-person's own ``git gc``'s business. The caller holds ``commit.lock``.
+Owns when and how objects are packed and the commit-graph is written. Nothing is ever pruned: unreachable objects are
+the person's own ``git gc``'s business. The caller holds ``commit.lock``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.errors import HistoryError
 from memfs.files import io
 from memfs.history.repository import Repository
 
@@ -42,7 +41,7 @@ def due(repository: Repository) -> bool:
 
 
 def maintain(repository: Repository) -> Maintained:
-    """Pack loose objects, join many packs, and write the commit-graph with changed paths; the caller holds ``commit.lock``.
+    """Pack loose objects, join many packs, write the commit-graph with changed paths; the caller holds ``commit.lock``.
 
     Raises:
         GitFailed: git refused; the repository is as usable as before.
@@ -58,11 +57,6 @@ def maintain(repository: Repository) -> Maintained:
         folder = repository.common_dir / "objects" / name
         if folder.is_dir():
             io.sync_folder(folder)
-    if (
-        repository.git.run("cat-file", "--batch-check", data=b"HEAD\n").endswith(b"missing\n")
-        and repository.head().commit
-    ):
-        raise HistoryError("HEAD cannot be read after maintenance", hint="run git fsck")
     loose_after, packs_after, bytes_after = _measure(repository)
     return Maintained(
         loose_before=loose_before,

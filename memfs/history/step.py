@@ -78,11 +78,11 @@ def take(repository: Repository, step: Step) -> frozenset[bytes] | None:
         try:
             prepared = _prepare(repository, step)
             done = prepared is not None and _locked_part(repository, step, prepared, child)
+            settle(repository, repository.state)
         except BaseException:
             end(child)
             settle(repository, repository.state)
             raise
-    settle(repository, repository.state)
     if not done or prepared is None:
         return None
     if step.entries:

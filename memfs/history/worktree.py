@@ -1,6 +1,7 @@
 """What the working files of a workspace hold, as git blob ids, for comparison with history.
 
-Owns reading working files safely: folders are walked by descriptor, links never followed, nothing but regular files read.
+Owns reading working files safely: folders are walked by descriptor, links never followed, nothing but regular files
+read.
 """
 
 from __future__ import annotations

@@ -10,13 +10,22 @@ import json
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from heapq import nlargest
+from pathlib import Path
+from typing import Any
 
+from memfs.files import io
 from memfs.index import sections
 from memfs.index.rows import Filter, Row
 from memfs.index.stamps import stem
+from memfs.model import Candidate
 
 _CODED = ("type", "agent", "session", "phase")
+_PLAIN = ("id", "path", "time", "importance", "tags")
 _CHUNK = 2048
+
+Lists = dict[str, list[Any]]
+"""Columns spread out, for making new ones."""
 
 
 class Columns:
@@ -26,25 +35,44 @@ class Columns:
         self._parts = parts
 
     @classmethod
-    def of(cls, rows: Sequence[Row], lengths: Sequence[int], keys: Sequence[int], dead: Collection[int]) -> Columns:
-        """The columns of these rows.
+    def of(cls, rows: Sequence[Row], lengths: Sequence[int], keys: Sequence[int]) -> Columns:
+        """The columns of these rows, in order of document number.
 
         Args:
-            rows: in order of document number.
+            rows: one for each document.
             lengths: how many terms each has.
             keys: a number for each that never changes.
-            dead: document numbers of removed ones.
         """
-        return cls(sections.unpack(_packed(rows, lengths, keys, dead)))
+        lists: Lists = {name: [getattr(row, name) for row in rows] for name in (*_CODED, *_PLAIN)}
+        lists["context"] = [sections.pack_json(row.context).decode() if row.context else "" for row in rows]
+        return cls(sections.unpack(_packed(lists | {"length": list(lengths), "key": list(keys)}, ())))
+
+    def followed_by(self, other: Columns, order: Sequence[int], dead: Collection[int]) -> Columns:
+        """New columns from these and the other's after them.
+
+        Args:
+            other: what comes after these.
+            order: for each new document number, where its row stands in both together; what is not named is dropped.
+            dead: new document numbers of removed documents.
+        """
+        ours, theirs = self._lists(), other._lists()
+        lists: Lists = {}
+        for name in ours:
+            both = ours[name] + theirs[name]
+            lists[name] = [both[place] for place in order]
+        return Columns(sections.unpack(_packed(lists, dead)))
 
     @classmethod
-    def unpack(cls, data: bytes) -> Columns:
-        """The columns in a byte string made by ``pack``.
+    def read(cls, path: Path) -> Columns:
+        """The columns in a file, none where there is no file.
 
         Raises:
-            IndexUnavailable: it is none.
+            IndexUnavailable: it holds something else.
         """
-        return cls(sections.unpack(data))
+        try:
+            return cls(sections.unpack(io.read_file(path)))
+        except FileNotFoundError:
+            return cls.of([], [], [])
 
     def pack(self) -> bytes:
         """The columns as bytes."""
@@ -129,8 +157,8 @@ class Columns:
         return sum(self.lengths) / len(self) if len(self) else 0.0
 
     # -- rows -------------------------------------------------------------------------------------------------------
-    def row(self, number: int, tags: Sequence[str] = ()) -> Row:
-        """The row of a document; its tags only as far as the caller gives them."""
+    def row(self, number: int) -> Row:
+        """The row of a document, without its tags."""
         coded = {name: names[codes[number]] for name, (names, codes) in self._coded.items()}
         context = self._contexts.get(str(number))
         return Row(
@@ -139,20 +167,32 @@ class Columns:
             time=self.times[number],
             importance=self._importances[number],
             context=json.loads(context) if context else {},
-            tags=tuple(tags),
+            tags=(),
             type=coded["type"],
             agent=coded["agent"],
             session=coded["session"],
             phase=coded["phase"],
         )
 
-    def rows(self) -> list[Row]:
-        """The rows of all documents, complete."""
-        tags: dict[int, list[str]] = {}
+    def _lists(self) -> Lists:
+        tags: list[list[str]] = [[] for _ in range(len(self))]
         for tag, numbers in self._tags.items():
             for number in numbers:
-                tags.setdefault(number, []).append(tag)
-        return [self.row(number, tags.get(number, ())) for number in range(len(self))]
+                tags[number].append(tag)
+        contexts = [""] * len(self)
+        for number, context in self._contexts.items():
+            contexts[int(number)] = context
+        lists: Lists = {name: [names[code] for code in codes] for name, (names, codes) in self._coded.items()}
+        return lists | {
+            "id": self.ids,
+            "path": self.paths,
+            "time": self.times.tolist(),
+            "importance": self._importances.tolist(),
+            "context": contexts,
+            "tags": tags,
+            "length": self.lengths.tolist(),
+            "key": self.keys.tolist(),
+        }
 
     # -- selecting --------------------------------------------------------------------------------------------------
     def select(self, numbers: Iterable[int], wanted: Filter) -> list[int]:
@@ -171,6 +211,16 @@ class Columns:
             if len(found) >= limit:
                 break
         return found[:limit]
+
+    def best(self, scores: Mapping[int, float], wanted: Filter, limit: int) -> list[Candidate]:
+        """The best of the scored documents that pass every filter, best first, ties by id."""
+        numbers = self.select(scores, wanted)
+        if len(numbers) > limit:
+            least = nlargest(limit, map(scores.__getitem__, numbers))[-1]
+            numbers = [number for number in numbers if scores[number] >= least]
+        ids = self.ids
+        numbers.sort(key=lambda number: (-scores[number], ids[number]))
+        return [self.row(number).candidate(scores[number]) for number in numbers[:limit]]
 
     def _tests(self, wanted: Filter) -> Iterable[Callable[[list[int]], list[int]]]:
         for name, names in (
@@ -208,29 +258,28 @@ def _member_test(members: frozenset[int]) -> Callable[[list[int]], list[int]]:
     return lambda numbers: [number for number in numbers if number in members]
 
 
-def _packed(rows: Sequence[Row], lengths: Sequence[int], keys: Sequence[int], dead: Collection[int]) -> bytes:
+def _packed(lists: Lists, dead: Collection[int]) -> bytes:
+    ids, paths, times = lists["id"], lists["path"], lists["time"]
     tags: dict[str, list[int]] = {}
-    for number, row in enumerate(rows):
-        for tag in row.tags:
+    for number, words in enumerate(lists["tags"]):
+        for tag in words:
             tags.setdefault(tag, []).append(number)
-    newest = sorted((n for n in range(len(rows)) if n not in dead), key=lambda n: (-rows[n].time, rows[n].id))
+    strange = {n: key for n, (key, path) in enumerate(zip(ids, paths, strict=True)) if key != stem(path)}
+    newest = sorted((-time, key, n) for n, (time, key) in enumerate(zip(times, ids, strict=True)) if n not in dead)
     parts = {
-        "paths": sections.pack_texts([row.path for row in rows]),
-        "ids": sections.pack_json({n: row.id for n, row in enumerate(rows) if row.id != stem(row.path)}),
-        "times": sections.pack_numbers("q", [row.time for row in rows]),
-        "importance": sections.pack_numbers("d", [row.importance for row in rows]),
-        "contexts": sections.pack_json(
-            {n: sections.pack_json(row.context).decode() for n, row in enumerate(rows) if row.context}
-        ),
-        "lengths": sections.pack_numbers("I", lengths),
-        "keys": sections.pack_numbers("I", keys),
+        "paths": sections.pack_texts(paths),
+        "ids": sections.pack_json(strange),
+        "times": sections.pack_numbers("q", times),
+        "importance": sections.pack_numbers("d", lists["importance"]),
+        "contexts": sections.pack_json({n: text for n, text in enumerate(lists["context"]) if text}),
+        "lengths": sections.pack_numbers("I", lists["length"]),
+        "keys": sections.pack_numbers("I", lists["key"]),
         "dead": sections.pack_numbers("I", sorted(dead)),
-        "newest": sections.pack_numbers("I", newest),
+        "newest": sections.pack_numbers("I", [number for _, _, number in newest]),
         "tags": sections.pack_json(tags),
     }
     for name in _CODED:
-        values = [getattr(row, name) for row in rows]
-        codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
-        parts[name] = sections.pack_numbers("I", [codes[value] for value in values])
+        codes = {value: code for code, value in enumerate(dict.fromkeys(lists[name]))}
+        parts[name] = sections.pack_numbers("I", [codes[value] for value in lists[name]])
         parts[name + ".names"] = sections.pack_json(list(codes))
     return sections.pack(parts)

@@ -150,7 +150,7 @@ class Generations:
 
     def publish(self, folder: Path, stamps: bytes, base: Generation | None) -> Generation:
         """Complete, sync and name the generation begun in ``folder``. Needs the lock."""
-        number = int(folder.name.removeprefix("gen-"))
+        number = number_of(folder) or 0
         io.write_file(folder / STAMPS, stamps)
         digests = {}
         for name in _names(folder):
@@ -186,6 +186,11 @@ class Generations:
     def _next_number(self) -> int:
         numbers = [number for name in os.listdir(self._folder) if (number := _number(name)) is not None]
         return max((*numbers, self.named())) + 1
+
+
+def number_of(folder: Path) -> int | None:
+    """The number of a generation's folder; None for another folder."""
+    return _number(folder.name)
 
 
 def _number(name: str) -> int | None:

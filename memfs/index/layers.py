@@ -6,7 +6,7 @@ Owns how the two are joined, folded and rebuilt. Must not know where items come 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from memfs.errors import IndexUnavailable, LockTimeout, StorageIO
 from memfs.index import analyzer, bm25
 from memfs.index.base import Index, IndexStats
 from memfs.index.engines import engine as engine_named
-from memfs.index.generations import FILES, Generation, Generations
+from memfs.index.generations import FILES, Generation, Generations, number_of
 from memfs.index.overlay import Changes, Overlay
 from memfs.index.stamps import Entry, LayeredStamps, StampTable
 from memfs.model import Candidate, MemoryItem, Query, Stamp
@@ -50,6 +50,7 @@ class SearchIndex:
         self._fresh = Overlay(StampTable.of({}))
         self._number = 0
         self._refused: set[int] = set()
+        self._seen: tuple[tuple[Overlay, int], LayeredStamps] | None = None
 
     @property
     def engine(self) -> str:
@@ -69,10 +70,13 @@ class SearchIndex:
         with self._lock:
             return self._stamps()
 
-    def stamps(self) -> Mapping[str, Entry]:
+    def stamps(self) -> LayeredStamps:
         """Path to (id, stamp) of base and overlay together, as of now."""
         with self._lock:
-            return LayeredStamps(self._stamps(), dict(self._fresh.entries), frozenset(self._fresh.gone))
+            table, moment = self._stamps(), (self._fresh, self._fresh.clock)
+            if self._seen is None or self._seen[0] != moment:
+                self._seen = moment, LayeredStamps(table, dict(self._fresh.entries), frozenset(self._fresh.gone))
+            return self._seen[1]
 
     def item(self, id: str) -> MemoryItem | None:  # noqa: A002
         """The overlay's own copy of an item; None for one that only the base, or nobody, has."""
@@ -269,7 +273,8 @@ class SearchIndex:
                 index.close()
             made = self._generations.publish(folder, table.pack(), base)
         except BaseException:
-            self._generations.discard(folder)
+            if self._generations.named() != number_of(folder):
+                self._generations.discard(folder)
             raise
         before = self._take(made, table, changes)
         self._generations.prune({before, made.number})

@@ -38,7 +38,10 @@ class Changes:
 
 
 class Overlay:
-    """Fresh items over a base's stamp table. Not safe for several threads: ``SearchIndex`` holds its lock."""
+    """Fresh items over a base's stamp table. Not safe for several threads: ``SearchIndex`` holds its lock.
+
+    ``clock`` rises with every change.
+    """
 
     def __init__(self, base: StampTable) -> None:
         self._base = base
@@ -48,7 +51,7 @@ class Overlay:
         self.gone: dict[str, int] = {}
         self.hidden: set[str] = set()
         self._versions: dict[str, int] = {}
-        self._clock = 0
+        self.clock = 0
 
     def __len__(self) -> int:
         return len(self.entries) + len(self.gone)
@@ -108,15 +111,15 @@ class Overlay:
                 fresh.remove(path)
                 fresh.gone[path] = when
                 fresh._versions[path] = self._versions[path]
-        fresh._clock = self._clock
+        fresh.clock = self.clock
         return fresh
 
     def _done(self, path: str, done: Mapping[str, int] | None) -> bool:
         return done is not None and done.get(path) == self._versions[path]
 
     def _touch(self, path: str) -> None:
-        self._clock += 1
-        self._versions[path] = self._clock
+        self.clock += 1
+        self._versions[path] = self.clock
 
     def _drop(self, path: str) -> str:
         """Take a path's item out; return its id."""

@@ -92,8 +92,8 @@ class SqliteIndex:
             base.execute("UPDATE totals SET documents = ?, length = ?", (documents + len(latest), length))
 
     def remove(self, ids: Iterable[str]) -> None:
-        gone = [(key,) for key in ids]
-        if not gone or not self._path.exists():
+        gone = [(key,) for key in dict.fromkeys(ids)]
+        if not gone or self._empty:
             return
         with self._writing() as base:
             base.executemany("INSERT INTO dead SELECT docid FROM rows WHERE id = ?", gone)
@@ -120,7 +120,7 @@ class SqliteIndex:
         self, query: Query, hidden: Collection[str] = (), statistics: TermStatistics | None = None
     ) -> list[Candidate]:
         self.flush()
-        if not self._path.exists():
+        if self._empty:
             return []
         conditions, values = _conditions(Filter.of(query), hidden)
         with self._reported():
@@ -143,7 +143,7 @@ class SqliteIndex:
     def statistics(self, terms: Collection[str]) -> TermStatistics:
         self.flush()
         frequencies = dict.fromkeys(terms, 0)
-        if not self._path.exists():
+        if self._empty:
             return TermStatistics(items=0, average_length=0.0, frequencies=frequencies)
         with self._reported():
             base = self._connection()
@@ -156,7 +156,7 @@ class SqliteIndex:
 
     def ids(self) -> Collection[str]:
         self.flush()
-        if not self._path.exists():
+        if self._empty:
             return set()
         with self._reported():
             return {key for (key,) in self._connection().execute("SELECT id FROM rows")}
@@ -214,6 +214,10 @@ class SqliteIndex:
             (*values, limit),
         )
         return [_candidate(row, 0.0) for row in rows]
+
+    @property
+    def _empty(self) -> bool:
+        return self._open is None and not self._path.exists()
 
     # -- the connection ---------------------------------------------------------------------------------------------
     def _connection(self) -> sqlite3.Connection:
@@ -278,8 +282,9 @@ def _conditions(wanted: Filter, hidden: Collection[str]) -> tuple[list[str], lis
         conditions.append("EXISTS (SELECT 1 FROM tags g WHERE g.tag = ? AND g.docid = r.docid)")
         values.append(_storable(tag))
     if wanted.path:
-        conditions.append("substr(r.path || '/', 1, ?) = ?")
-        values += [len(wanted.path), _storable(wanted.path)]
+        prefix = wanted.path.encode("utf-8", "surrogatepass")
+        conditions.append("(substr(CAST(r.path AS BLOB), 1, ?) = ? OR CAST(r.path AS BLOB) = ?)")
+        values += [len(prefix), prefix, prefix[:-1]]
     if hidden:
         conditions.append("r.id NOT IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(sorted(hidden)))

@@ -15,6 +15,7 @@ from memfs.model import Stamp
 
 Entry = tuple[str, Stamp]
 _NUMBERS = {"size": "q", "mtime": "q", "ctime": "q", "inode": "Q", "checked": "q"}
+_DIGESTS = {40, 64}  # how many digits git's ids have
 
 
 class StampTable(Mapping[str, Entry]):
@@ -101,15 +102,14 @@ class StampTable(Mapping[str, Entry]):
         """The table as bytes."""
         pairs = enumerate(zip(self._ids, self._paths, strict=True))
         strange = {place: key for place, (key, path) in pairs if key != stem(path)}
-        widths = {len(blob) for blob in self._blobs} or {40}
+        widths = {len(blob) for blob in self._blobs}
+        width = widths.pop() if len(widths) == 1 and widths <= _DIGESTS else 0
         parts = {
             "paths": sections.pack_texts(self._paths),
             "ids": sections.pack_json(strange),
-            "width": sections.pack_json(widths.pop() if len(widths) == 1 else 0),
+            "width": sections.pack_json(width),
+            "blobs": bytes.fromhex("".join(self._blobs)) if width else sections.pack_json(self._blobs),
         }
-        parts["blobs"] = (
-            sections.pack_texts(self._blobs) if parts["width"] == b"0" else bytes.fromhex("".join(self._blobs))
-        )
         return sections.pack(parts | {name: numbers.tobytes() for name, numbers in self._numbers.items()})
 
     @classmethod
@@ -129,7 +129,7 @@ class StampTable(Mapping[str, Entry]):
             digits = parts["blobs"].hex()
             blobs = [digits[start : start + width] for start in range(0, len(digits), width)]
         else:
-            blobs = sections.unpack_texts(parts["blobs"])
+            blobs = sections.unpack_json(parts["blobs"])
         numbers = {name: sections.unpack_numbers(code, parts[name]) for name, code in _NUMBERS.items()}
         return cls(paths, ids, numbers, blobs)
 

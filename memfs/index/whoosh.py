@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from heapq import nlargest
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,11 @@ class WhooshIndex:
     def flush(self) -> None:
         if self._writing is not None:
             writing, self._writing = self._writing, None
-            self._columns = writing.commit()
+            try:
+                self._columns = writing.commit()
+            except BaseException:
+                writing.cancel()
+                raise
 
     def clear(self) -> None:
         self.close()
@@ -132,7 +137,7 @@ class WhooshIndex:
         scores = self._scores(terms, statistics or self.statistics(terms))
         for number in columns.dead | covered:
             scores.pop(number, None)
-        return _best(scores, columns.select(scores, wanted), columns, query.limit)
+        return columns.best(scores, wanted, query.limit)
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
         self.flush()
@@ -162,7 +167,7 @@ class WhooshIndex:
 
     def _known_columns(self) -> Columns:
         if self._columns is None:
-            self._columns = _read_columns(self._folder)
+            self._columns = Columns.read(self._folder / _COLUMNS)
         return self._columns
 
     def _opened(self) -> list[tuple[SegmentReader, int]]:
@@ -255,6 +260,9 @@ class _Writing:
                 FileIndex.create(storage, _schema())
             index = FileIndex(storage, schema=_schema())
             self._writer = index.writer(limitmb=_MEMORY_MB, compound=False, codec=codec)
+        counts = [segment.doc_count_all() for segment in self._writer.segments]
+        names = [segment.segment_id() for segment in self._writer.segments]
+        self._bases = dict(zip(names, accumulate(counts, initial=0), strict=False))
 
     def add(self, item: MemoryItem) -> None:
         self._drop(item.id)
@@ -283,15 +291,37 @@ class _Writing:
         with io.operation("index:commit", self._folder), _reported(self._folder):
             self._writer.commit(mergetype=_merge)
         io.unlink(self._folder / _LOCK, missing_ok=True)
-        rows = self._before.rows() + self._rows
-        lengths = [*self._before.lengths, *self._lengths]
-        places = {key: place for place, key in enumerate(self._before.keys)}
-        places |= {self._next_key + place: len(self._before) + place for place in range(len(self._rows))}
-        keys, dead = _numbering(self._folder)
-        order = [places[key] for key in keys]
-        columns = Columns.of([rows[place] for place in order], [lengths[place] for place in order], keys, dead)
+        keys = range(self._next_key, self._next_key + len(self._rows))
+        fresh = Columns.of(self._rows, self._lengths, keys)
+        order, dead = self._numbering()
+        columns = self._before.followed_by(fresh, order, dead)
         io.write_file(self._folder / _COLUMNS, columns.pack(), durable=False)
         return columns
+
+    def _numbering(self) -> tuple[list[int], set[int]]:
+        """For each document number Whoosh has now, where its row stood before or follows; and the deleted ones."""
+        order: list[int] = []
+        dead: set[int] = set()
+        for leaf, base in _open_leaves(self._folder):
+            count = leaf.doc_count_all()
+            before = self._bases.get(leaf.segment().segment_id())
+            if before is not None:
+                order += range(before, before + count)
+            else:
+                column = leaf.column_reader(_KEY)
+                order += [self._place(column[number]) for number in range(count)]
+            dead |= {base + number for number in leaf.deleted_docs_set}
+            leaf.close()
+        return order, dead
+
+    def _place(self, key: int) -> int:
+        if key >= self._next_key:
+            return len(self._before) + key - self._next_key
+        return self._places[key]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {key: place for place, key in enumerate(self._before.keys)}
 
 
 def _merge(writer: Any, segments: list[Any]) -> list[Any]:
@@ -321,29 +351,10 @@ def _absorb(writer: Any, segment: Any) -> None:
     reader.close()
 
 
-def _numbering(folder: Path) -> tuple[list[int], set[int]]:
-    """The key of every document in order of document number, and the numbers of the deleted."""
-    keys: list[int] = []
-    dead: set[int] = set()
-    for leaf, base in _open_leaves(folder):
-        column = leaf.column_reader(_KEY)
-        keys += [column[number] for number in range(leaf.doc_count_all())]
-        dead |= {base + number for number in leaf.deleted_docs_set}
-        leaf.close()
-    return keys, dead
-
-
 def _open_leaves(folder: Path) -> list[tuple[SegmentReader, int]]:
     with _reported(folder):
-        reader = FileIndex(FileStorage(str(folder), readonly=True), schema=_schema()).reader()
-        return list(reader.leaf_readers())
-
-
-def _read_columns(folder: Path) -> Columns:
-    try:
-        return Columns.unpack(io.read_file(folder / _COLUMNS))
-    except FileNotFoundError:
-        return Columns.of([], [], [], ())
+        index = FileIndex(FileStorage(str(folder), readonly=True), schema=_schema())
+        return [] if index.is_empty() else list(index.reader().leaf_readers())
 
 
 def _file_names(folder: Path) -> list[str]:
@@ -365,16 +376,6 @@ def _blocks(leaf: SegmentReader, term: str) -> Iterator[Block]:
         matcher._read_weights()
         yield matcher._ids, matcher._weights
         matcher._next_block()
-
-
-def _best(scores: Mapping[int, float], numbers: list[int], columns: Columns, limit: int) -> list[Candidate]:
-    """The best of the documents, best first, ties by id."""
-    if len(numbers) > limit:
-        least = nlargest(limit, map(scores.__getitem__, numbers))[-1]
-        numbers = [number for number in numbers if scores[number] >= least]
-    ids = columns.ids
-    numbers.sort(key=lambda number: (-scores[number], ids[number]))
-    return [columns.row(number).candidate(scores[number]) for number in numbers[:limit]]
 
 
 @contextmanager

@@ -110,12 +110,8 @@ class Committing:
         reasons = []
         for ref, chosen in self._by_branch(operations, current).items():
             try:
-                if ref == current:
-                    self._commit(self._without_removed(chosen, done), ref, done)
-                    self._drop(chosen)
-                else:
-                    self._commit(chosen, ref, done)
-                    self._leave_branch(chosen)
+                self._commit(self._without_removed(chosen, done) if ref == current else chosen, ref, done)
+                self._settle(chosen, ref)
             except GitBusy as error:
                 reasons.append(str(error))
         return reasons
@@ -126,10 +122,6 @@ class Committing:
             result = commits.commit(self._parts.repository, groups, ref)
             done.commits.extend(result.commits)
             done.skipped.extend(result.left_staged)
-
-    def _drop(self, operations: Iterable[Operation]) -> None:
-        with self._parts.lock.hold("drop what is committed"):
-            self._parts.journal.drop([operation.id for operation in operations])
 
     def _by_branch(self, operations: Iterable[Operation], current: str) -> dict[str, list[Operation]]:
         chosen: dict[str, list[Operation]] = {}
@@ -153,21 +145,25 @@ class Committing:
             return list(operations)
         return [_reduced(operation, removed) for operation in operations]
 
-    def _leave_branch(self, operations: Sequence[Operation]) -> None:
-        """After a commit to a branch that is not checked out: take its carried-over files out of this one's tree."""
+    def _settle(self, operations: Sequence[Operation], ref: str) -> None:
+        """Forget what is committed; where the branch is not checked out (any more), its files leave the tree."""
         parts = self._parts
-        with parts.lock.hold("leave branch"):
+        with parts.lock.hold("settle what is committed"):
             head = parts.repository.head()
-            for path, digest in _last_contents(operations).items():
-                if head.commit and parts.repository.read(head.commit, path) is not None:
-                    continue
-                try:
-                    content = parts.tree.read(path, READ_LIMIT)
-                except FileNotFoundError:
-                    continue
-                if sha256(content.data) == digest:
-                    parts.tree.remove(path)
+            if (head.ref or _DETACHED) != ref:
+                self._take_out(operations, head.commit)
             parts.journal.drop([operation.id for operation in operations])
+
+    def _take_out(self, operations: Sequence[Operation], commit: str | None) -> None:
+        for path, digest in _last_contents(operations).items():
+            if commit and self._parts.repository.read(commit, path) is not None:
+                continue
+            try:
+                content = self._parts.tree.read(path, READ_LIMIT)
+            except FileNotFoundError:
+                continue
+            if sha256(content.data) == digest:
+                self._parts.tree.remove(path)
 
 
 def windows(operations: Iterable[Operation]) -> list[Group]:

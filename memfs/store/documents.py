@@ -8,13 +8,12 @@ from __future__ import annotations
 from memfs.store.parts import CONTENT
 
 _SCHEMAS = {
-    "memfs.toml": "memfs_toml",
     f"{CONTENT}/configuration/system_config.json": "system_config",
     f"{CONTENT}/configuration/retention_policy.json": "retention_policy",
     f"{CONTENT}/configuration/memory_context.yaml": "memory_context",
     f"{CONTENT}/configuration/kinds.yaml": "kinds",
 }
-_OWN_NAMES = (f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
+_OWN_NAMES = ("memfs.toml", f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
 _OWN_FOLDERS = (f"{CONTENT}/.schemas/", f"{CONTENT}/configuration/", f"{CONTENT}/context/")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from memfs.errors import ContentError, DuplicateId, IdInvalid, MemfsError, NotRegularFile
+from memfs.errors import ContentError, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.files.codec import Codec
 from memfs.files.tree import Content, Entry, Tree, blob_id
 from memfs.index.layers import SearchIndex
@@ -22,7 +22,7 @@ from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content, stem
 
 LastGood = Callable[[str], bytes | None]
 Progress = Callable[[int, int], None]
-_STALE = (0, 0, 0, 0)
+_STALE = _LOOK_AGAIN = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +263,8 @@ class Following:
             return None
 
     def _reject(self, path: str, entry: Entry, error: MemfsError, outcome: _Outcome) -> None:
-        self._rejected[path] = _Rejected(Problem.of(error, path), entry[1:5])
+        facts = _LOOK_AGAIN if isinstance(error, StorageIO) else entry[1:5]
+        self._rejected[path] = _Rejected(Problem.of(error, path), facts)
         if path in outcome.known or isinstance(error, (DuplicateId, IdInvalid, NotRegularFile)):
             return
         data = self._last_good(path)

@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 
 from memfs.errors import MemfsError
 from memfs.files.tree import OWN_TEMPORARY
+from memfs.history.attributes import attribute_conflicts
 from memfs.model import Problem
-from memfs.model.problem import ERROR, WARNING
+from memfs.model.problem import WARNING
 from memfs.store import Store
 from memfs.store.documents import schema_of
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -68,7 +69,7 @@ def _warnings(checker: Checker) -> Iterator[Problem]:
 
 def _documents(checker: Checker) -> Iterator[Problem]:
     parts = checker.parts
-    for path in ("memfs.toml", *checker.store.own_paths()):
+    for path in checker.store.own_paths():  # memfs.toml was read when the workspace was opened
         schema = schema_of(path)
         if not schema:
             continue
@@ -102,14 +103,8 @@ def _attributes(checker: Checker) -> Iterator[Problem]:
             hint="memfs check --fix writes it",
             severity=WARNING,
         )
-    for path, attribute in checker.parts.repository.changing_attributes(checker.store.own_paths()[:1]):
-        yield Problem(
-            path=path,
-            code="AttributeConflict",
-            message=f"the git attribute {attribute!r} would change the bytes of memory files",
-            hint=f"remove it, or restore {CONTENT}/.gitattributes",
-            severity=ERROR,
-        )
+    for conflict in attribute_conflicts(checker.parts.repository, checker.store.own_paths()):
+        yield Problem.of(conflict)
 
 
 def _waiting(checker: Checker) -> Iterator[Problem]:

@@ -14,7 +14,9 @@ from memfs.errors import Conflict, HistoryUnavailable, ItemNotFound
 from memfs.files.lock import FileLock
 from memfs.history import log as reading
 from memfs.history import maintenance
-from memfs.history.log import BlameLine, Revision
+from memfs.history.blame import BlameLine
+from memfs.history.blame import blame as blame_lines
+from memfs.history.log import Revision
 from memfs.history.maintenance import Maintained
 from memfs.history.repository import Repository
 from memfs.store import Store
@@ -42,9 +44,7 @@ class History:
         self._repository = repository
         self._commit_lock = commit_lock
 
-    def log(
-        self, target: str | None = None, limit: int = 20, since: datetime | None = None
-    ) -> list[Revision]:
+    def log(self, target: str | None = None, limit: int = 20, since: datetime | None = None) -> list[Revision]:
         """Revisions that touched the memory, or one item or path, newest first, not before ``since``.
 
         Raises:
@@ -81,7 +81,7 @@ class History:
 
     def blame(self, target: str, revision: str = "HEAD") -> list[BlameLine]:
         """For each line of an item's file, the revision that wrote it."""
-        return reading.blame(self._repository, self._paths(target)[0], revision)
+        return blame_lines(self._repository, self._paths(target)[0], revision)
 
     def maintain(self) -> Maintained:
         """Pack the repository and write what makes reading history quick."""

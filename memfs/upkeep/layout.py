@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from memfs import resources
 from memfs.config import default_toml
+from memfs.files.schema import Schemas
 from memfs.store import Store
 from memfs.store.parts import CONTENT
 from memfs.upkeep.format import FORMAT_VERSION
@@ -49,8 +50,8 @@ def files(chosen: Mapping[str, str]) -> dict[str, bytes]:
         f"{CONTENT}/.gitattributes": resources.template_text("gitattributes").encode(),
         f"{CONTENT}/configuration/system_config.json": (json.dumps(system, indent=2) + "\n").encode(),
     }
-    for name in resources.schema_names():
-        laid[f"{CONTENT}/.schemas/{name}"] = resources.schema_text(name).encode()
+    for name, text in Schemas().editor_files().items():
+        laid[f"{CONTENT}/.schemas/{name}"] = text.encode()
     return laid
 
 

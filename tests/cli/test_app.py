@@ -119,7 +119,7 @@ def test_the_workspace_may_be_named_before_and_after_the_verb(
 def test_an_interrupt_ends_quietly(bare: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C ends with 130 and no traceback."""
 
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("memfs.workspace.open_workspace", interrupt)
@@ -156,16 +156,21 @@ def test_help_imports_nothing_it_does_not_need(tmp_path: Path) -> None:
         "memfs.adapters.cli.frame",
         "memfs.adapters.cli.output",
         "memfs.adapters.cli.verbs",
+        "memfs.version",
     }
 
 
-def test_recall_imports_no_validator_and_no_git(root: Path, memfs: Memfs) -> None:
-    """A cold recall over a folded index does without jsonschema, GitPython and watchdog (budget 400 ms)."""
+@pytest.mark.parametrize(("engine", "needless"), [("sqlite", {"whoosh"}), ("whoosh", {"sqlite3"})])
+def test_recall_imports_no_validator_and_no_git(
+    root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch, engine: str, needless: set[str]
+) -> None:
+    """A cold recall over a folded index does without jsonschema, GitPython, watchdog and the other engine."""
+    monkeypatch.setenv("MEMFS_INDEX_ENGINE", engine)
     memfs("remember", "We chose PostgreSQL")
     memfs("reindex")
     names = imported("recall", "postgres", "-C", str(root), cwd=root)
-    assert "memfs.adapters.cli.recall" in names
-    assert names.isdisjoint({"jsonschema", "git", "watchdog", "whoosh", "memfs.adapters.cli.remember"})
+    assert "memfs.pipeline.retrieval" in names
+    assert names.isdisjoint({"jsonschema", "git", "watchdog", *needless})
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

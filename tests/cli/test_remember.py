@@ -142,6 +142,15 @@ def test_what_is_wrong_is_refused_with_a_hint(memfs: Memfs, arguments: list[str]
     assert memfs("list", "--json").json == {"items": []}
 
 
+def test_hidden_instructions_are_refused_unless_allowed(memfs: Memfs) -> None:
+    """Characters that hide text are refused with their code points; --allow-invisible overrides (faults row 17)."""
+    text = "harmless\U000e0041"
+    ran = memfs("remember", text)
+    assert ran.code == 1
+    assert "U+E0041" in ran.err
+    assert memfs("remember", text, "--allow-invisible").code == 0
+
+
 def test_a_file_of_lines_is_imported(tmp_path: Path, root: Path, memfs: Memfs) -> None:
     """--file stores one item a line; options are defaults, lines may say otherwise."""
     lines = [
@@ -168,13 +177,15 @@ def test_a_file_of_lines_is_imported(tmp_path: Path, root: Path, memfs: Memfs) -
 def test_a_wrong_line_stops_the_whole_import(tmp_path: Path, memfs: Memfs) -> None:
     """Every wrong line is named with its number, and nothing at all is stored."""
     file = tmp_path / "f.jsonl"
-    file.write_text('{"content": "good"}\n{"content": 3}\nnonsense\n{"contnt": "x"}\n{"content": "a", "id": "../x"}\n')
+    file.write_text(
+        '{"content": "good"}\n{"content": 3}\nnonsense\n{"content": "x", "tgas": []}\n{"content": "a", "id": "../x"}\n'
+    )
     ran = memfs("remember", "--file", str(file))
     assert ran.code == 1
     for number in (2, 3, 4, 5):
         assert f"f.jsonl:{number}" in ran.err
     assert "f.jsonl:1:" not in ran.err
-    assert "did you mean 'content'?" in ran.err
+    assert "did you mean 'tags'?" in ran.err
     assert "4 of 5 lines cannot be imported; nothing was stored" in ran.err
     assert memfs("list", "--json").json == {"items": []}
 

@@ -129,6 +129,14 @@ def test_config_of_one_key_is_its_value_alone(memfs: Memfs) -> None:
     assert "did you mean 'index.engine'?" in ran.err
 
 
+def test_a_setting_may_be_given_for_one_command(memfs: Memfs) -> None:
+    """--set KEY=VALUE, before or after the verb, wins over everything else."""
+    assert memfs("--set", "recall.limit=3", "config", "recall.limit", "--json").json["origin"] == "argument"
+    assert memfs("config", "recall.limit", "--set", "recall.limit=4").out == "4\n"
+    assert memfs("config", "--set", "recall.limits=4").code == 1
+    assert memfs("config", "--set", "recall.limit").code == 2
+
+
 def test_a_wrong_setting_is_named_by_any_verb(root: Path, memfs: Memfs) -> None:
     """A mistake in memfs.toml refuses with file, line and the nearest key."""
     (root / "memfs.toml").write_text('[index]\nengin = "sqlite"\n')

@@ -105,6 +105,19 @@ def test_edit_reports_mistakes_and_keeps_the_text(root: Path, memfs: Memfs, edit
     assert memfs("show", "x", "--json").json["content"] == "mended text"
 
 
+def test_edit_offers_another_try_on_a_terminal(memfs: Memfs, editor: Editor, terminal: None, tmp_path: Path) -> None:
+    """After a mistake the person is asked whether to edit again, and sees each mistake once."""
+    memfs("remember", "good text", "--id", "x")
+    editor(f"echo 'importance: very' >> \"$1\"; echo . >> {tmp_path / 'calls'}")
+    ran = memfs("edit", "x", stdin="n\n")
+    assert ran.code == 1
+    assert ran.err.count("Edit again?") == 1
+    assert ran.err.count("'very'") <= 1
+    editor(f"sed -i '/importance: very/d' \"$1\"; echo . >> {tmp_path / 'calls'}")
+    assert memfs("edit", "x").code == 0
+    assert (tmp_path / "calls").read_text() == ".\n.\n"
+
+
 def test_edit_by_path_and_of_nothing(memfs: Memfs, editor: Editor) -> None:
     """A path does as well as an id; what is not there is refused."""
     path = memfs("remember", "text", "--id", "x", "--json").json["path"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from memfs.adapters.cli.frame import Invocation, set_workspace
+from memfs.adapters.cli.frame import Invocation, set_settings, set_workspace
 from memfs.adapters.cli.output import complain, write_error
 from memfs.adapters.cli.verbs import ALIASES, FAMILIES, VERBS
 from memfs.errors import MemfsError
@@ -87,6 +87,15 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     is_eager=True,
     callback=set_workspace,
     help="Work in this workspace instead of MEMFS_WORKSPACE or the one around the current folder.",
+)
+@click.option(
+    "--set",
+    multiple=True,
+    metavar="KEY=VALUE",
+    expose_value=False,
+    is_eager=True,
+    callback=set_settings,
+    help="Use this setting for this command only; 'memfs config' lists them.",
 )
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."

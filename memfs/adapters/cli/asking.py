@@ -14,7 +14,7 @@ import click
 
 from memfs.adapters.cli.frame import complete_types
 from memfs.errors import QueryInvalid
-from memfs.model import KindTable, Layer, Query
+from memfs.model import KindTable, Layer, Phase, Query
 from memfs.model.time import parse_when, utc_now
 
 MOST = 10_000
@@ -27,7 +27,8 @@ _OPTIONS = (
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only items with this tag; repeated: with all."),
     click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only what this agent wrote."),
     click.option("--session", "sessions", multiple=True, metavar="NAME", help="Only from this session."),
-    click.option("--phase", "phases", multiple=True, metavar="PHASE", help="Only from this phase of the work."),
+    click.option("--phase", "phases", multiple=True, type=click.Choice([phase.value for phase in Phase]),
+                 help="Only from this phase of the work."),
     click.option("--since", metavar="WHEN", help="Not before this date, time or age: 2026-03-01, 7d, 12h."),
     click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age."),
     click.option("--path", metavar="FOLDER", default="", help="Only files below this folder."),

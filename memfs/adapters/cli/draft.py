@@ -18,6 +18,24 @@ from memfs.errors import ItemSyntaxError, MemfsError, SchemaInvalid
 from memfs.model import MemoryItem, Origin, Trust
 
 _ORIGIN = ("agent", "session", "phase", "role", "tool")
+_MAY_BE_EMPTY = frozenset(
+    {
+        "title",
+        "content",
+        "tags",
+        "timestamp",
+        "created",
+        "updated",
+        "origin",
+        "status",
+        "expires",
+        "supersedes",
+        "links",
+        "context",
+        "metadata",
+        "data",
+    }
+)
 _WRITTEN_BY_STORE = frozenset({"path", "sha256", "score", "reasons", "stale"})
 
 
@@ -69,7 +87,7 @@ class Draft:
         own = {
             key: value
             for key, value in line.items()
-            if key not in _WRITTEN_BY_STORE and value not in (None, "", [], {})
+            if key not in _WRITTEN_BY_STORE and not (key in _MAY_BE_EMPTY and value in (None, "", [], {}))
         }
         for name in _ORIGIN:  # a flat name is what people write by hand; the file format keeps them under origin
             if name in own:

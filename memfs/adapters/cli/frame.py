@@ -22,6 +22,7 @@ class Invocation:
 
     def __init__(self) -> None:
         self.workspace: str | None = None
+        self.settings: dict[str, str] = {}
 
 
 class VerbCommand(click.Command):
@@ -42,16 +43,26 @@ def set_workspace(ctx: click.Context, _: click.Parameter, value: str | None) -> 
     return value
 
 
+def set_settings(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Keep the values of ``--set``, given before or after the verb."""
+    for written in values:
+        key, equals, value = written.partition("=")
+        if not equals:
+            raise click.BadParameter("write KEY=VALUE, such as index.engine=sqlite", ctx, parameter)
+        ctx.ensure_object(Invocation).settings[key.strip()] = value
+    return values
+
+
 def verb(name: str, *, example: str, json: bool = True) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a verb: with ``--json`` (as ``as_json``), ``-C`` also after it, and examples in its help."""
+    """Make a function a verb: with ``--json`` (as ``as_json``), global options also after it, examples in its help."""
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         command = click.command(name, cls=VerbCommand, epilog=example)(function)
         if json:
             command.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs."))
-        command.params.append(
-            click.Option(["-C", "--workspace"], hidden=True, expose_value=False, is_eager=True, callback=set_workspace)
-        )
+        shared: dict[str, Any] = {"hidden": True, "expose_value": False, "is_eager": True}
+        command.params.append(click.Option(["-C", "--workspace"], callback=set_workspace, **shared))
+        command.params.append(click.Option(["--set"], multiple=True, callback=set_settings, **shared))
         return command
 
     return decorate
@@ -66,7 +77,8 @@ def opened(ctx: click.Context) -> Iterator[Workspace]:
     """
     from memfs.workspace import open_workspace  # costs start-up time, which --help and completion must not pay
 
-    with open_workspace(ctx.ensure_object(Invocation).workspace, watch=False) as workspace:
+    asked = ctx.ensure_object(Invocation)
+    with open_workspace(asked.workspace, watch=False, settings=dict(asked.settings)) as workspace:
         yield workspace
 
 

@@ -34,13 +34,13 @@ def import_lines(workspace: Workspace, file: str, wanted: Draft, replace: bool) 
         ContentError: some lines are wrong; each was named on standard error, and nothing was stored.
         StorageIO: the file cannot be read, or a batch could not be stored; batches before it are.
     """
-    items = _checked(workspace, file, _lines(file), wanted, replace)
+    name = "standard input" if file == "-" else file
+    items = _checked(workspace, name, _lines(file, name), wanted, replace)
     stored: list[MemoryItem] = []
-    name = "standard input" if file == "-" else os.path.basename(file)
     with progress("Storing") as step:
         for start in range(0, len(items), _BATCH):
             chunk = items[start : start + _BATCH]
-            message = f"Import {count(len(chunk), 'memory', 'memories')} from {name}"
+            message = f"Import {count(len(chunk), 'memory', 'memories')} from {os.path.basename(name)}"
             with workspace.store.batch(message, source=SOURCE) as batch:
                 planned = [batch.put(item, expected=None if replace else "") for item in chunk]
             stored += planned
@@ -48,12 +48,12 @@ def import_lines(workspace: Workspace, file: str, wanted: Draft, replace: bool) 
     return stored
 
 
-def _lines(file: str) -> Iterator[tuple[int, str]]:
+def _lines(file: str, name: str) -> Iterator[tuple[int, str]]:
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a JSONL file") from error
-    for number, line in enumerate(decoded(data, file).split("\n"), 1):
+    for number, line in enumerate(decoded(data, name).split("\n"), 1):
         if line.strip():
             yield number, line
 

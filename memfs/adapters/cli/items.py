@@ -25,6 +25,7 @@ from memfs.adapters.cli.output import (
     styled,
     time_text,
 )
+from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import utc_now
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def show(ctx: click.Context, id: str, at: str | None, raw: bool, as_json: bool) 
 
 def _item_now(workspace: Workspace, name: str) -> tuple[MemoryItem, bytes]:
     item = workspace.store.find(name)
-    return item, (workspace.root / item.path).read_bytes()
+    return item, workspace.parts.tree.read(item.path, ITEM_LIMIT).data
 
 
 def _item_at(workspace: Workspace, name: str, revision: str) -> tuple[MemoryItem, bytes]:
@@ -124,12 +125,7 @@ def forget(ctx: click.Context, ids: tuple[str, ...], reason: str, dry_run: bool,
     with opened(ctx) as workspace:
         found = [workspace.store.find(name) for name in dict.fromkeys(ids)]
         items = list({item.id: item for item in found}.values())
-        if dry_run:
-            revision, reasons = None, ""
-        else:
-            revision = _kept_in(workspace, items)
-            _remove(workspace, items, reason)
-            reasons = land(workspace, None).reason
+        revision, waits = (None, "") if dry_run else _forget(workspace, items, reason)
     if as_json:
         rows = [{"id": item.id, "path": item.path, "undo": _undo(item, revision)} for item in items]
         print_json({"forgotten": rows, "revision": revision, "dry_run": dry_run})
@@ -140,18 +136,21 @@ def forget(ctx: click.Context, ids: tuple[str, ...], reason: str, dry_run: bool,
         )
         if revision:
             print_raw(f"  to bring it back: {clean(_undo(item, revision) or '')}")
-    if reasons:
-        note(f"removed; the commit waits: {reasons}")
+    if waits:
+        note(f"removed; the commit waits: {waits}")
 
 
-def _kept_in(workspace: Workspace, items: list[MemoryItem]) -> str | None:
-    """A revision that holds all of these items as they are now; None when git cannot take them at present."""
-    repository = workspace.repository
-    if any(not is_committed(workspace, item) for item in items):
-        workspace.store.flush(adopt=False)
-    head = repository.head().commit
-    kept = head and all(is_committed(workspace, item) for item in items)
-    return head if kept else None
+def _forget(workspace: Workspace, items: list[MemoryItem], reason: str) -> tuple[str | None, str]:
+    """Remove the items; return a revision that holds them all, None while git cannot take it, and why it cannot."""
+    head = workspace.repository.head().commit
+    if all(is_committed(workspace, item) for item in items):
+        _remove(workspace, items, reason)
+        return head, land(workspace, None).reason
+    # what only the files or the journal hold goes into history now, whatever the policy: else there were no way back
+    _remove(workspace, items, reason)
+    flushed = workspace.store.flush(adopt=False)
+    kept = workspace.repository.resolve(f"{flushed.commits[-1]}~1") if flushed.commits else None
+    return kept, flushed.reason
 
 
 def _remove(workspace: Workspace, items: list[MemoryItem], reason: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.adapters.cli.draft import Draft, draft, standard_input
-from memfs.adapters.cli.frame import complete_types, opened, verb
+from memfs.adapters.cli.frame import Invocation, complete_types, opened, verb
 from memfs.adapters.cli.landing import SOURCE, Landed, land
 from memfs.adapters.cli.output import clean, note, print_json, print_raw, styled
 from memfs.errors import IdExists
@@ -40,10 +40,18 @@ if TYPE_CHECKING:
 @click.option("--role", metavar="ROLE", help="Who spoke: user, assistant or tool.")
 @click.option("--tool", metavar="NAME", help="The tool it comes from.")
 @click.option("--time", metavar="WHEN", help="When it happened: a date, a time, or an age such as 2d. Now by default.")
+@click.option("--allow-invisible", is_flag=True, help="Accept characters that hide text from a reader.")
 @click.option("--file", "file", metavar="F.jsonl", help="Import one JSON object per line; '-' reads standard input.")
 @click.pass_context
 def remember(
-    ctx: click.Context, /, text: tuple[str, ...], file: str | None, replace: bool, as_json: bool, **given: Any
+    ctx: click.Context,
+    /,
+    text: tuple[str, ...],
+    file: str | None,
+    replace: bool,
+    allow_invisible: bool,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Remember a text.
 
@@ -51,6 +59,8 @@ def remember(
     type, id, ...; the other options hold for all lines that say nothing else. If a line is wrong, nothing is stored.
     """
     wanted = draft(**given)
+    if allow_invisible:
+        ctx.ensure_object(Invocation).settings["security.allow_invisible"] = "true"
     if replace and not (wanted.id or file):
         raise click.UsageError("--replace needs --id: which item is to be changed?", ctx)
     if file:

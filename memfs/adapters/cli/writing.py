@@ -16,9 +16,9 @@ import click
 from memfs.adapters.cli.frame import complete_ids, complete_types, opened, verb
 from memfs.adapters.cli.landing import land
 from memfs.adapters.cli.output import clean, note, print_json, print_raw, styled, write_error
-from memfs.errors import ContentError, IdExists, ItemNotFound, MemfsError, StorageIO
-from memfs.files import io
+from memfs.errors import ContentError, IdExists, ItemNotFound, MemfsError, NotRegularFile, StorageIO
 from memfs.model.ids import check_id, new_id
+from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import utc_now
 from memfs.resources import template_text
 
@@ -43,31 +43,22 @@ def new(ctx: click.Context, type: str, title: str | None, id: str | None, no_edi
     """
     with opened(ctx) as workspace:
         kind = workspace.kinds.get(type)
-        chosen = check_id(id) if id else new_id(title or type)
-        if workspace.store.locate(chosen):
-            raise IdExists(f"the id {chosen!r} is taken", hint=f"choose another, or 'memfs edit {chosen}'")
+        chosen = _free_id(workspace, id or new_id(title or type))
         path = _place(kind, chosen)
         text = _filled(kind, path, title)
         _create(workspace, path, text)
-        problem: MemfsError | None = None
-        kept = True
-        if not no_edit and _interactive():
-            problem = _edited(workspace, path)
-            kept = _read(workspace, path) != text.encode() or title is not None
-        if kept:
-            workspace.store.refresh([path])
-            problem = problem or _wrong(workspace, path)
-        else:
-            io.unlink(workspace.root / path, missing_ok=True)
-        if kept and problem is None and not no_edit:
-            land(workspace, None)
+        problems = _wrong(workspace, path) if no_edit or not _interactive() else _edited(workspace, path)
+        kept = no_edit or not _interactive() or title is not None or _read(workspace, path) != text.encode()
+        if not kept:
+            workspace.parts.tree.remove(path)
+        _take_in(workspace, path, commit=kept and not no_edit and not problems)
     if as_json:
-        print_json({"id": chosen, "path": path, "created": kept, "problems": _rows(problem)})
-    elif not kept:
-        print_raw("Nothing written: the template was left as it was")
-    else:
+        print_json({"id": chosen, "path": path, "created": kept, "problems": _rows(problems)})
+    elif kept:
         print_raw(f"Created {styled(chosen, fg='green', bold=True)}\n  {clean(path)}")
-    return _tell(problem, path, f"memfs edit {path}")
+    else:
+        print_raw("Nothing written: the template was left as it was")
+    return _tell(problems, path, f"memfs edit {path}")
 
 
 @verb("edit", example="memfs edit use-postgresql-for-transactions-7h2k9q")
@@ -81,26 +72,18 @@ def edit(ctx: click.Context, id: str, as_json: bool) -> int:
     with opened(ctx) as workspace:
         path = _path_of(workspace, id)
         if not _interactive() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
-            raise StorageIO(
-                "there is no terminal to edit on", path=path, hint="set EDITOR, or change the file directly"
-            )
+            hint = "set EDITOR, or change the file directly"
+            raise StorageIO("there is no terminal to edit on", path=path, hint=hint)
         before = _read(workspace, path)
-        problem = _edited(workspace, path)
-        while problem is not None and _interactive():
-            write_error(problem)
-            if not click.confirm("Edit again?", default=True, err=True):
-                break
-            problem = _edited(workspace, path)
+        problems = _edited(workspace, path)
         changed = _read(workspace, path) != before
         if changed:
-            workspace.store.refresh([path])
-            if problem is None:
-                land(workspace, None, quiet_seconds=0)
+            _take_in(workspace, path, commit=not problems)
     if as_json:
-        print_json({"path": path, "changed": changed, "problems": _rows(problem)})
+        print_json({"path": path, "changed": changed, "problems": _rows(problems)})
     else:
         print_raw(f"{'Changed' if changed else 'Unchanged'} {clean(path)}")
-    return _tell(problem, path, f"memfs edit {id}")
+    return _tell(problems, path, f"memfs edit {id}")
 
 
 # -- the editor ---------------------------------------------------------------------------------------------------
@@ -108,36 +91,53 @@ def _interactive() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _edited(workspace: Workspace, path: str) -> MemfsError | None:
-    click.edit(filename=str(workspace.root / path))
-    return _wrong(workspace, path)
+def _edited(workspace: Workspace, path: str) -> list[MemfsError]:
+    """Let the person edit, again and again if they like; return what is wrong in the end."""
+    while True:
+        click.edit(filename=str(workspace.root / path))
+        problems = _wrong(workspace, path)
+        if not problems or not _interactive():
+            return problems
+        for problem in problems:
+            write_error(problem)
+        try:
+            if not click.confirm("Edit again?", default=True, err=True):
+                return problems
+        except click.Abort:
+            return problems
 
 
-def _wrong(workspace: Workspace, path: str) -> MemfsError | None:
+def _take_in(workspace: Workspace, path: str, *, commit: bool) -> None:
+    workspace.store.refresh([path])
+    if commit:
+        land(workspace, None, quiet_seconds=0)
+
+
+def _wrong(workspace: Workspace, path: str) -> list[MemfsError]:
+    """Everything that is wrong with the file as it is now."""
     try:
-        workspace.store.read(path)
+        data = workspace.parts.tree.read(path, ITEM_LIMIT).data
+        return workspace.parts.codec.errors(data, path)
     except FileNotFoundError:
-        return StorageIO(
-            "the file is gone", path=path, hint="the editor removed it; 'memfs rollback HEAD' brings it back"
-        )
+        hint = "the editor removed it; 'memfs rollback HEAD' brings it back"
+        return [StorageIO("the file is gone", path=path, hint=hint)]
     except MemfsError as error:
-        return error
-    return None
+        return [error]
 
 
-def _tell(problem: MemfsError | None, path: str, again: str) -> int:
-    if problem is None:
+def _tell(problems: list[MemfsError], path: str, again: str) -> int:
+    if not problems:
         return 0
-    write_error(problem)
+    if not _interactive():  # there they were named before the question
+        for problem in problems:
+            write_error(problem)
     note(f"your text is kept in {path}; correct it there or with '{again}'")
     return 1
 
 
-def _rows(problem: MemfsError | None) -> list[dict[str, Any]]:
-    if problem is None:
-        return []
-    row = {name: getattr(problem, name) for name in ("path", "line", "code", "field", "message", "hint")}
-    return [row]
+def _rows(problems: list[MemfsError]) -> list[dict[str, Any]]:
+    names = ("path", "line", "code", "field", "message", "hint")
+    return [{name: getattr(problem, name) for name in names} for problem in problems]
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -151,19 +151,21 @@ def _path_of(workspace: Workspace, reference: str) -> str:
         raise
     except ItemNotFound:
         path = workspace.store.path_of(reference)
-        if workspace.store.is_own(path) and _exists(workspace, path):
+        if workspace.store.is_own(path) and workspace.parts.tree.entry(path) is not None:
             return path
         raise
 
 
-def _exists(workspace: Workspace, path: str) -> bool:
-    return ".." not in path.split("/") and (workspace.root / path).is_file()
+def _free_id(workspace: Workspace, chosen: str) -> str:
+    if workspace.store.locate(check_id(chosen)):
+        raise IdExists(f"the id {chosen!r} is taken", hint=f"choose another, or 'memfs edit {chosen}'")
+    return chosen
 
 
 def _read(workspace: Workspace, path: str) -> bytes:
     try:
-        return io.read_file(workspace.root / path)
-    except FileNotFoundError:
+        return workspace.parts.tree.read(path, ITEM_LIMIT).data
+    except (FileNotFoundError, ContentError, NotRegularFile):  # what is wrong with it is told by the check
         return b""
 
 
@@ -186,15 +188,6 @@ def _filled(kind: Kind, path: str, title: str | None) -> str:
 
 
 def _create(workspace: Workspace, path: str, text: str) -> None:
-    target = workspace.root / path
-    for folder in reversed(target.relative_to(workspace.root).parents[:-1]):
-        io.mkdir(workspace.root / folder)
-    try:
-        fd = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    except FileExistsError as error:
-        raise IdExists("this file exists", path=path, hint="choose another id") from error
-    try:
-        io.write_all(fd, text.encode(), path)
-        io.fsync(fd, path)
-    finally:
-        os.close(fd)
+    if workspace.parts.tree.entry(path) is not None:
+        raise IdExists("this file exists", path=path, hint="choose another id")
+    workspace.parts.tree.write(path, text.encode())

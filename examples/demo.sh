@@ -1,0 +1,136 @@
+#!/bin/sh
+# The main job in one minute: remember, recall, edit by hand, history, rollback. 'make demo' runs it.
+# It works on a copy of example-workspace/ in .demo/, and fails when a step does not do what it says.
+set -eu
+
+cd "$(dirname "$0")/.."
+command -v memfs >/dev/null || { echo "memfs is not on PATH: run 'make demo'" >&2; exit 1; }
+
+here=$(pwd)
+demo=$here/.demo
+work=$demo/waybill
+out=$demo/output
+rm -rf "$demo"
+mkdir -p "$demo"
+
+# Nothing outside .demo is read or written: no git settings of yours, no cache of yours.
+for name in $(env | sed -n -e 's/^\(GIT_[A-Z_]*\)=.*/\1/p' -e 's/^\(MEMFS_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_PAGER=cat NO_COLOR=1 XDG_CACHE_HOME="$demo/cache"
+
+bold='' plain=''
+if [ -t 1 ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); fi
+
+say() { printf '\n%s%s%s\n' "$bold" "$1" "$plain"; }
+
+fail() { printf '\ndemo: %s\n' "$1" >&2; exit 1; }
+
+# run COMMAND: show it, run it, show what it prints
+run() {
+    printf '\n%s$ %s%s\n' "$bold" "$1" "$plain"
+    if ! eval "$1" >"$out" 2>&1; then cat "$out"; fail "this command failed: $1"; fi
+    cat "$out"
+}
+
+# expect TEXT / refuse TEXT: the last output must (not) hold it
+expect() { grep -qF -- "$1" "$out" || fail "expected to see: $1"; }
+refuse() { ! grep -qF -- "$1" "$out" || fail "did not expect to see: $1"; }
+
+# as NAME DATE MESSAGE PATH...: a commit of the story that came before
+as() {
+    who=$1 when=$2 message=$3
+    shift 3
+    for path in "$@"; do
+        mkdir -p "$(dirname "$work/$path")"
+        cp -R "$here/example-workspace/$path" "$(dirname "$work/$path")/"
+    done
+    commit "$who" "$when" "$message"
+}
+
+commit() {
+    git -C "$work" add --all
+    GIT_AUTHOR_DATE="$2T09:00:00Z" GIT_COMMITTER_DATE="$2T09:00:00Z" git -C "$work" -c user.name="$1" \
+        -c user.email="$1@waybill.example" -c commit.gpgsign=false commit --quiet --message "$3"
+}
+
+month() { (cd "$here/example-workspace" && ls -d ContextMemory/memories/*/"$1"); }
+
+# -- what came before ------------------------------------------------------------------------------------------------
+git init --quiet "$work"
+git -C "$work" symbolic-ref HEAD refs/heads/main
+rule=ContextMemory/conventions/retry-carrier-webhooks.yaml
+as Ines 2026-02-18 "Begin the memory of Waybill" memfs.toml README.md ContextMemory/.gitattributes \
+    ContextMemory/.schemas ContextMemory/configuration ContextMemory/context/project.yaml
+as Ines 2026-02-27 "February: decisions, carriers, first conventions" $(month 2026-02) \
+    ContextMemory/conventions/times-are-utc.yaml ContextMemory/conventions/migrations-roll-forward.yaml \
+    ContextMemory/conventions/no-personal-data-in-logs.yaml
+mkdir -p "$work/ContextMemory/conventions"
+sed 's/tried five times/tried three times/' "example-workspace/$rule" >"$work/$rule"
+commit Tomasz 2026-03-06 "Retry calls to carriers, agreed after the NordPost outage"
+as Tomasz 2026-03-31 "March: outage, partitions, BlueVan" $(month 2026-03)
+cp "example-workspace/$rule" "$work/$rule"
+commit Jonas 2026-04-02 "Retry five times: three were not enough for NordPost"
+as Mei 2026-04-09 "April: Buchladen is live" $(month 2026-04) ContextMemory/memories/social \
+    ContextMemory/conventions/feature-flags-have-an-end.yaml ContextMemory/context/release-2026-4.yaml
+cd "$work"
+
+# you, for the rest of the demo
+git -C "$work" config user.name Ines
+git -C "$work" config user.email Ines@waybill.example
+
+# -- the tour --------------------------------------------------------------------------------------------------------
+say "1. A small team's memory: plain files, in git. Ask it something."
+run 'memfs recall "how often do we retry a call to a carrier" --limit 1'
+expect retry-carrier-webhooks
+expect "tried five times"
+
+say "2. An agent remembers something. It is a file, it is in git, and it is found at once."
+run 'memfs remember "Kestrel moves to version 5 in June; its scan times carry an offset from then on" --type knowledge --tag kestrel --agent scout --session demo --json'
+expect '"stored": true'
+expect '"durability": "commit"'
+run 'memfs recall "kestrel version with offsets" --limit 1'
+expect "version 5 in June"
+expect "by agent scout"
+
+say "3. A person edits a file with whatever they like. Recall follows, nothing has to be told."
+run "sed -i.bak 's/tried five times/tried eight times/' $rule && rm $rule.bak"
+run 'memfs recall "how often do we retry a call to a carrier" --limit 1'
+expect "tried eight times"
+refuse "tried five times"
+run 'memfs status'
+expect "1 hand edit"
+
+say "4. The edit becomes history like any other change. git knows all of it."
+run 'memfs commit -m "Retry eight times"'
+expect "$rule"
+run 'memfs log retry-carrier-webhooks'
+expect "Retry eight times"
+expect "three were not enough"
+run 'git log -4 --format="%h %an: %s" -- ContextMemory'
+expect "scout:"
+expect "Retry eight times"
+run 'git status --short'
+[ ! -s "$out" ] || fail "git status should be clean"
+
+say "5. That was a mistake: bring the old text back. History is added to, never rewritten."
+run 'memfs rollback HEAD~1 retry-carrier-webhooks'
+expect "Restored $rule"
+run 'memfs recall "how often do we retry a call to a carrier" --limit 1'
+expect "tried five times"
+run 'git log -2 --format="%h %s"'
+expect "Roll back retry-carrier-webhooks"
+
+say "6. git by hand works as well: look at an old state, and recall sees that one."
+run 'git checkout --quiet HEAD~1 -- ContextMemory && memfs recall "retry a call to a carrier" --limit 1'
+expect "tried eight times"
+run 'git checkout --quiet HEAD -- ContextMemory && memfs recall "retry a call to a carrier" --limit 1'
+expect "tried five times"
+
+say "7. Is everything in order?"
+run 'memfs status'
+expect "fresh"
+run 'memfs check'
+expect "No problems found"
+git -C "$here" status --short -- .demo >"$out" 2>&1 || : >"$out"
+[ ! -s "$out" ] || fail ".demo should be ignored by git"
+
+say "That was the main job. The workspace is in .demo/waybill: look around with 'memfs list', 'memfs show ID', 'git log'."

@@ -1,0 +1,411 @@
+"""IndexContract: the tests every search engine must pass.
+
+Authors of an engine inherit the class and give it one fixture::
+
+    class TestMyEngine(IndexContract):
+        @pytest.fixture
+        def make(self, tmp_path):
+            return lambda: MyEngine(tmp_path / "index")
+
+Each call of ``make`` opens the same index again, as another process would. An engine that keeps nothing says
+``stored = False``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import ClassVar
+
+import pytest
+
+from memfs.index.analyzer import query_terms, weighted_terms
+from memfs.index.base import Index
+from memfs.index.bm25 import K1, B, idf
+from memfs.model import MemoryItem, Origin, Query, Stamp
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+WORDS = [
+    *("postgres", "connection", "pool", "timeout", "retry", "deploy", "kubernetes", "branch", "rollback", "migrate"),
+    *("schema", "index", "vector", "cache", "token", "secret", "review", "pattern", "agent", "session", "commit"),
+    *("merge", "conflict", "lock", "journal", "archive", "restore", "naïve", "Straße", "数据库", "getUserName"),
+]
+NOW = 1_790_000_000_000_000_000
+TYPES = ("semantic", "episodic", "working")
+HOSTILE = (
+    "((((",
+    "*a*",
+    "[a TO",
+    'a" OR "b',
+    "title:pool",
+    "pool AND NOT retry",
+    "NEAR(pool retry)",
+    "pool^3",
+    "pool~2",
+    "-pool",
+    "+pool",
+    "\\",
+    "'; DROP TABLE rows; --",
+    "\0pool\0",
+    "\ud800",
+    "%s {} \n\t",
+    "pool " * 1000,
+    " ".join(f"w{n}" for n in range(2000)),
+)
+
+
+def _chance(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311 (for variety, not for secrets)
+
+
+def item(name: str, content: str = "", **fields: object) -> MemoryItem:
+    """An item as the store hands it to an index."""
+    kind = str(fields.pop("memory_type", "semantic"))
+    folder = str(fields.pop("folder", f"ContextMemory/memories/{kind}/2026-01"))
+    values = {"timestamp": START, "title": "" if content else name} | fields
+    return MemoryItem(content, kind, id=name, path=f"{folder}/{name}.yaml", **values)  # type: ignore[arg-type]
+
+
+def corpus(count: int, seed: int = 1) -> list[MemoryItem]:
+    """Random items in which every filter has something to find; equal scores and equal times occur."""
+    chance = _chance(seed)
+    found = []
+    for number in range(count):
+        kind = chance.choice(TYPES)
+        found.append(
+            item(
+                f"item-{number:05d}",
+                " ".join(chance.choices(WORDS, k=chance.randint(1, 12))),
+                memory_type=kind,
+                title=" ".join(chance.choices(WORDS, k=chance.randint(0, 3))),
+                tags=tuple(chance.sample(("alpha", "beta", "gamma"), k=chance.randint(0, 3))),
+                timestamp=START + timedelta(days=chance.randint(0, 40), microseconds=chance.choice((0, 0, 1))),
+                origin=Origin(
+                    agent=chance.choice(("", "coder", "Task/7")),
+                    speaker=chance.choice(("", "Ada")),
+                    session=chance.choice(("", "s1", "s2")),
+                    phase=chance.choice(("", "expand", "refine")),
+                ),
+                importance=chance.choice((0.5, 1.0, 2.5)),
+                context={"branch": chance.choice(WORDS)} if chance.random() < 0.4 else {},
+                metadata={"notes": [chance.choice(WORDS), 7]} if chance.random() < 0.4 else {},
+                folder=f"ContextMemory/memories/{kind}/{chance.choice(('2026-01', '2026-01b', 'by hand'))}",
+            )
+        )
+    return found
+
+
+def stamp_of(item: MemoryItem, checked: int = NOW) -> Stamp:
+    """A stamp such as the tree could take of this item's file."""
+    blob = sha256(repr(item).encode("utf-8", "surrogatepass")).hexdigest()[:40]
+    return Stamp(len(item.content), NOW - 10**12, NOW - 10**12, 7, blob, checked)
+
+
+def pairs(*items: MemoryItem, checked: int = NOW) -> list[tuple[MemoryItem, Stamp]]:
+    """Items with their stamps, as ``SearchIndex.update`` takes them."""
+    return [(item, stamp_of(item, checked)) for item in items]
+
+
+FILTERS: dict[str, dict[str, object]] = {
+    "none": {},
+    "type": {"types": frozenset({"semantic"})},
+    "types": {"types": frozenset({"semantic", "working"})},
+    "unknown type": {"types": frozenset({"nothing"})},
+    "tag": {"tags": frozenset({"alpha"})},
+    "all of two tags": {"tags": frozenset({"alpha", "gamma"})},
+    "unknown tag": {"tags": frozenset({"alpha", "omega"})},
+    "agent": {"agents": frozenset({"Task/7"})},
+    "sessions": {"sessions": frozenset({"s1", "s2"})},
+    "phase": {"phases": frozenset({"refine"})},
+    "since": {"since": START + timedelta(days=20)},
+    "until": {"until": START + timedelta(days=20)},
+    "one instant": {"since": START + timedelta(days=20), "until": START + timedelta(days=20)},
+    "folder": {"path": "ContextMemory/memories/semantic/2026-01"},
+    "folder with slash": {"path": "ContextMemory/memories/semantic/by hand/"},
+    "type and dates": {
+        "types": frozenset({"semantic", "episodic"}),
+        "since": START + timedelta(days=5),
+        "until": START + timedelta(days=30),
+    },
+    "everything at once": {
+        "types": frozenset({"semantic", "episodic"}),
+        "tags": frozenset({"beta"}),
+        "agents": frozenset({"coder", ""}),
+        "sessions": frozenset({"s1"}),
+        "phases": frozenset({"expand", ""}),
+        "since": START + timedelta(days=1),
+        "until": START + timedelta(days=39),
+        "path": "ContextMemory/memories",
+    },
+}
+
+
+def accepted(candidate: MemoryItem, query: Query) -> bool:
+    """Whether an item passes a query's filters, said as plainly as can be."""
+    when = candidate.timestamp
+    assert when is not None
+    checks = [
+        not query.types or candidate.type in query.types,
+        all(tag in candidate.tags for tag in query.tags),
+        not query.agents or candidate.origin.agent in query.agents,
+        not query.sessions or candidate.origin.session in query.sessions,
+        not query.phases or candidate.origin.phase in query.phases,
+        query.since is None or query.since <= when,
+        query.until is None or when <= query.until,
+        not query.path or candidate.path.startswith(query.path.rstrip("/") + "/"),
+    ]
+    return all(checks)
+
+
+def brute_force(items: Iterable[MemoryItem], query: Query) -> list[tuple[str, float]]:
+    """Every hit with its score, best first, by looking at each item in turn."""
+    held = list(items)
+    if not query.text:
+        listed = sorted((one for one in held if accepted(one, query)), key=lambda one: one.id)
+        listed.sort(key=lambda one: one.timestamp or START, reverse=True)
+        return [(one.id, 0.0) for one in listed]
+    weights = {one.id: weighted_terms(one) for one in held}
+    average = sum(length for _, length in weights.values()) / (len(held) or 1)
+    asked = query_terms(query.text)
+    worth = {term: idf(len(held), sum(term in terms for terms, _ in weights.values())) for term in asked}
+    scores = []
+    for one in held:
+        terms, length = weights[one.id]
+        score = sum(
+            worth[term] * terms[term] * (K1 + 1) / (terms[term] + K1 * (1 - B + B * length / average))
+            for term in asked
+            if term in terms
+        )
+        if score and accepted(one, query):
+            scores.append((one.id, score))
+    return sorted(scores, key=lambda pair: (-round(pair[1], 9), pair[0]))
+
+
+class IndexContract:
+    """Inherit, and give ``make``."""
+
+    stored: ClassVar[bool] = True
+
+    @pytest.fixture
+    def make(self) -> Callable[[], Index]:
+        """Opens the engine under test."""
+        raise NotImplementedError("give this fixture")
+
+    @pytest.fixture
+    def index(self, make: Callable[[], Index]) -> Iterator[Index]:
+        """The engine under test, empty."""
+        made = make()
+        yield made
+        made.close()
+
+    # -- finding ----------------------------------------------------------------------------------------------------
+    @pytest.mark.parametrize("name", FILTERS)
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_finds_what_looking_at_every_item_finds(self, index: Index, name: str, seed: int) -> None:
+        """With every filter, hits, their scores and their order are those of brute force."""
+        items = corpus(300, seed)
+        index.add(items)
+        chance = _chance(seed)
+        for limit in (1, 7, 1000):
+            text = " ".join(chance.choices([*WORDS, "unheard"], k=chance.randint(1, 4)))
+            query = Query(text=text, limit=limit, **FILTERS[name])  # type: ignore[arg-type]
+            found = [(hit.id, hit.similarity) for hit in index.search(query)]
+            expected = brute_force(items, query)[:limit]
+            assert [key for key, _ in found] == [key for key, _ in expected]
+            assert [score for _, score in found] == pytest.approx([score for _, score in expected], rel=1e-6)
+
+    @pytest.mark.parametrize("name", FILTERS)
+    def test_lists_newest_first_without_text(self, index: Index, name: str) -> None:
+        """An empty query lists by timestamp, ties by id, similarity 0 (C4)."""
+        items = corpus(200, 3)
+        index.add(items)
+        for limit in (5, 1000):
+            query = Query(limit=limit, **FILTERS[name])  # type: ignore[arg-type]
+            found = [(hit.id, hit.similarity) for hit in index.search(query)]
+            assert found == brute_force(items, query)[:limit]
+
+    def test_equal_scores_are_ordered_by_id(self, index: Index) -> None:
+        """Ties are broken by id whatever the order of adding, also at the limit."""
+        names = [f"twin-{number:03d}" for number in range(120)]
+        shuffled = _chance(4).sample(names, k=len(names))
+        index.add(item(name, "the very same words") for name in shuffled)
+        index.flush()
+        assert [hit.id for hit in index.search(Query(text="same words", limit=15))] == names[:15]
+        assert [hit.id for hit in index.search(Query(limit=15))] == names[:15]
+
+    def test_an_answer_carries_what_ranking_needs(self, index: Index) -> None:
+        """Path, type, timestamp to the microsecond, importance and context come back as they went in."""
+        when = datetime(2026, 3, 4, 5, 6, 7, 890123, tzinfo=UTC)
+        context = {"branch": "main", "depth": 2, "flags": [True, None], "nested": {"ключ": "значение"}}
+        index.add([item("one", "alpha", memory_type="episodic", timestamp=when, importance=2.25, context=context)])
+        (hit,) = index.search(Query(text="alpha"))
+        assert (hit.id, hit.type, hit.timestamp, hit.importance) == ("one", "episodic", when, 2.25)
+        assert hit.path == "ContextMemory/memories/episodic/2026-01/one.yaml"
+        assert (hit.context, hit.similarity > 0) == (context, True)
+
+    def test_times_before_1970_and_far_ahead_are_kept(self, index: Index) -> None:
+        """Any timestamp a person may write comes back and sorts."""
+        early, late = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+        index.add([item("early", "alpha", timestamp=early), item("late", "alpha", timestamp=late)])
+        assert [hit.timestamp for hit in index.search(Query())] == [late, early]
+
+    def test_natural_questions_find_stems_of_any_word(self, index: Index) -> None:
+        """A question finds items that share one stem with it: OR, never AND."""
+        index.add([item("one", "Committed the migration"), item("two", "unrelated")])
+        assert [hit.id for hit in index.search(Query(text="How do we commit?"))] == ["one"]
+
+    def test_title_weighs_more_than_content_and_content_more_than_metadata(self, index: Index) -> None:
+        """Weights 2, 1 and 0.5."""
+        index.add(
+            [
+                item("in-metadata", "filler", title="other", metadata={"k": "zebra"}),
+                item("in-content", "zebra", title="other filler"),
+                item("in-title", "filler other", title="zebra"),
+            ]
+        )
+        assert [hit.id for hit in index.search(Query(text="zebra"))] == ["in-title", "in-content", "in-metadata"]
+
+    @pytest.mark.parametrize("text", HOSTILE)
+    def test_hostile_queries_are_words_only(self, index: Index, text: str) -> None:
+        """No character of a query has a meaning of its own (faults row 20)."""
+        items = corpus(60, 5)
+        index.add(items)
+        query = Query(text=text, limit=100)
+        assert [hit.id for hit in index.search(query)] == [key for key, _ in brute_force(items, query)]
+
+    def test_words_found_nowhere_find_nothing(self, index: Index) -> None:
+        """A query whose words occur nowhere, or that has no words, is answered by nothing."""
+        index.add(corpus(20))
+        assert index.search(Query(text="xylophone")) == []
+        assert index.search(Query(text="?!")) == []
+
+    def test_an_empty_index_answers(self, index: Index) -> None:
+        """Searching, listing, statistics and flushing nothing work."""
+        assert index.search(Query(text="pool")) == []
+        assert index.search(Query()) == []
+        index.flush()
+        assert (set(index.ids()), index.stats().items, index.statistics(["pool"]).items) == (set(), 0, 0)
+
+    def test_names_and_texts_of_any_sort_are_kept(self, index: Index) -> None:
+        """Quotes, percent signs, line ends, NUL and undecodable bytes in names do no harm."""
+        strange = "a'b\"c%_\n\0\udcff/é"
+        folder = "ContextMemory/memories/semantic/we'ird \udcff%_"
+        index.add([item("one", "alpha", tags=(strange,), origin=Origin(agent=strange, session=strange), folder=folder)])
+        index.add([item("two", "alpha")])
+        index.flush()
+        for query in (Query(tags=frozenset({strange})), Query(text="alpha", path=folder)):
+            assert [(hit.id, hit.path) for hit in index.search(query)] == [("one", f"{folder}/one.yaml")]
+
+    # -- changing ---------------------------------------------------------------------------------------------------
+    def test_added_items_are_found_at_once(self, index: Index) -> None:
+        """Nothing needs to be flushed before it can be found."""
+        index.add([item("one", "alpha")])
+        assert [hit.id for hit in index.search(Query(text="alpha"))] == ["one"]
+        index.add([item("two", "alpha")])
+        assert [hit.id for hit in index.search(Query(text="alpha"))] == ["one", "two"]
+
+    def test_replacing_an_item_forgets_its_old_words(self, index: Index) -> None:
+        """The same id again replaces the item whole, flushed or not, twice in one call too."""
+        index.add([item("one", "alpha", tags=("old",)), item("two", "alpha")])
+        index.flush()
+        index.add([item("one", "beta"), item("one", "gamma", memory_type="working", tags=("new",))])
+        assert [hit.id for hit in index.search(Query(text="alpha"))] == ["two"]
+        assert index.search(Query(text="beta")) == []
+        assert [hit.type for hit in index.search(Query(text="gamma"))] == ["working"]
+        assert [hit.id for hit in index.search(Query(tags=frozenset({"new"})))] == ["one"]
+        assert index.search(Query(tags=frozenset({"old"}))) == []
+        assert index.stats().items == 2
+
+    def test_removed_items_are_gone(self, index: Index) -> None:
+        """Removing hides from search, listing and ids; unknown ids do no harm; adding again brings back."""
+        index.add([item("one", "alpha"), item("two", "alpha")])
+        index.remove(["one", "never there"])
+        assert [hit.id for hit in index.search(Query(text="alpha"))] == ["two"]
+        assert [hit.id for hit in index.search(Query())] == ["two"]
+        assert set(index.ids()) == {"two"}
+        index.add([item("one", "alpha")])
+        assert [hit.id for hit in index.search(Query(text="alpha"))] == ["one", "two"]
+
+    def test_an_index_emptied_item_by_item_goes_on(self, index: Index) -> None:
+        """After every item was removed nothing is found, and new ones are."""
+        index.add(corpus(50))
+        index.flush()
+        index.remove([one.id for one in corpus(50)])
+        index.flush()
+        assert (index.search(Query(text="pool")), index.search(Query()), index.stats().items) == ([], [], 0)
+        index.add([item("one", "alpha")])
+        index.flush()
+        assert [hit.id for hit in index.search(Query(text="alpha"))] == ["one"]
+
+    def test_any_sequence_of_changes_ends_right(self, make: Callable[[], Index]) -> None:
+        """After many random additions, replacements, removals, flushes and reopenings hits are those of brute force."""
+        chance = _chance(6)
+        index = make()
+        truth: dict[str, MemoryItem] = {}
+        for step in range(60):
+            batch = [item(f"item-{chance.randint(0, 80)}", " ".join(chance.choices(WORDS, k=4))) for _ in range(9)]
+            index.add(batch)
+            truth |= {one.id: one for one in batch}
+            gone = [f"item-{chance.randint(0, 80)}" for _ in range(4)]
+            index.remove(gone)
+            for key in gone:
+                truth.pop(key, None)
+            if step % 3 == 0:
+                index.flush()
+            if step % 10 == 9 and self.stored:
+                index.flush()
+                index.close()
+                index = make()
+            if step % 5 == 0:
+                query = Query(text=" ".join(chance.choices(WORDS, k=2)), limit=1000)
+                expected = {key for key, _ in brute_force(truth.values(), query)}
+                assert {hit.id for hit in index.search(query)} == expected
+                assert set(index.ids()) == set(truth)
+                assert index.stats().items == len(truth)
+        index.close()
+
+    def test_hidden_items_are_left_out(self, index: Index) -> None:
+        """Hidden ids take no place within the limit, in search and listing."""
+        index.add(item(f"item-{number}", "alpha") for number in range(9))
+        hidden = {"item-0", "item-2", "unknown"}
+        query = Query(text="alpha", limit=3)
+        assert [hit.id for hit in index.search(query, hidden)] == ["item-1", "item-3", "item-4"]
+        assert [hit.id for hit in index.search(Query(limit=3), hidden)] == ["item-1", "item-3", "item-4"]
+        assert index.search(query, {f"item-{number}" for number in range(9)}) == []
+
+    def test_statistics_say_how_common_terms_are(self, index: Index) -> None:
+        """Item count, mean length and document frequencies of a fresh index are exact."""
+        index.add([item("one", "alpha beta", title="alpha"), item("two", "alpha")])
+        found = index.statistics(["alpha", "beta", "gamma"])
+        assert (found.items, found.average_length) == (2, 2.0)
+        assert dict(found.frequencies) == {"alpha": 2, "beta": 1, "gamma": 0}
+
+    def test_clear_forgets_everything(self, index: Index) -> None:
+        """After clear the index is as new, and takes items again."""
+        index.add(corpus(20))
+        index.flush()
+        index.clear()
+        assert (index.search(Query()), set(index.ids())) == ([], set())
+        index.add([item("one", "alpha")])
+        assert [hit.id for hit in index.search(Query(text="alpha"))] == ["one"]
+
+    # -- keeping ----------------------------------------------------------------------------------------------------
+    def test_what_was_flushed_is_there_when_opened_again(self, make: Callable[[], Index]) -> None:
+        """Another opening answers the same as the one that wrote."""
+        if not self.stored:
+            pytest.skip("keeps nothing")
+        items = corpus(200, 8)
+        first = make()
+        first.add(items)
+        first.remove([items[0].id, items[7].id])
+        first.flush()
+        queries = [Query(text=text, limit=50, **FILTERS["type and dates"]) for text in WORDS]  # type: ignore[arg-type]
+        expected = [first.search(query) for query in queries]
+        size = first.stats().bytes
+        first.close()
+        second = make()
+        assert [second.search(query) for query in queries] == expected
+        assert second.stats().bytes == size > 0
+        second.close()

@@ -1,0 +1,22 @@
+"""The SQLite engine keeps the contract of all engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memfs.index.base import Index
+from memfs.index.sqlite import SqliteIndex
+from memfs.testing.index_contract import IndexContract
+
+
+class TestSqliteIndex(IndexContract):
+    """FTS5."""
+
+    @pytest.fixture
+    def make(self, tmp_path: Path) -> Callable[[], Index]:
+        folder = tmp_path / 'with ?#%" signs'
+        folder.mkdir()
+        return lambda: SqliteIndex(folder)

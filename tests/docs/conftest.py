@@ -1,0 +1,42 @@
+"""The pages and the command, for tests that hold one against the other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def page() -> Callable[[str], str]:
+    """The text of a page by its path below the checkout."""
+    return lambda path: (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def memfs_on_path(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a ``memfs`` command of this interpreter on PATH; returns its folder."""
+    folder = tmp_path_factory.mktemp("bin")
+    command = folder / "memfs"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m memfs "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    return folder
+
+
+@pytest.fixture
+def example(tmp_path: Path, git: Callable[..., str]) -> Path:
+    """A copy of the example workspace, committed to a repository of its own."""
+    root = tmp_path / "waybill"
+    shutil.copytree(ROOT / "example-workspace", root)
+    git(root, "init", "--quiet")
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "The memory so far")
+    return root

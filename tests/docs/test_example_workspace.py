@@ -1,0 +1,123 @@
+"""The example workspace is valid, complete and consistent (K7)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import example_schemas
+import pytest
+
+from memfs.config import load
+from memfs.files.codec import Codec
+from memfs.files.tree import Tree
+from memfs.model import KindTable, MemoryItem
+from memfs.store.documents import schema_of
+from memfs.upkeep.check import Checker
+from memfs.upkeep.format import FORMAT_VERSION
+from memfs.upkeep.kindfile import load_kinds
+from memfs.upkeep.layout import files
+from memfs.workspace import open_workspace
+
+EXAMPLE = example_schemas.EXAMPLE
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def paths() -> Iterator[str]:
+    """Every item and document of the example, below its root."""
+    for path in sorted(EXAMPLE.rglob("*")):
+        if path.is_file() and path.suffix in (".yaml", ".yml", ".json") and ".schemas" not in path.parts:
+            yield path.relative_to(EXAMPLE).as_posix()
+
+
+DOCUMENTS = [path for path in paths() if schema_of(path)]
+ITEMS = [path for path in paths() if not schema_of(path)]
+
+
+@pytest.fixture(scope="module")
+def reading() -> tuple[KindTable, Codec]:
+    kinds, schemas = load_kinds(Tree(EXAMPLE))
+    return kinds, Codec(schemas, kinds)
+
+
+@pytest.fixture(scope="module")
+def items(reading: tuple[KindTable, Codec]) -> list[MemoryItem]:
+    return [reading[1].read((EXAMPLE / path).read_bytes(), path, NOW) for path in ITEMS]
+
+
+@pytest.mark.parametrize("path", ITEMS)
+def test_every_item_is_valid_and_nothing_is_odd_about_it(path: str, reading: tuple[KindTable, Codec]) -> None:
+    """Each item passes its schema, and there is nothing to warn about."""
+    item, warnings = reading[1].read_with_warnings((EXAMPLE / path).read_bytes(), path, NOW)
+    assert (item.path, warnings) == (path, [])
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_every_document_is_valid(path: str, reading: tuple[KindTable, Codec]) -> None:
+    """Each configuration and context document passes its schema."""
+    assert reading[1].read_document((EXAMPLE / path).read_bytes(), path, schema_of(path))
+
+
+def test_there_is_an_item_of_every_kind(items: list[MemoryItem], reading: tuple[KindTable, Codec]) -> None:
+    """About forty items show every built-in kind and one of the workspace's own."""
+    kinds = {kind.name for kind in reading[0]}
+    assert "social" in kinds
+    assert {item.type for item in items} == kinds
+    assert 35 <= len(items) <= 50
+
+
+def test_ids_are_unique_whatever_the_case(items: list[MemoryItem]) -> None:
+    """No two files claim one id."""
+    assert [name for name, count in Counter(item.id.casefold() for item in items).items() if count > 1] == []
+
+
+def test_links_lead_to_items(items: list[MemoryItem]) -> None:
+    """Every id that an item names is another item's."""
+    ids = {item.id for item in items}
+    named = {link.to for item in items for link in item.links}
+    named |= {name for item in items for name in item.supersedes}
+    named |= {name for item in items for name in item.data.get("learned_from", ())}
+    assert named
+    assert named - ids == set()
+
+
+def test_it_shows_what_people_do(items: list[MemoryItem]) -> None:
+    """Hand-written and machine-written files, comments, folders of one's own, all endings and levels of trust."""
+    texts = [(EXAMPLE / path).read_text() for path in ITEMS]
+    assert {item.trust for item in items} == {"human", "reviewed", "agent", "tool"}
+    assert {Path(path).suffix for path in ITEMS} == {".yaml", ".yml", ".json"}
+    assert sum("#" in text for text in texts) >= 5
+    assert any(path.count("/") > 4 for path in ITEMS)
+    assert {"agreed", "proposed"} <= {item.status for item in items if item.type == "convention"}
+
+
+def test_settings_are_read_without_complaint() -> None:
+    """``memfs.toml`` holds known settings only."""
+    settings = load(EXAMPLE, environ={})
+    assert (settings.history.commit, settings.memory.automatic) == ("interval", ("preferences", "conventions"))
+
+
+def test_it_holds_what_init_lays() -> None:
+    """The example has every file a new workspace begins with, in the present format."""
+    system = json.loads((EXAMPLE / "ContextMemory/configuration/system_config.json").read_text())
+    assert [path for path in files({}) if not (EXAMPLE / path).is_file()] == []
+    assert (EXAMPLE / "ContextMemory/.gitattributes").read_bytes() == files({})["ContextMemory/.gitattributes"]
+    assert system["format_version"] == FORMAT_VERSION
+
+
+def test_editor_schemas_are_the_present_ones() -> None:
+    """If this fails after a change in ``schemas/``, run tests/docs/example_schemas.py."""
+    assert example_schemas.present() == example_schemas.expected()
+
+
+def test_a_copy_in_git_passes_check_and_answers(example: Path) -> None:
+    """A workspace made of it has no problems, and recall finds the decision that a question is about."""
+    with open_workspace(example, watch=False) as workspace:
+        checker: Checker = workspace.checker
+        assert checker.check() == []
+        assert workspace.store.count() == len(ITEMS)
+        hits = workspace.recall.search("which database do we keep the parcel events in").hits
+        assert hits[0].item.id == "postgres-for-parcel-events-7h2k9q"

@@ -1,0 +1,232 @@
+"""The pages say everything there is, and nothing that there is not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import memfs
+from memfs import errors
+from memfs.adapters.cli.app import cli
+from memfs.adapters.cli.verbs import ALIASES, VERBS
+from memfs.config import SPECS, Spec, toml
+from memfs.model import BUILT_IN
+from memfs.resources import schema_text
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
+PAGES += ["README.md", "CHANGELOG.md", "example-workspace/README.md"]
+Read = Callable[[str], str]
+
+
+def error_names() -> list[str]:
+    """Every error class memfs raises on purpose."""
+    found = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
+    return [value.__name__ for value in found if value.__module__ == errors.__name__]
+
+
+def rows(text: str, heading: str) -> dict[str, list[str]]:
+    """The rows of the first table below a line that begins with ``heading``, by what stands in their first cell."""
+    table = text[text.index(heading) :].partition("|---")[2].partition("\n\n")[0]
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()[1:]]
+    return {row[0].strip("` "): row[1:] for row in cells}
+
+
+def section(text: str, title: str) -> str:
+    """What stands below a heading of any level, up to the next heading of that level or above."""
+    begin = re.search(rf"^(#+) {re.escape(title)}\n", text, re.MULTILINE)
+    assert begin, f"no heading {title!r}"
+    rest = text[begin.end() :]
+    end = re.search(rf"^#{{1,{len(begin[1])}}} ", rest, re.MULTILINE)
+    return rest[: end.start()] if end else rest
+
+
+# -- python.md ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", sorted(memfs.__all__))
+def test_every_public_name_is_described(name: str, page: Read) -> None:
+    """A name that can be imported from memfs is on the page of the Python API."""
+    assert re.search(rf"\b{name}\b", page("docs/python.md"))
+
+
+def test_every_error_is_in_the_table(page: Read) -> None:
+    """The table of errors names each class with its parent, and no other."""
+    listed = rows(page("docs/python.md"), "## Errors")
+    parents = {name: getattr(errors, name).__bases__[0].__name__ for name in error_names()}
+    assert {name: row[0].strip("`") or "Exception" for name, row in listed.items()} == parents
+
+
+@pytest.mark.parametrize(
+    ("owner", "heading"),
+    [("store.store:Store", "Writing"), ("upkeep.history:History", "History"), ("upkeep.recovered:Recovered", "History")],
+)
+def test_every_method_people_call_is_described(owner: str, heading: str, page: Read) -> None:
+    """Public methods of the parts of a workspace stand on the page; the machinery's own are named here."""
+    module, _, name = owner.partition(":")
+    part = getattr(__import__(f"memfs.{module}", fromlist=[name]), name)
+    inner = {
+        "candidates", "carry_out", "close", "fold", "found_at", "freshness", "head", "is_item", "is_own", "load", "locate",
+        "own_paths", "path_of", "plan_restore", "reindex", "watch_with", "watching",
+    }  # fmt: skip
+    public = {method for method in vars(part) if not method.startswith("_")} - inner
+    text = page("docs/python.md")
+    assert heading in text
+    assert [method for method in sorted(public) if not re.search(rf"\.{method}\(", text)] == []
+
+
+# -- cli.md -------------------------------------------------------------------------------------------------------
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every verb with its command, imported."""
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        yield name, command
+
+
+def test_every_verb_has_a_section_and_no_other(page: Read) -> None:
+    """The page of the command line has exactly the verbs there are."""
+    headings = re.findall(r"^### (\S+)$", page("docs/cli.md"), re.MULTILINE)
+    assert sorted(headings) == sorted(VERBS)
+
+
+@pytest.mark.parametrize("name", sorted(VERBS))
+def test_every_option_of_a_verb_is_in_its_section(name: str, page: Read) -> None:
+    """Options and second names stand in the section of their verb; filters once, in a table that list refers to."""
+    text = page("docs/cli.md")
+    described = section(text, name)
+    if "filters of [recall]" in described:
+        described += section(text, "recall")
+    command = dict(commands())[name]
+    options = {
+        written
+        for option in command.params
+        if isinstance(option, click.Option) and not option.hidden
+        for written in option.opts
+        if written.startswith("--")
+    } - {"--json", "--help"}
+    assert [option for option in sorted(options) if f"{option}" not in described] == []
+    for alias, verb in ALIASES.items():
+        assert verb != name or f"Also `{alias}`" in described
+
+
+def test_no_option_is_made_up(page: Read) -> None:
+    """Every option the page of the command line mentions exists."""
+    known = {written for _, command in commands() for option in command.params for written in option.opts}
+    known |= {written for option in cli.params for written in option.opts} | {"--help"}
+    mentioned = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page("docs/cli.md")))
+    assert mentioned - known == set()
+
+
+def test_every_code_of_check_is_listed(page: Read) -> None:
+    """Codes that are no error classes have a row in the section of check."""
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "memfs").rglob("*.py"))
+    codes = set(re.findall(r'code="(\w+)"', source)) - set(error_names())
+    listed = set(rows(page("docs/cli.md"), "`code` is the name"))
+    assert codes - listed == set()
+    assert listed - codes - set(error_names()) == set()
+
+
+def test_the_changelog_names_every_verb(page: Read) -> None:
+    """A verb that is new is worth a line."""
+    assert [verb for verb in VERBS if f"`{verb}`" not in page("CHANGELOG.md")] == []
+
+
+# -- kinds.md, settings.md, format.md -----------------------------------------------------------------------------
+def test_kinds_are_the_present_ones(page: Read) -> None:
+    """The table of kinds is the kind table."""
+    expected = {
+        kind.name: [kind.layer.value, f"{kind.half_life_days:g}", str(kind.retention_days), kind.description]
+        for kind in BUILT_IN
+    }
+    assert {name: [cell.rstrip(" |") for cell in row] for name, row in rows(page("docs/kinds.md"), "Built in").items()} == (
+        expected
+    )
+
+
+def values(spec: Spec) -> str:
+    """What a setting may be, in words."""
+    if spec.choices:
+        return ", ".join(f"`{choice}`" for choice in spec.choices)
+    if isinstance(spec.default, bool):
+        return "`true`, `false`"
+    return "list of names" if isinstance(spec.default, tuple) else f"{spec.low:g} to {spec.high:g}"
+
+
+def test_settings_are_the_present_ones(page: Read) -> None:
+    """The table of settings is what memfs.config says: names, defaults, values, meaning."""
+    expected = {key: [f"`{toml(spec.default)}`", values(spec), spec.summary] for key, spec in SPECS.items()}
+    listed = rows(page("docs/settings.md"), "Each setting")
+    assert {key: [cell.rstrip(" |") for cell in row] for key, row in listed.items()} == expected
+
+
+@pytest.mark.parametrize("key", ["history.commit", "index.engine"])
+def test_each_choice_is_explained(key: str, page: Read) -> None:
+    """Settings that are a choice have a table with every choice."""
+    assert set(rows(page("docs/settings.md"), f"`{key}`\n\n| ".partition("\n")[0] + "\n")) == set(SPECS[key].choices)
+
+
+def test_settings_of_sources_are_named(page: Read) -> None:
+    """Settings below [memory.<source>], which the schema knows, are on the page."""
+    sources = json.loads(schema_text("memfs_toml"))["properties"]["memory"]["properties"]
+    names = [name for source in sources.values() for name in source.get("properties", {})]
+    assert names
+    assert [name for name in names if name not in page("docs/settings.md")] == []
+
+
+def test_fields_of_an_item_are_the_schemas(page: Read) -> None:
+    """The format names every field of an item and of its origin, and no other."""
+    properties = json.loads(schema_text("item"))["properties"]
+    text = page("docs/format.md")
+    assert list(rows(text, "## Fields of an item")) == list(properties)
+    assert list(rows(text, "Keys of `origin`")) == list(properties["origin"]["properties"])
+
+
+def test_shapes_of_bodies_are_named(page: Read) -> None:
+    """Fields of pattern, rule and convention bodies are on the page of kinds."""
+    names = [
+        name
+        for kind in BUILT_IN
+        if kind.body
+        for name in json.loads(schema_text(f"{kind.body}.body"))["properties"]
+    ]
+    assert [name for name in names if not re.search(rf"\b{name}\b", page("docs/kinds.md"))] == []
+
+
+def test_git_attributes_are_the_ones_laid(page: Read) -> None:
+    """The format shows the attributes that init writes."""
+    template = (ROOT / "templates/gitattributes").read_text()
+    rules = [line for line in template.splitlines() if line and not line.startswith("#")]
+    assert rules
+    assert [rule for rule in rules if rule not in page("docs/format.md")] == []
+
+
+# -- all pages ----------------------------------------------------------------------------------------------------
+def anchors(text: str) -> set[str]:
+    """The anchors that headings of a page get."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_link_leads_somewhere(name: str, page: Read) -> None:
+    """Links between pages lead to files that exist, and to headings in them."""
+    here = (ROOT / name).parent
+    broken = []
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page(name)):
+        path, _, anchor = target.partition("#")
+        file = (here / path) if path else ROOT / name
+        if not file.exists() or (anchor and anchor not in anchors(file.read_text(encoding="utf-8"))):
+            broken.append(target)
+    assert broken == []
+
+
+def test_every_decision_is_listed(page: Read) -> None:
+    """Each decision page is linked from the list of decisions."""
+    pages = sorted(path.name for path in (ROOT / "docs/decisions").glob("0*.md"))
+    assert pages
+    assert [name for name in pages if f"({name})" not in page("docs/decisions/README.md")] == []

@@ -1,0 +1,238 @@
+"""Commits stopped in the middle: at every operation, by a fault, by Ctrl-C and by death (rows 21, 22, 32, 39)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+
+import pytest
+
+from memfs.errors import MemfsError
+from memfs.files import io
+from memfs.history import settle, step
+from memfs.history.commits import Change, commit, recover
+from memfs.history.repository import Repository
+from memfs.history.settle import unfinished
+
+ITEM = "ContextMemory/memories/semantic/2026-11/use-postgres-7h2k9q.yaml"
+NEW = "ContextMemory/new.yaml"
+MAIN = "refs/heads/main"
+
+
+class Stopped(BaseException):
+    """Ctrl-C, as it were."""
+
+
+class Stage:
+    """A world with staged work of a person, copied afresh for each attempt at one commit."""
+
+    def __init__(self, world, folder):
+        self.world, self.folder = world, folder
+        world.write("src/main.c", "int staged;\n", world.root)
+        world.git("add", "src/main.c")
+        world.write("src/main.c", "int more;\n", world.root)
+        self.staged = world.git("diff", "--cached")
+        self.groups = [
+            world.group(Change(path=NEW, data=b"new\n"), Change(path=ITEM, data=b"title: changed\n")),
+            world.group(Change(path=NEW, data=b"newer\n")),
+        ]
+        world.write(NEW, "newer\n")
+        world.write(ITEM, "title: changed\n")
+
+    def fresh(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.copytree(self.world.root, self.folder, symlinks=True)
+        found = Repository.find(self.folder)
+        found.identity()
+        return found
+
+    def git(self, *arguments):
+        return self.world.git(*arguments, folder=self.folder)
+
+    def verify(self, repository):
+        """Nothing is locked, broken or lost; the same groups can be committed; what the person staged is as it was."""
+        recover(repository)
+        assert unfinished(repository) == []
+        assert not list((self.folder / ".git").glob("*.lock"))
+        assert not list((self.folder / ".git/refs").rglob("*.lock"))
+        staged = self.git("diff", "--cached", "--name-only", "-z").split("\0")
+        assert [path for path in staged if path] == ["src/main.c"], (
+            "the index agrees with HEAD but for the person's file"
+        )
+        assert self.git("diff", "--cached") == self.staged
+        commit(repository, self.groups, MAIN)
+        assert repository.read("HEAD", NEW) == b"newer\n"
+        assert self.git("rev-list", "--count", "HEAD").strip() == "4"
+        assert self.git("status", "--porcelain") == "MM src/main.c\n"
+        self.git("fsck", "--full", "--strict")
+        repository.close()
+
+
+@pytest.fixture
+def stage(world, tmp_path):
+    return Stage(world, tmp_path / "copy of it")
+
+
+def counted(repository, groups):
+    names = []
+    io.set_hook(lambda name, path: names.append(name))
+    commit(repository, groups, MAIN)
+    io.set_hook(None)
+    repository.close()
+    return names
+
+
+def stopping(number, stop):
+    seen = iter(range(number + 1))
+
+    def hook(name, path):
+        if next(seen, None) == number:
+            stop()
+
+    return hook
+
+
+def raising(error):
+    def stop():
+        raise error
+
+    return stop
+
+
+def test_a_commit_stopped_at_any_operation_is_undone_or_finished(stage):
+    """Ctrl-C or a failing disk at the N-th operation leaves no lock and no half step, for every N."""
+    total = len(counted(stage.fresh(), stage.groups))
+    assert total > 40
+    for number in range(total):
+        repository = stage.fresh()
+        error = Stopped() if number % 2 else OSError(5, "Input/output error")
+        io.set_hook(stopping(number, raising(error)))
+        # A few failures need no error: an object that cannot be read is written anew.
+        with suppress(Stopped, MemfsError):
+            commit(repository, stage.groups, MAIN)
+        io.set_hook(None)
+        assert not (stage.folder / ".git/index.lock").exists(), number
+        if number % 4 == 0:
+            stage.verify(repository)
+
+
+def test_a_process_killed_at_any_operation_is_recovered(stage):
+    """After death at the N-th operation, for every N, recover() finishes or undoes the step (rows 21, 39)."""
+    total = len(counted(stage.fresh(), stage.groups))
+    for number in range(total):
+        repository = stage.fresh()
+        pid = os.fork()
+        if pid == 0:
+            io.set_hook(stopping(number, lambda: os._exit(9)))
+            commit(repository, stage.groups, MAIN)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+        stage.verify(repository)
+
+
+def test_a_disk_that_stays_broken_is_recovered_later(stage):
+    """When undoing fails as well, the record stays and the next commit begins by ending the old step."""
+    total = len(counted(stage.fresh(), stage.groups))
+    for number in range(total - 22, total, 2):
+        repository = stage.fresh()
+        left = iter(range(number))
+
+        def hook(name, path, left=left):
+            if next(left, None) is None:
+                raise OSError(28, "No space left on device")
+
+        io.set_hook(hook)
+        with pytest.raises(MemfsError):
+            commit(repository, stage.groups, MAIN)
+        io.set_hook(None)
+        commit(repository, stage.groups, MAIN)
+        stage.verify(repository)
+
+
+def die_when(repository, groups, name, ending):
+    """Run a commit in a child that dies just before the operation of this name on a path that ends so."""
+    pid = os.fork()
+    if pid == 0:
+        io.set_hook(lambda did, path: os._exit(9) if did == name and path.endswith(ending) else None)
+        commit(repository, groups, MAIN)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+
+
+def test_row_39_our_own_dead_lock_is_removed_and_reported(stage):
+    """A lock that is another name of our prepared index is removed by recover(), which says so; busy() ignores it."""
+    repository = stage.fresh()
+    die_when(repository, stage.groups, "rename", ".git/index")
+    assert (stage.folder / ".git/index.lock").exists()
+    assert repository.busy() == ""
+    (problem,) = recover(repository)
+    assert problem.code == "InterruptedCommit"
+    assert problem.severity == "warning"
+    assert recover(repository) == []
+    stage.verify(repository)
+
+
+def test_row_39_any_workspace_of_the_repository_recovers(stage):
+    """The step of a dead process in one workspace is ended by a process in another one."""
+    repository = stage.fresh()
+    die_when(repository, stage.groups, "rename", ".git/index")
+    other = Repository.find(stage.folder / "src")
+    assert other.state != repository.state
+    assert len(recover(other)) == 1
+    other.close()
+    stage.verify(repository)
+
+
+def test_row_39_a_foreign_lock_after_our_death_is_left(stage):
+    """If a person removed our dead lock and holds their own, recovery touches neither it nor the index."""
+    repository = stage.fresh()
+    die_when(repository, stage.groups, "rename", ".git/index")
+    lock = stage.folder / ".git/index.lock"
+    lock.unlink()
+    lock.write_bytes(b"theirs")
+    recover(repository)
+    assert lock.read_bytes() == b"theirs"
+    lock.unlink()
+    stage.verify(repository)
+
+
+def test_row_39_an_index_left_ahead_is_put_back_when_our_lock_was_removed(stage):
+    """A person who deletes our dead lock gets an index that agrees with HEAD again."""
+    repository = stage.fresh()
+    pid = os.fork()
+    if pid == 0:
+        step.finish = lambda *arguments: os._exit(9)
+        commit(repository, stage.groups, MAIN)
+    os.waitpid(pid, 0)
+    (stage.folder / ".git/index.lock").unlink()
+    assert NEW in stage.git("diff", "--cached", "--name-only")
+    recover(repository)
+    assert NEW not in stage.git("diff", "--cached", "--name-only")
+    stage.verify(repository)
+
+
+def test_a_copied_repository_does_not_take_a_copied_lock_for_its_own(stage, tmp_path):
+    """In a copy our lock is another file: not provably ours, so it is reported and left."""
+    repository = stage.fresh()
+    die_when(repository, stage.groups, "rename", ".git/index")
+    shutil.copytree(stage.folder, tmp_path / "copied")
+    copied = Repository.find(tmp_path / "copied")
+    assert recover(copied) == []
+    assert "index.lock" in copied.busy()
+    recover(repository)
+    repository.close()
+    copied.close()
+
+
+def test_recovery_waits_for_the_git_process_of_the_dead(stage, monkeypatch):
+    """While a dead process's git still runs nothing is undone under it."""
+    repository = stage.fresh()
+    die_when(repository, stage.groups, "rename", ".git/index")
+    monkeypatch.setattr(settle, "CHILD_PATIENCE", 0.05)
+    holder = os.open(repository.state / "children", os.O_RDWR)
+    settle.fcntl.flock(holder, settle.fcntl.LOCK_SH)
+    with pytest.raises(MemfsError, match="still runs"):
+        recover(repository)
+    os.close(holder)
+    stage.verify(repository)

@@ -1,0 +1,68 @@
+"""What the Whoosh engine relies on in Whoosh, and how it keeps its segments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from whoosh.codec.whoosh3 import W3LeafMatcher
+
+from memfs.errors import IndexUnavailable
+from memfs.index.whoosh import WhooshIndex
+from memfs.model import Query
+from memfs.testing.index_contract import FILTERS, WORDS, corpus, item
+
+
+def test_both_ways_to_score_agree_over_many_segments_and_deletions(tmp_path: Path) -> None:
+    """Reading posting blocks and Whoosh's own search give the same scores, with deletions and several segments."""
+    index = WhooshIndex(tmp_path)
+    index.add(corpus(1200, 1))
+    index.flush()
+    index.add(one.replace(content=one.content + " pool") for one in corpus(1200, 1)[:100])
+    index.remove([one.id for one in corpus(1200, 1)[500:560]])
+    index.flush()
+    assert index.segments > 1
+    for word in WORDS:
+        for name in ("none", "type and dates"):
+            query = Query(text=f"{word} pool review unheard", limit=1000, **FILTERS[name])  # type: ignore[arg-type]
+            index.block_scoring = True
+            blocks = {hit.id: hit.similarity for hit in index.search(query)}
+            index.block_scoring = False
+            plain = {hit.id: hit.similarity for hit in index.search(query)}
+            assert blocks == pytest.approx(plain, rel=1e-9)
+    index.close()
+
+
+def test_a_whoosh_with_other_insides_is_searched_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the methods that read blocks the engine falls back by itself."""
+    monkeypatch.delattr(W3LeafMatcher, "_read_weights")
+    assert not WhooshIndex(tmp_path).block_scoring
+
+
+def test_many_small_flushes_leave_few_segments(tmp_path: Path) -> None:
+    """However often it is flushed, a search reads at most four segments, and nothing is lost."""
+    index = WhooshIndex(tmp_path)
+    index.add(corpus(400))
+    for number in range(30):
+        index.add([item(f"fresh-{number:02d}", "xylophone")])
+        index.flush()
+        assert index.segments <= 4
+    assert len(index.search(Query(text="xylophone", limit=100))) == 30
+    assert index.stats().items == 430
+    index.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Whoosh leaves the damaged file open
+def test_damage_is_said_in_our_words(tmp_path: Path) -> None:
+    """Whatever Whoosh raises on damaged files becomes IndexUnavailable."""
+    index = WhooshIndex(tmp_path)
+    index.add(corpus(50))
+    index.flush()
+    index.close()
+    for path in tmp_path.glob("*.toc"):
+        path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(IndexUnavailable, match="Whoosh"):
+        WhooshIndex(tmp_path).search(Query(text="pool"))
+    (tmp_path / "columns").write_bytes(b"nothing of ours")
+    with pytest.raises(IndexUnavailable, match="unknown form"):
+        WhooshIndex(tmp_path).search(Query(text="pool"))
