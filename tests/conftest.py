@@ -37,7 +37,11 @@ def git() -> Callable[..., str]:
 
     def run(folder: Path, *words: str, check: bool = True, **options: str) -> str:
         done = subprocess.run(
-            ["git", "-C", str(folder), *words], check=False, capture_output=True, text=True, env={**os.environ, **options}
+            ["git", "-C", str(folder), *words],
+            check=False,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **options},
         )
         if check and done.returncode:
             raise AssertionError(f"git {' '.join(words)}: {done.stderr or done.stdout}")

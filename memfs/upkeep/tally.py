@@ -10,12 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from memfs.store.parts import below_content
-
-if TYPE_CHECKING:
-    from memfs.workspace import Workspace
+from memfs.store import Store
+from memfs.store.parts import Parts, below_content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +28,14 @@ class Tally:
     index_bytes: int
 
 
-def tally(workspace: Workspace) -> Tally:
+def tally(store: Store, parts: Parts) -> Tally:
     """Count and measure the workspace as its files are now. ``history_bytes`` is that of the whole repository."""
-    workspace.store.refresh()
+    store.refresh()
     numbers: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     layers: Counter[str] = Counter()
-    for path, (_, stamp) in workspace.parts.index.stamps().items():
-        kind = workspace.kinds.at(below_content(path))
+    for path, (_, stamp) in parts.index.stamps().items():
+        kind = parts.kinds.at(below_content(path))
         if kind is not None:
             numbers[kind.name] += 1
             layers[kind.layer.value] += 1
@@ -49,8 +46,8 @@ def tally(workspace: Workspace) -> Tally:
         layers=dict(layers.most_common()),
         type_bytes=dict(sizes),
         content_bytes=sizes.total(),
-        history_bytes=_weight(workspace.repository.common_dir / "objects"),
-        index_bytes=workspace.parts.index.stats().bytes,
+        history_bytes=_weight(parts.repository.common_dir / "objects"),
+        index_bytes=parts.index.stats().bytes,
     )
 
 

@@ -80,7 +80,9 @@ def same_shape(told: Any, got: Any, where: str = "") -> list[str]:
         if not told or where.endswith((".trailers", ".settings")):
             return []
         wrong = [f"{where}.{key}" for key in told.keys() ^ got.keys()]
-        return wrong + [line for key in told.keys() & got.keys() for line in same_shape(told[key], got[key], f"{where}.{key}")]
+        return wrong + [
+            line for key in told.keys() & got.keys() for line in same_shape(told[key], got[key], f"{where}.{key}")
+        ]
     if isinstance(told, list) and isinstance(got, list):
         return same_shape(told[0], got[0], f"{where}[]") if told and got else []
     if told is None or got is None or (isinstance(told, (int, float)) and isinstance(got, (int, float))):

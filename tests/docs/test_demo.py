@@ -32,7 +32,13 @@ def demo(checkout: Path, **environment: str) -> subprocess.CompletedProcess[str]
     """Run the demo as make does."""
     variables = {**os.environ, **environment}
     return subprocess.run(
-        ["sh", "examples/demo.sh"], cwd=checkout, env=variables, capture_output=True, text=True, check=False, timeout=120
+        ["sh", "examples/demo.sh"],
+        cwd=checkout,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
 
 

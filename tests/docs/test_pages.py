@@ -62,7 +62,11 @@ def test_every_error_is_in_the_table(page: Read) -> None:
 
 @pytest.mark.parametrize(
     ("owner", "heading"),
-    [("store.store:Store", "Writing"), ("upkeep.history:History", "History"), ("upkeep.recovered:Recovered", "History")],
+    [
+        ("store.store:Store", "Writing"),
+        ("upkeep.history:History", "History"),
+        ("upkeep.recovered:Recovered", "History"),
+    ],
 )
 def test_every_method_people_call_is_described(owner: str, heading: str, page: Read) -> None:
     """Public methods of the parts of a workspace stand on the page; the machinery's own are named here."""
@@ -109,9 +113,15 @@ def test_every_option_of_a_verb_is_in_its_section(name: str, page: Read) -> None
         for written in option.opts
         if written.startswith("--")
     } - {"--json", "--help"}
-    assert [option for option in sorted(options) if f"{option}" not in described] == []
+    assert [option for option in sorted(options) if option not in described] == []
     for alias, verb in ALIASES.items():
         assert verb != name or f"Also `{alias}`" in described
+
+
+def test_global_options_are_described_once(page: Read) -> None:
+    """Options of the command itself stand above the verbs."""
+    options = {written for option in cli.params for written in option.opts if written.startswith("--")} - {"--help"}
+    assert [option for option in sorted(options) if option not in section(page("docs/cli.md"), "For all verbs")] == []
 
 
 def test_no_option_is_made_up(page: Read) -> None:
@@ -143,9 +153,9 @@ def test_kinds_are_the_present_ones(page: Read) -> None:
         kind.name: [kind.layer.value, f"{kind.half_life_days:g}", str(kind.retention_days), kind.description]
         for kind in BUILT_IN
     }
-    assert {name: [cell.rstrip(" |") for cell in row] for name, row in rows(page("docs/kinds.md"), "Built in").items()} == (
-        expected
-    )
+    assert {
+        name: [cell.rstrip(" |") for cell in row] for name, row in rows(page("docs/kinds.md"), "Built in").items()
+    } == (expected)
 
 
 def values(spec: Spec) -> str:
@@ -189,10 +199,7 @@ def test_fields_of_an_item_are_the_schemas(page: Read) -> None:
 def test_shapes_of_bodies_are_named(page: Read) -> None:
     """Fields of pattern, rule and convention bodies are on the page of kinds."""
     names = [
-        name
-        for kind in BUILT_IN
-        if kind.body
-        for name in json.loads(schema_text(f"{kind.body}.body"))["properties"]
+        name for kind in BUILT_IN if kind.body for name in json.loads(schema_text(f"{kind.body}.body"))["properties"]
     ]
     assert [name for name in names if not re.search(rf"\b{name}\b", page("docs/kinds.md"))] == []
 
@@ -217,7 +224,8 @@ def test_every_link_leads_somewhere(name: str, page: Read) -> None:
     """Links between pages lead to files that exist, and to headings in them."""
     here = (ROOT / name).parent
     broken = []
-    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page(name)):
+    prose = re.sub(r"^```.*?^```$|`[^`\n]*`(?!\])", "", page(name), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\((?!https?:)([^)]+)\)", prose):
         path, _, anchor = target.partition("#")
         file = (here / path) if path else ROOT / name
         if not file.exists() or (anchor and anchor not in anchors(file.read_text(encoding="utf-8"))):

@@ -244,7 +244,7 @@ def test_a_fresh_file_is_canonical() -> None:
         "links:\n- to: x\n  relation: contradicts\n- to: 'y'\n  relation: relates\n"
         "context:\n  version: '1.10'\n  flag: 'no'\n  'n': 3\n  f: 2.0\n"
         "  list:\n  - 1\n  - '1'\n  - null\n  - true\n  - a: []\n"
-        'metadata:\n  note: "  odd\\n\\n text \\n"\n'
+        "metadata:\n  note: |2\n      odd\n\n     text \n"
         "data:\n  free:\n    deep: 'yes'\n"
     )
     assert CODEC.write(MemoryItem(content="x"), PLACE).data == b"content: x\ntrust: human\n"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -71,23 +73,29 @@ class Stage:
 
 @pytest.fixture
 def stage(world, tmp_path):
-    return Stage(world, tmp_path / "copy of it")
+    """Copies lie in memory where there is a place for them: hundreds of them are synced."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else tmp_path) as folder:
+        yield Stage(world, Path(folder) / "copy of it")
 
 
-def counted(repository, groups):
+READING = ("open", "read")
+
+
+def counted(repository, groups, passed_over=()):
     names = []
     io.set_hook(lambda name, path: names.append(name))
     commit(repository, groups, MAIN)
     io.set_hook(None)
     repository.close()
-    return names
+    return sum(name not in passed_over for name in names)
 
 
-def stopping(number, stop):
+def stopping(number, stop, passed_over=()):
     seen = iter(range(number + 1))
 
     def hook(name, path):
-        if next(seen, None) == number:
+        if name not in passed_over and next(seen, None) == number:
             stop()
 
     return hook
@@ -102,7 +110,7 @@ def raising(error):
 
 def test_a_commit_stopped_at_any_operation_is_undone_or_finished(stage):
     """Ctrl-C or a failing disk at the N-th operation leaves no lock and no half step, for every N."""
-    total = len(counted(stage.fresh(), stage.groups))
+    total = counted(stage.fresh(), stage.groups)
     assert total > 40
     for number in range(total):
         repository = stage.fresh()
@@ -118,13 +126,14 @@ def test_a_commit_stopped_at_any_operation_is_undone_or_finished(stage):
 
 
 def test_a_process_killed_at_any_operation_is_recovered(stage):
-    """After death at the N-th operation, for every N, recover() finishes or undoes the step (rows 21, 39)."""
-    total = len(counted(stage.fresh(), stage.groups))
+    """After death before any operation that changes the disk, recover() finishes or undoes the step (rows 21, 39)."""
+    total = counted(stage.fresh(), stage.groups, READING)
+    assert total > 40
     for number in range(total):
         repository = stage.fresh()
         pid = os.fork()
         if pid == 0:
-            io.set_hook(stopping(number, lambda: os._exit(9)))
+            io.set_hook(stopping(number, lambda: os._exit(9), READING))
             commit(repository, stage.groups, MAIN)
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
@@ -133,7 +142,7 @@ def test_a_process_killed_at_any_operation_is_recovered(stage):
 
 def test_a_disk_that_stays_broken_is_recovered_later(stage):
     """When undoing fails as well, the record stays and the next commit begins by ending the old step."""
-    total = len(counted(stage.fresh(), stage.groups))
+    total = counted(stage.fresh(), stage.groups)
     for number in range(total - 22, total, 2):
         repository = stage.fresh()
         left = iter(range(number))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memfs import MemoryItem
-from memfs.errors import ItemSyntaxError
+from memfs.errors import Conflict, ItemSyntaxError
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -179,8 +179,6 @@ def test_where_edits_are_left_alone_a_put_over_one_is_a_conflict(opened: Opened)
     workspace.store.flush()
     path = workspace.root / stored.path
     path.write_text(path.read_text().replace("v1", "by hand"))
-    from memfs.errors import Conflict
-
     with pytest.raises(Conflict):
         workspace.store.put(MemoryItem("v2", "semantic", id="note"))
     read = workspace.store.get("note")

@@ -124,8 +124,16 @@ def test_46_of_many_creators_exactly_one_wins(opened: Opened, tmp_path: Path) ->
         "a:b",
         "a.",
         "a ",
-    ]
-    + ["x" * 256, "a\u202eb", "e\u0301", "a\nb", "\ud800", "git~1", "x.lock", "x.tmp", "a..b"],
+        "x" * 256,
+        "a\u202eb",
+        "e\u0301",
+        "a\nb",
+        "\ud800",
+        "git~1",
+        "x.lock",
+        "x.tmp",
+        "a..b",
+    ],
 )
 def test_13_an_unsafe_id_is_refused_before_anything_is_made(opened: Opened, tmp_path: Path, bad: str) -> None:
     """No id reaches the disk unless it is a safe name everywhere (faults row 13)."""

@@ -122,7 +122,7 @@ def check(ctx: click.Context, fix: bool, strict: bool, as_json: bool) -> int:
 def stats(ctx: click.Context, as_json: bool) -> None:
     """Count the items by type and layer, and say what content, history and index weigh."""
     with opened(ctx) as workspace:
-        facts = tally(workspace)
+        facts = tally(workspace.store, workspace.parts)
         problems = workspace.store.problems()
     if as_json:
         print_json(_tally_json(facts))
