@@ -155,12 +155,11 @@ class Watcher:
     # -- catching up ----------------------------------------------------------------------------------------------
     def _run(self) -> None:
         while not self._closing.is_set():
-            heard = self._seen.wait(_TICK)
+            if self._seen.wait(_TICK):
+                self._wait_for_quiet()
             if self._closing.is_set():
                 return
-            if heard:
-                self._wait_for_quiet()
-            self._round(heard)
+            self._round()
 
     def _wait_for_quiet(self) -> None:
         began = time.monotonic()
@@ -169,9 +168,9 @@ class Watcher:
             if not self._seen.wait(self._settings.debounce_ms / 1000) or self._closing.is_set():
                 return
 
-    def _round(self, heard: bool) -> None:
+    def _round(self) -> None:
         try:
-            reason, refreshed = self._catch_up(heard)
+            reason, refreshed = self._catch_up()
             noticed = Noticed(refreshed=refreshed, reason=reason)
             self._adopt(bool(refreshed))
         except MemfsError as error:
@@ -189,19 +188,24 @@ class Watcher:
             self._adopt_at = None
             self._store.flush(adopt=True, quiet_seconds=self._quiet or 0)
 
-    def _catch_up(self, heard: bool) -> tuple[str, Refreshed]:
+    def _catch_up(self) -> tuple[str, Refreshed]:
+        reason = self._due()
+        if reason:
+            self._miss()
+        with self._guard:
+            idle = not self._paths and not self._missed
+        if idle:
+            return "events", Refreshed()
+        paths = self.drain()
+        return reason or ("scan" if paths is None else "events"), self._store.refresh(paths)
+
+    def _due(self) -> str:
+        """Why every file should be looked at now, "" when nothing calls for it."""
         head = self._store.head()
         if head != self._head:
             self._head = head
-            return "head", self._store.refresh()
-        if time.monotonic() - self._scanned_at >= self._settings.scan_seconds:
-            self._miss()
-        elif not heard and not self.degraded:
-            return "events", Refreshed()
-        paths = self.drain()
-        if paths is None:
-            return "scan", self._store.refresh()
-        return "events", self._store.refresh(paths) if paths else Refreshed()
+            return "head"
+        return "scan" if time.monotonic() - self._scanned_at >= self._settings.scan_seconds else ""
 
 
 class _OverflowLog(logging.Handler):

@@ -127,13 +127,20 @@ class GitCommands:
             HistoryUnavailable: there is no such object.
         """
         with self._lock:
-            repo = self.repo
             try:
-                _, kind, _, data = repo.git.get_object_data(name)
+                return self._object(name)
+            except (ValueError, OSError):
+                # It may be the kept process that is gone, not the object: ask a new one.
+                self.repo.git.clear_cache()
+            try:
+                return self._object(name)
             except (ValueError, OSError) as error:
-                repo.git.clear_cache()
+                self.repo.git.clear_cache()
                 reason = f"the object {name} is not in the repository"
                 raise HistoryUnavailable(reason, hint="a shallow or damaged clone lacks it; run git fsck") from error
+
+    def _object(self, name: str) -> Object:
+        _, kind, _, data = self.repo.git.get_object_data(name)
         return Object(os.fsdecode(kind), data)
 
     def environment(self) -> dict[str, str]:

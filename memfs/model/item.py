@@ -140,7 +140,7 @@ def _names(name: str, values: Iterable[str]) -> tuple[str, ...]:
 def _moment(name: str, value: str | datetime) -> datetime:
     try:
         return parse_time(value)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise SchemaInvalid(
             f"{value!r} is not a date or time", field=name, hint="write it like 2026-03-01T10:00:00Z"
         ) from error

@@ -83,7 +83,7 @@ def test_a_merge_tells_its_changes_against_the_first_parent(world):
 
 # -- diff ---------------------------------------------------------------------------------------------------------
 def test_a_diff_is_a_patch_that_git_applies(world):
-    """Changes, new and removed files, missing last newlines and strange names: git turns the old tree into the new one."""
+    """Changes, new and removed files, missing last newlines, strange names: git turns the old tree into the new."""
     odd = 'ContextMemory/tab\tand "quote".yaml'
     world.commit(
         world.group(
@@ -179,7 +179,7 @@ def test_blame_agrees_with_git(world, setting):
 
 def test_blame_of_what_is_not_there_is_unavailable(world):
     """A missing file is named."""
-    with pytest.raises(HistoryUnavailable, match="none.yaml"):
+    with pytest.raises(HistoryUnavailable, match=r"none\.yaml"):
         blame(world.repository, "ContextMemory/none.yaml")
 
 

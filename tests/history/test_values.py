@@ -114,7 +114,8 @@ def test_a_commit_is_read_back():
 
 def test_strange_commits_are_read():
     """Other encodings, broken author lines and impossible times do not stop a log."""
-    head = f"tree {EMPTY_TREE}\nauthor J\xf6rg <j@x> 99999999999999999 +0000\ncommitter nobody\nencoding latin1\ngpgsig a\n b\n"
+    people = "author J\xf6rg <j@x> 99999999999999999 +0000\ncommitter nobody\n"
+    head = f"tree {EMPTY_TREE}\n{people}encoding latin1\ngpgsig a\n b\n"
     read = parse_commit(head.encode("latin1") + b"\nGr\xfc\xdfe\n")
     assert read.subject == "Grüße"
     assert read.committer.name == "nobody"
