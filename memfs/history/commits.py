@@ -69,6 +69,7 @@ def commit(repository: Repository, groups: Sequence[Group], ref: str) -> Committ
     """
     _finish_others(repository)
     until = time.monotonic() + PATIENCE
+    stored: set[str] = set()
     for attempt in range(ATTEMPTS):
         _wait(repository, until)
         head = repository.head()
@@ -76,7 +77,8 @@ def commit(repository: Repository, groups: Sequence[Group], ref: str) -> Committ
         chain = build(repository, groups, tip)
         if not chain.commits:
             return Committed(commits=(), left_staged=())
-        store(repository, chain.objects)
+        store(repository, {name: item for name, item in chain.objects.items() if name not in stored})
+        stored |= chain.objects.keys()
         left = take(repository, _step(head, ref, tip, chain))
         if left is not None:
             repository.remember(chain.editor.made)

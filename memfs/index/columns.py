@@ -180,8 +180,8 @@ class Columns:
             for number in numbers:
                 tags[number].append(tag)
         contexts = [""] * len(self)
-        for number, context in self._contexts.items():
-            contexts[int(number)] = context
+        for place, context in self._contexts.items():
+            contexts[int(place)] = context
         lists: Lists = {name: [names[code] for code in codes] for name, (names, codes) in self._coded.items()}
         return lists | {
             "id": self.ids,

@@ -35,6 +35,7 @@ _EXACT = 2500
 _SPARE = 40
 _FTS_LEAST = 1e-6  # FTS5's idf of a term that more than half of all documents hold
 _WEIGHTS = f"{analyzer.TITLE_WEIGHT}, {analyzer.BODY_WEIGHT}, {analyzer.EXTRA_WEIGHT}"
+_EACH = "SELECT value FROM json_each(?)"
 _ROW = "r.docid, r.id, r.path, r.type, r.time, r.importance, r.context"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
@@ -122,10 +123,11 @@ class SqliteIndex:
         self.flush()
         if self._empty:
             return []
-        conditions, values = _conditions(Filter.of(query), hidden)
+        conditions, values = _conditions(Filter.of(query))
+        covered = json.dumps(sorted(hidden))
         with self._reported():
             if not query.text:
-                return self._newest(conditions, values, query.limit)
+                return self._newest([*conditions, f"r.id NOT IN ({_EACH})"], [*values, covered], query.limit)
             terms = analyzer.query_terms(query.text)
             own = self.statistics(terms)
             terms = [term for term in terms if own.frequencies[term]]
@@ -133,6 +135,9 @@ class SqliteIndex:
             if conditions:  # CROSS makes SQLite ask FTS5 first and look the rows up, never the other way round
                 source += " CROSS JOIN rows r ON r.docid = t.rowid"
             where = ["t.terms MATCH ?", *conditions, "t.rowid NOT IN (SELECT docid FROM dead)"]
+            if hidden:
+                where.append(f"t.rowid NOT IN (SELECT docid FROM rows WHERE id IN ({_EACH}))")  # noqa: S608
+                values.append(covered)
             select = f"SELECT t.rowid, -bm25(t.terms, {_WEIGHTS}) AS score FROM {source} WHERE {' AND '.join(where)}"  # noqa: S608
             if sum(own.frequencies.values()) <= _EXACT:
                 scores = self._exact(terms, own, statistics or own, select, values)
@@ -200,7 +205,7 @@ class SqliteIndex:
             least = nlargest(limit, scores.values())[-1]
             chosen = [docid for docid in chosen if scores[docid] >= least]
         rows = self._connection().execute(
-            f"SELECT {_ROW} FROM rows r WHERE r.docid IN (SELECT value FROM json_each(?))",  # noqa: S608
+            f"SELECT {_ROW} FROM rows r WHERE r.docid IN ({_EACH})",  # noqa: S608
             (json.dumps(chosen),),
         )
         found = [_candidate(row, scores[row[0]]) for row in rows]
@@ -208,9 +213,9 @@ class SqliteIndex:
         return found[:limit]
 
     def _newest(self, conditions: Sequence[str], values: Sequence[Any], limit: int) -> list[Candidate]:
-        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        where = " AND ".join(conditions)
         rows = self._connection().execute(
-            f"SELECT {_ROW} FROM rows r {where} ORDER BY r.time DESC, r.id LIMIT ?",  # noqa: S608
+            f"SELECT {_ROW} FROM rows r WHERE {where} ORDER BY r.time DESC, r.id LIMIT ?",  # noqa: S608
             (*values, limit),
         )
         return [_candidate(row, 0.0) for row in rows]
@@ -261,7 +266,7 @@ class SqliteIndex:
             ) from error
 
 
-def _conditions(wanted: Filter, hidden: Collection[str]) -> tuple[list[str], list[Any]]:
+def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
     """SQL conditions on a row ``r``, and their values."""
     conditions: list[str] = []
     values: list[Any] = []
@@ -272,7 +277,7 @@ def _conditions(wanted: Filter, hidden: Collection[str]) -> tuple[list[str], lis
         ("phase", wanted.phases),
     ):
         if names:
-            conditions.append(f"r.{column} IN (SELECT value FROM json_each(?))")  # noqa: S608
+            conditions.append(f"r.{column} IN ({_EACH})")
             values.append(json.dumps(sorted(names)))
     for sign, time in ((">=", wanted.since), ("<=", wanted.until)):
         if time is not None:
@@ -285,9 +290,6 @@ def _conditions(wanted: Filter, hidden: Collection[str]) -> tuple[list[str], lis
         prefix = wanted.path.encode("utf-8", "surrogatepass")
         conditions.append("(substr(CAST(r.path AS BLOB), 1, ?) = ? OR CAST(r.path AS BLOB) = ?)")
         values += [len(prefix), prefix, prefix[:-1]]
-    if hidden:
-        conditions.append("r.id NOT IN (SELECT value FROM json_each(?))")
-        values.append(json.dumps(sorted(hidden)))
     return conditions, values
 
 

@@ -6,9 +6,9 @@ Owns the mapping from path to (id, stamp) and its compact form on disk. Taking s
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 from memfs.index import sections
 from memfs.model import Stamp
@@ -21,9 +21,12 @@ _DIGESTS = {40, 64}  # how many digits git's ids have
 class StampTable(Mapping[str, Entry]):
     """An unchangeable mapping from path to (id, stamp) that makes its stamps only when asked."""
 
-    def __init__(self, paths: list[str], ids: list[str], numbers: Mapping[str, array[Any]], blobs: list[str]) -> None:
+    def __init__(
+        self, paths: list[str], strange: Mapping[int, str], numbers: Mapping[str, array[Any]], blobs: Sequence[str]
+    ) -> None:
+        """``strange``: ids that are not their path's stem, by place."""
         self._paths = paths
-        self._ids = ids
+        self._strange = strange
         self._numbers = numbers
         self._blobs = blobs
         self._places = dict(zip(paths, range(len(paths)), strict=True))
@@ -39,27 +42,29 @@ class StampTable(Mapping[str, Entry]):
             "inode": array("Q", [stamp.inode for stamp in stamps]),
             "checked": array("q", [stamp.checked_ns for stamp in stamps]),
         }
-        return cls(list(entries), [key for key, _ in entries.values()], numbers, [stamp.blob for stamp in stamps])
+        strange = _strange(entries, [key for key, _ in entries.values()])
+        return cls(list(entries), strange, numbers, [stamp.blob for stamp in stamps])
 
     def changed(self, gone: Collection[str], entries: Mapping[str, Entry]) -> StampTable:
         """A table without the paths in ``gone`` and with the given entries added or replaced."""
         out = {place for path in (*gone, *entries) if (place := self._places.get(path)) is not None}
         kept = [place for place in range(len(self._paths)) if place not in out]
         fresh = StampTable.of(entries)
+        paths = [self._paths[place] for place in kept] + fresh._paths
         return StampTable(
-            [self._paths[place] for place in kept] + fresh._paths,
-            [self._ids[place] for place in kept] + fresh._ids,
+            paths,
+            _strange(paths, [*map(self._id, kept), *map(fresh._id, range(len(fresh)))]),
             {
                 name: array(code, [self._numbers[name][place] for place in kept]) + fresh._numbers[name]
                 for name, code in _NUMBERS.items()
             },
-            [self._blobs[place] for place in kept] + fresh._blobs,
+            [self._blobs[place] for place in kept] + list(fresh._blobs),
         )
 
     def __getitem__(self, path: str) -> Entry:
         place = self._places[path]
         numbers = self._numbers
-        return self._ids[place], Stamp(
+        return self._id(place), Stamp(
             numbers["size"][place],
             numbers["mtime"][place],
             numbers["ctime"][place],
@@ -96,17 +101,19 @@ class StampTable(Mapping[str, Entry]):
 
     @cached_property
     def _holders(self) -> dict[str, str]:
-        return dict(zip(self._ids, self._paths, strict=True))
+        return {self._id(place): path for place, path in enumerate(self._paths)}
+
+    def _id(self, place: int) -> str:
+        strange = self._strange.get(place)
+        return stem(self._paths[place]) if strange is None else strange
 
     def pack(self) -> bytes:
         """The table as bytes."""
-        pairs = enumerate(zip(self._ids, self._paths, strict=True))
-        strange = {place: key for place, (key, path) in pairs if key != stem(path)}
         widths = {len(blob) for blob in self._blobs}
         width = widths.pop() if len(widths) == 1 and widths <= _DIGESTS else 0
         parts = {
             "paths": sections.pack_texts(self._paths),
-            "ids": sections.pack_json(strange),
+            "ids": sections.pack_json(self._strange),
             "width": sections.pack_json(width),
             "blobs": bytes.fromhex("".join(self._blobs)) if width else sections.pack_json(self._blobs),
         }
@@ -121,17 +128,33 @@ class StampTable(Mapping[str, Entry]):
         """
         parts = sections.unpack(data)
         paths = sections.unpack_texts(parts["paths"])
-        ids = [stem(path) for path in paths]
-        for place, key in sections.unpack_json(parts["ids"]).items():
-            ids[int(place)] = key
+        strange = {int(place): key for place, key in sections.unpack_json(parts["ids"]).items()}
         width = sections.unpack_json(parts["width"])
-        if width:
-            digits = parts["blobs"].hex()
-            blobs = [digits[start : start + width] for start in range(0, len(digits), width)]
-        else:
-            blobs = sections.unpack_json(parts["blobs"])
+        blobs = _Digests(parts["blobs"], width // 2) if width else sections.unpack_json(parts["blobs"])
         numbers = {name: sections.unpack_numbers(code, parts[name]) for name, code in _NUMBERS.items()}
-        return cls(paths, ids, numbers, blobs)
+        return cls(paths, strange, numbers, blobs)
+
+
+class _Digests(Sequence[str]):
+    """Digests of one size, as hex digits only when asked for."""
+
+    def __init__(self, data: memoryview, size: int) -> None:
+        self._data = data
+        self._size = size
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        if not 0 <= place < len(self):
+            raise IndexError(place)
+        return self._data[place * self._size : (place + 1) * self._size].hex()
+
+    def __len__(self) -> int:
+        return len(self._data) // self._size
 
 
 class LayeredStamps(Mapping[str, Entry]):
@@ -166,6 +189,10 @@ class LayeredStamps(Mapping[str, Entry]):
             stamp = self._entries[path][1]
             return stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode
         return None if path in self._gone else self._base.facts(path)
+
+
+def _strange(paths: Iterable[str], ids: Iterable[str]) -> dict[int, str]:
+    return {place: key for place, (path, key) in enumerate(zip(paths, ids, strict=True)) if key != stem(path)}
 
 
 def stem(path: str) -> str:

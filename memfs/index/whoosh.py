@@ -37,7 +37,7 @@ _COLUMNS = "columns"
 _LOCK = "MAIN_WRITELOCK"
 _FIELD = "terms"
 _KEY = "key"
-_MEMORY_MB = 128
+_MEMORY_MB = 256
 _MAX_SEGMENTS = 4
 _MERGE_RATIO = 6
 _BLOCKS = ("_read_ids", "_read_weights", "_next_block", "reset")
@@ -310,7 +310,7 @@ class _Writing:
             else:
                 column = leaf.column_reader(_KEY)
                 order += [self._place(column[number]) for number in range(count)]
-            dead |= {base + number for number in leaf.deleted_docs_set}
+            dead |= {base + number for number in leaf.segment().deleted_docs()}
             leaf.close()
         return order, dead
 

@@ -13,27 +13,16 @@ Each call of ``make`` opens the same index again, as another process would. An e
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime, timedelta
-from hashlib import sha256
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import ClassVar
 
 import pytest
 
-from memfs.index.analyzer import query_terms, weighted_terms
 from memfs.index.base import Index
-from memfs.index.bm25 import K1, B, idf
-from memfs.model import MemoryItem, Origin, Query, Stamp
+from memfs.model import MemoryItem, Origin, Query
+from memfs.testing.corpus import FILTERS, WORDS, brute_force, chance_of, corpus, item
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
-WORDS = [
-    *("postgres", "connection", "pool", "timeout", "retry", "deploy", "kubernetes", "branch", "rollback", "migrate"),
-    *("schema", "index", "vector", "cache", "token", "secret", "review", "pattern", "agent", "session", "commit"),
-    *("merge", "conflict", "lock", "journal", "archive", "restore", "naïve", "Straße", "数据库", "getUserName"),
-]
-NOW = 1_790_000_000_000_000_000
-TYPES = ("semantic", "episodic", "working")
 HOSTILE = (
     "((((",
     "*a*",
@@ -54,133 +43,6 @@ HOSTILE = (
     "pool " * 1000,
     " ".join(f"w{n}" for n in range(2000)),
 )
-
-
-def _chance(seed: int) -> random.Random:
-    return random.Random(seed)  # noqa: S311 (for variety, not for secrets)
-
-
-def item(name: str, content: str = "", **fields: object) -> MemoryItem:
-    """An item as the store hands it to an index."""
-    kind = str(fields.pop("memory_type", "semantic"))
-    folder = str(fields.pop("folder", f"ContextMemory/memories/{kind}/2026-01"))
-    values = {"timestamp": START, "title": "" if content else name} | fields
-    return MemoryItem(content, kind, id=name, path=f"{folder}/{name}.yaml", **values)  # type: ignore[arg-type]
-
-
-def corpus(count: int, seed: int = 1) -> list[MemoryItem]:
-    """Random items in which every filter has something to find; equal scores and equal times occur."""
-    chance = _chance(seed)
-    found = []
-    for number in range(count):
-        kind = chance.choice(TYPES)
-        found.append(
-            item(
-                f"item-{number:05d}",
-                " ".join(chance.choices(WORDS, k=chance.randint(1, 12))),
-                memory_type=kind,
-                title=" ".join(chance.choices(WORDS, k=chance.randint(0, 3))),
-                tags=tuple(chance.sample(("alpha", "beta", "gamma"), k=chance.randint(0, 3))),
-                timestamp=START + timedelta(days=chance.randint(0, 40), microseconds=chance.choice((0, 0, 1))),
-                origin=Origin(
-                    agent=chance.choice(("", "coder", "Task/7")),
-                    speaker=chance.choice(("", "Ada")),
-                    session=chance.choice(("", "s1", "s2")),
-                    phase=chance.choice(("", "expand", "refine")),
-                ),
-                importance=chance.choice((0.5, 1.0, 2.5)),
-                context={"branch": chance.choice(WORDS)} if chance.random() < 0.4 else {},
-                metadata={"notes": [chance.choice(WORDS), 7]} if chance.random() < 0.4 else {},
-                folder=f"ContextMemory/memories/{kind}/{chance.choice(('2026-01', '2026-01b', 'by hand'))}",
-            )
-        )
-    return found
-
-
-def stamp_of(item: MemoryItem, checked: int = NOW) -> Stamp:
-    """A stamp such as the tree could take of this item's file."""
-    blob = sha256(repr(item).encode("utf-8", "surrogatepass")).hexdigest()[:40]
-    return Stamp(len(item.content), NOW - 10**12, NOW - 10**12, 7, blob, checked)
-
-
-def pairs(*items: MemoryItem, checked: int = NOW) -> list[tuple[MemoryItem, Stamp]]:
-    """Items with their stamps, as ``SearchIndex.update`` takes them."""
-    return [(item, stamp_of(item, checked)) for item in items]
-
-
-FILTERS: dict[str, dict[str, object]] = {
-    "none": {},
-    "type": {"types": frozenset({"semantic"})},
-    "types": {"types": frozenset({"semantic", "working"})},
-    "unknown type": {"types": frozenset({"nothing"})},
-    "tag": {"tags": frozenset({"alpha"})},
-    "all of two tags": {"tags": frozenset({"alpha", "gamma"})},
-    "unknown tag": {"tags": frozenset({"alpha", "omega"})},
-    "agent": {"agents": frozenset({"Task/7"})},
-    "sessions": {"sessions": frozenset({"s1", "s2"})},
-    "phase": {"phases": frozenset({"refine"})},
-    "since": {"since": START + timedelta(days=20)},
-    "until": {"until": START + timedelta(days=20)},
-    "one instant": {"since": START + timedelta(days=20), "until": START + timedelta(days=20)},
-    "folder": {"path": "ContextMemory/memories/semantic/2026-01"},
-    "folder with slash": {"path": "ContextMemory/memories/semantic/by hand/"},
-    "type and dates": {
-        "types": frozenset({"semantic", "episodic"}),
-        "since": START + timedelta(days=5),
-        "until": START + timedelta(days=30),
-    },
-    "everything at once": {
-        "types": frozenset({"semantic", "episodic"}),
-        "tags": frozenset({"beta"}),
-        "agents": frozenset({"coder", ""}),
-        "sessions": frozenset({"s1"}),
-        "phases": frozenset({"expand", ""}),
-        "since": START + timedelta(days=1),
-        "until": START + timedelta(days=39),
-        "path": "ContextMemory/memories",
-    },
-}
-
-
-def accepted(candidate: MemoryItem, query: Query) -> bool:
-    """Whether an item passes a query's filters, said as plainly as can be."""
-    when = candidate.timestamp
-    assert when is not None
-    checks = [
-        not query.types or candidate.type in query.types,
-        all(tag in candidate.tags for tag in query.tags),
-        not query.agents or candidate.origin.agent in query.agents,
-        not query.sessions or candidate.origin.session in query.sessions,
-        not query.phases or candidate.origin.phase in query.phases,
-        query.since is None or query.since <= when,
-        query.until is None or when <= query.until,
-        not query.path or candidate.path.startswith(query.path.rstrip("/") + "/"),
-    ]
-    return all(checks)
-
-
-def brute_force(items: Iterable[MemoryItem], query: Query) -> list[tuple[str, float]]:
-    """Every hit with its score, best first, by looking at each item in turn."""
-    held = list(items)
-    if not query.text:
-        listed = sorted((one for one in held if accepted(one, query)), key=lambda one: one.id)
-        listed.sort(key=lambda one: one.timestamp or START, reverse=True)
-        return [(one.id, 0.0) for one in listed]
-    weights = {one.id: weighted_terms(one) for one in held}
-    average = sum(length for _, length in weights.values()) / (len(held) or 1)
-    asked = query_terms(query.text)
-    worth = {term: idf(len(held), sum(term in terms for terms, _ in weights.values())) for term in asked}
-    scores = []
-    for one in held:
-        terms, length = weights[one.id]
-        score = sum(
-            worth[term] * terms[term] * (K1 + 1) / (terms[term] + K1 * (1 - B + B * length / average))
-            for term in asked
-            if term in terms
-        )
-        if score and accepted(one, query):
-            scores.append((one.id, score))
-    return sorted(scores, key=lambda pair: (-round(pair[1], 9), pair[0]))
 
 
 class IndexContract:
@@ -207,7 +69,7 @@ class IndexContract:
         """With every filter, hits, their scores and their order are those of brute force."""
         items = corpus(300, seed)
         index.add(items)
-        chance = _chance(seed)
+        chance = chance_of(seed)
         for limit in (1, 7, 1000):
             text = " ".join(chance.choices([*WORDS, "unheard"], k=chance.randint(1, 4)))
             query = Query(text=text, limit=limit, **FILTERS[name])  # type: ignore[arg-type]
@@ -229,7 +91,7 @@ class IndexContract:
     def test_equal_scores_are_ordered_by_id(self, index: Index) -> None:
         """Ties are broken by id whatever the order of adding, also at the limit."""
         names = [f"twin-{number:03d}" for number in range(120)]
-        shuffled = _chance(4).sample(names, k=len(names))
+        shuffled = chance_of(4).sample(names, k=len(names))
         index.add(item(name, "the very same words") for name in shuffled)
         index.flush()
         assert [hit.id for hit in index.search(Query(text="same words", limit=15))] == names[:15]
@@ -341,7 +203,7 @@ class IndexContract:
 
     def test_any_sequence_of_changes_ends_right(self, make: Callable[[], Index]) -> None:
         """After many random additions, replacements, removals, flushes and reopenings hits are those of brute force."""
-        chance = _chance(6)
+        chance = chance_of(6)
         index = make()
         truth: dict[str, MemoryItem] = {}
         for step in range(60):

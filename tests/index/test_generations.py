@@ -19,8 +19,8 @@ from memfs.index import analyzer, generations
 from memfs.index.generations import MANIFEST, POINTER
 from memfs.index.layers import SearchIndex
 from memfs.model import Query
+from memfs.testing.corpus import corpus, item, pairs
 from memfs.testing.faults import Fault, Stopped, injected
-from memfs.testing.index_contract import corpus, item, pairs
 
 Opened = Callable[[], SearchIndex]
 
@@ -83,7 +83,7 @@ KILLED = """
 import os, sys, threading, time
 from pathlib import Path
 from memfs.index.layers import SearchIndex
-from memfs.testing.index_contract import item, pairs
+from memfs.testing.corpus import item, pairs
 index = SearchIndex(Path(sys.argv[1]), sys.argv[2])
 number = len(index.base_stamps())
 print("ready", flush=True)
@@ -125,7 +125,7 @@ FOLDING = """
 import sys
 from pathlib import Path
 from memfs.index.layers import SearchIndex
-from memfs.testing.index_contract import item, pairs
+from memfs.testing.corpus import item, pairs
 index = SearchIndex(Path(sys.argv[1]), sys.argv[2])
 for number in range(12):
     index.update(pairs(item(f"{sys.argv[3]}-{number}", "alpha")))

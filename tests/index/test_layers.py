@@ -15,8 +15,8 @@ from memfs.index import layers
 from memfs.index.generations import LOCK
 from memfs.index.layers import SearchIndex
 from memfs.model import MemoryItem, Query
+from memfs.testing.corpus import FILTERS, NOW, WORDS, brute_force, corpus, item, pairs, stamp_of
 from memfs.testing.faults import DISK_FULL, Fault, injected
-from memfs.testing.index_contract import FILTERS, NOW, WORDS, brute_force, corpus, item, pairs, stamp_of
 
 Opened = Callable[[], SearchIndex]
 

@@ -10,7 +10,7 @@ from memfs.errors import IndexUnavailable
 from memfs.index import sqlite
 from memfs.index.sqlite import SqliteIndex
 from memfs.model import Query
-from memfs.testing.index_contract import FILTERS, WORDS, brute_force, corpus, item
+from memfs.testing.corpus import FILTERS, WORDS, brute_force, corpus, item
 
 
 def test_fts_scores_are_close_to_ours_where_they_are_taken_as_they_are(

@@ -10,7 +10,7 @@ from whoosh.codec.whoosh3 import W3LeafMatcher
 from memfs.errors import IndexUnavailable
 from memfs.index.whoosh import WhooshIndex
 from memfs.model import Query
-from memfs.testing.index_contract import FILTERS, WORDS, corpus, item
+from memfs.testing.corpus import FILTERS, WORDS, corpus, item
 
 
 def test_both_ways_to_score_agree_over_many_segments_and_deletions(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Measures memfs against its budgets: ``python -m benchmarks``, or ``make bench``."""

@@ -1,0 +1,64 @@
+"""Building: a workspace from nothing, as ``memfs remember --file`` does it, and what it weighs then."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.bench import Bench
+from benchmarks.rows import IMPORT, TOGETHER, Row
+from benchmarks.samples import Samples
+from benchmarks.yardsticks import FTS5, Fts5
+
+_YOUNG_SECONDS = 2.5
+
+
+def imported(bench: Bench) -> Iterator[Row]:
+    """Validate, store, commit and index every text, in one process of its own."""
+    bench.open(create=True).close()
+    lines = bench.folder / "texts.jsonl"
+    with lines.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(text.line()) + "\n" for text in bench.texts)
+    took, raw = Samples(), Samples()
+    took.time(lambda: bench.cli("remember", "--file", str(lines)))
+    lines.unlink()
+    raw.time(lambda: Fts5(bench.folder / "yardstick.db", bench.texts).close())
+    rate, floor = (1e3 * bench.size / samples.p50 for samples in (took, raw))
+    yield Row(
+        part="import",
+        name=IMPORT,
+        size=bench.size,
+        engine=bench.engine,
+        value=rate,
+        unit="items/s",
+        yardstick=FTS5,
+        floor=floor,
+    )
+    time.sleep(_YOUNG_SECONDS)  # a stamp younger than two seconds is not trusted; nobody measures that by accident
+
+
+def sizes(bench: Bench) -> Iterator[Row]:
+    """Bytes in files, not blocks on disk: content, history after maintenance, index."""
+    with bench.open() as workspace:
+        workspace.store.refresh()
+        maintained = Samples()
+        maintained.time(workspace.history.maintain)
+        bytes_of_index = workspace.parts.index.stats().bytes
+    content = _bytes(bench.root / "ContextMemory" / "memories")
+    history = _bytes(bench.root / ".git")
+    parts = {
+        "content": content,
+        "history, packed (.git)": history,
+        "index": bytes_of_index,
+        TOGETHER: content + history + bytes_of_index,
+    }
+    for name, size in parts.items():
+        yield Row(part="sizes", name=name, size=bench.size, engine=bench.engine, value=size, unit="bytes")
+    yield Row(part="sizes", name="maintain", size=bench.size, engine=bench.engine, value=maintained.p50)
+
+
+def _bytes(folder: Path) -> int:
+    return sum(os.lstat(os.path.join(place, name)).st_size for place, _, names in os.walk(folder) for name in names)
