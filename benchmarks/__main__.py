@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import building, catching, recalling, report, starting, writing
-from benchmarks.bench import SPARE, Bench
+from benchmarks.bench import SPARE, SPARE_QUICK, Bench
 from benchmarks.corpus import Corpus, questions, read
 from benchmarks.rows import Row, growth, limits
 from benchmarks.surroundings import facts, hermetic
@@ -38,12 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     with hermetic(chosen.folder) as folder:
         known = facts(folder)
-        corpus = read(max(chosen.sizes) + SPARE, chosen.seed)
+        spare = SPARE_QUICK if chosen.quick else SPARE
+        corpus = read(max(chosen.sizes) + spare, chosen.seed)
         known.append(("text", _described(corpus, chosen.seed)))
         for name, value in known:
             print(f"{name}: {value}")
         rows: list[Row] = []
-        for row in _measured(chosen, folder, corpus):
+        for row in _measured(chosen, folder, corpus, spare):
             rows.append(row)
             print(report.line(row), flush=True)
     for row in growth(rows):
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if missed and chosen.strict else 0
 
 
-def _measured(chosen: argparse.Namespace, folder: Path, corpus: Corpus) -> Iterator[Row]:
+def _measured(chosen: argparse.Namespace, folder: Path, corpus: Corpus, spare: int) -> Iterator[Row]:
     gc.collect()
     gc.freeze()  # the texts stay for the whole run; walking them again and again would be measured, too
     for size in chosen.sizes:
@@ -66,8 +67,8 @@ def _measured(chosen: argparse.Namespace, folder: Path, corpus: Corpus) -> Itera
         for engine in chosen.engines:
             place = folder / f"{engine}-{size}"
             place.mkdir()
-            spare = iter(corpus.texts[-SPARE:] * 2)
-            bench = Bench(place, size, engine, texts, spare, asked, quick=chosen.quick)
+            more = iter(corpus.texts[-spare:])
+            bench = Bench(place, size, engine, texts, more, asked, quick=chosen.quick)
             for row in building.imported(bench):
                 if "import" in chosen.only:
                     yield row

@@ -16,7 +16,7 @@ from benchmarks.surroundings import memfs_command
 from memfs.model import MemoryItem, Query
 from memfs.workspace import Workspace, open_workspace
 
-SPARE = 1_500
+SPARE, SPARE_QUICK = 2_200, 500
 """Texts beyond those of the workspace, for what is written while measuring."""
 
 

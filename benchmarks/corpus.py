@@ -23,7 +23,9 @@ _DESCRIPTION = re.compile(r"^Package: (\S+)$.*?^Description: (.*?)^(?=\S)", re.D
 _PROMPT = re.compile(r"^\s*(>>>|\.\.\.).*$", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?:;])\s+")
 _WORD = re.compile(r"[A-Za-z]{4,}")
-_ENGLISH = frozenset("a an and are as be by for from if in is it not of on or that the this to when which with".split())
+_ENGLISH = frozenset(
+    re.findall(r"\w+", "a an and are as be by for from if in is it not of on or that the this to with")
+)
 _LEFT_OUT = frozenset({"__pycache__", "site-packages", "test", "tests", "idle_test"})
 _LENGTH = 235
 _TITLE = 50
@@ -101,7 +103,7 @@ def read(count: int, seed: int = 1) -> Corpus:
 def questions(texts: tuple[Text, ...], count: int, seed: int = 2) -> list[Question]:
     """Questions that have an answer: each is three words of one memory, asked in any order."""
     random_ = random.Random(seed)
-    asked = []
+    asked: list[Question] = []
     while len(asked) < count:
         text = random_.choice(texts)
         words = sorted(set(_WORD.findall(text.content.lower())) - _ENGLISH)

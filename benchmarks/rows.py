@@ -79,7 +79,7 @@ class Limit:
 
     def used(self, row: Row) -> float:
         """How much of the budget was used: 1 is all of it."""
-        measured = getattr(row, self.figure)
+        measured: float = getattr(row, self.figure)
         return self.most / measured if self.least else measured / self.most
 
     def __str__(self) -> str:

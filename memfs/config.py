@@ -1,19 +1,17 @@
-"""Settings: how memfs behaves in one workspace, where it lies, and where each value came from.
+"""Configuration: where a workspace lies, what its settings are, and where each value came from.
 
-Owns the names, types, defaults and bounds of all settings, the reading of ``memfs.toml`` and ``MEMFS_*`` variables, and
-the search for the workspace. Knows nothing of items, git or search engines; the parts get the values handed to them.
+Owns the reading of ``memfs.toml`` and ``MEMFS_*`` variables, and the search for the workspace. Knows nothing of items,
+git or search engines; the parts get the values handed to them.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +19,7 @@ from typing import Any
 from memfs.errors import SettingInvalid, WorkspaceNotFound
 from memfs.files import io
 from memfs.model.kinds import nearest
+from memfs.settings import SPECS, TABLES, Settings, Spec, spec_of
 
 FILE = "memfs.toml"
 MEMORY_FOLDER = "ContextMemory"
@@ -36,141 +35,6 @@ _OWN_SOURCES: Mapping[str, frozenset[str]] = {
     "conventions": frozenset(),
     "recent_session": frozenset(),
 }
-
-
-def _setting(default: Any, summary: str, **rule: Any) -> Any:
-    return field(default=default, metadata={"summary": summary, **rule})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemorySettings:
-    """``[memory]``: which sources give an agent its context, and their own tables ``[memory.<source>]``."""
-
-    automatic: tuple[str, ...] = _setting(("preferences",), "Sources loaded at the start of every session.")
-    triggered: tuple[str, ...] = _setting(("episodic", "semantic"), "Sources that speak up when the work needs them.")
-    on_demand: bool = _setting(True, "Whether agents may ask with recall.")
-    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexSettings:
-    """``[index]``: the search engine."""
-
-    engine: str = _setting("whoosh", "Search engine.", choices=("memory", "whoosh", "sqlite"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistorySettings:
-    """``[history]``: when changes become commits."""
-
-    commit: str = _setting(
-        "session",
-        "When waiting changes become a commit.",
-        choices=("interval", "session", "each", "batch", "manual"),
-    )
-    interval_seconds: float = _setting(1.0, "Length of the commit window under 'interval'.", low=0.01, high=86_400)
-    adopt: str = _setting("leave", "Whether hand edits are committed by themselves.", choices=("auto", "leave"))
-    adopt_after_seconds: float = _setting(30.0, "How long a hand-edited file must rest first.", low=0, high=86_400)
-    allow_detached: bool = _setting(False, "Whether to commit on a detached HEAD.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallSettings:
-    """``[recall]``: what a question brings back."""
-
-    limit: int = _setting(10, "How many hits a recall gives unless told otherwise.", low=1, high=10_000)
-    preset: str = _setting("default", "Weights of the ranking.", choices=("default", "time_weighted"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewSettings:
-    """``[review]``: who judges a draft before it is stored; no settings yet."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecuritySettings:
-    """``[security]``: what is let in."""
-
-    allow_invisible: bool = _setting(False, "Whether text may hold characters that hide instructions from a reader.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchSettings:
-    """``[watch]``: how a resident process notices changed files."""
-
-    enabled: bool = _setting(True, "Whether resident processes watch the files.")
-    debounce_ms: int = _setting(100, "How long events must pause before they are acted on.", low=1, high=60_000)
-    scan_seconds: float = _setting(60.0, "How often all files are compared all the same.", low=1, high=86_400)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """All settings of one workspace, by table. ``origins`` says for each dotted key where its value came from:
-    ``argument``, the ``MEMFS_*`` variable's name, ``memfs.toml`` with the line, or ``default``."""
-
-    memory: MemorySettings = MemorySettings()
-    index: IndexSettings = IndexSettings()
-    history: HistorySettings = HistorySettings()
-    recall: RecallSettings = RecallSettings()
-    review: ReviewSettings = ReviewSettings()
-    security: SecuritySettings = SecuritySettings()
-    watch: WatchSettings = WatchSettings()
-    origins: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-
-    def get(self, key: str) -> Any:
-        """The value of a dotted key.
-
-        Raises:
-            SettingInvalid: no such key; the hint names the nearest one.
-        """
-        spec_of(key)
-        table, _, name = key.partition(".")
-        return getattr(getattr(self, table), name)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
-    """The rule of one setting: dotted key, default (whose type is the setting's), meaning, and allowed values."""
-
-    key: str
-    default: Any
-    summary: str
-    choices: tuple[str, ...] = ()
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def variable(self) -> str:
-        """The environment variable that sets it, such as ``MEMFS_INDEX_ENGINE``."""
-        return _PREFIX + self.key.replace(".", "_").upper()
-
-
-_TABLES: Mapping[str, type[Any]] = {
-    "memory": MemorySettings,
-    "index": IndexSettings,
-    "history": HistorySettings,
-    "recall": RecallSettings,
-    "review": ReviewSettings,
-    "security": SecuritySettings,
-    "watch": WatchSettings,
-}
-SPECS: Mapping[str, Spec] = {
-    f"{table}.{entry.name}": Spec(key=f"{table}.{entry.name}", default=entry.default, **entry.metadata)
-    for table, shape in _TABLES.items()
-    for entry in dataclasses.fields(shape)
-    if entry.metadata
-}
-
-
-def spec_of(key: str) -> Spec:
-    """The rule of a dotted key.
-
-    Raises:
-        SettingInvalid: no such key; the hint names the nearest one.
-    """
-    if key not in SPECS:
-        raise SettingInvalid(f"unknown setting {key!r}", hint=nearest(key, SPECS) or "see 'memfs config'")
-    return SPECS[key]
 
 
 # -- finding the workspace ----------------------------------------------------------------------------------------
@@ -211,7 +75,10 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
     origins = dict.fromkeys(SPECS, "default")
     sources: dict[str, Mapping[str, Any]] = {}
     for key, value, line in _from_file(text, sources):
-        values[key], origins[key] = _checked(value, SPECS[key], line), f"{FILE}:{line}" if line else FILE
+        values[key], origins[key] = (
+            _from_repository(_checked(value, SPECS[key], line), SPECS[key], line),
+            f"{FILE}:{line}" if line else FILE,
+        )
     for key, written, variable in _from_environment(os.environ if environ is None else environ):
         values[key], origins[key] = _from_text(written, SPECS[key], variable), variable
     for key, value in (arguments or {}).items():
@@ -220,10 +87,10 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
     _check_sources(sources, values, text)
     tables = {
         table: {key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{table}.")}
-        for table in _TABLES
+        for table in TABLES
     }
     tables["memory"]["sources"] = MappingProxyType(sources)
-    made = {table: _TABLES[table](**entries) for table, entries in tables.items()}
+    made = {table: TABLES[table](**entries) for table, entries in tables.items()}
     return Settings(**made, origins=MappingProxyType(origins))
 
 
@@ -239,8 +106,8 @@ def _read(path: Path) -> str:
 def _from_file(text: str, sources: dict[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any, int | None]]:
     for table, entries in _parse(text).items():
         line = _line_of(text, table)
-        if table not in _TABLES:
-            raise _unknown(f"table [{table}]", table, _TABLES, line)
+        if table not in TABLES:
+            raise _unknown(f"table [{table}]", table, TABLES, line)
         if not isinstance(entries, dict):
             hint = f"write [{table}] above its keys"
             raise SettingInvalid(f"{table!r} must be a table", path=FILE, line=line, hint=hint)
@@ -294,7 +161,7 @@ def _line_of(text: str, table: str, name: str | None = None) -> int | None:
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     known = {spec.variable: spec.key for spec in SPECS.values()}
-    beginnings = tuple(f"{_PREFIX}{table.upper()}_" for table in _TABLES)
+    beginnings = tuple(f"{_PREFIX}{table.upper()}_" for table in TABLES)
     for variable, written in sorted(environ.items()):
         if variable in known:
             yield known[variable], written, variable
@@ -335,6 +202,18 @@ def _checked(value: Any, spec: Spec, line: int | None = None, variable: str = ""
     if isinstance(spec.default, tuple):
         return tuple(value)
     return float(value) if isinstance(spec.default, float) else value
+
+
+def _from_repository(value: Any, spec: Spec, line: int | None) -> Any:
+    if spec.personal and value != spec.default:
+        raise SettingInvalid(
+            "a repository's file cannot loosen this",
+            path=FILE,
+            line=line,
+            field=spec.key,
+            hint=f"set {spec.variable} yourself, or use --set for one command",
+        )
+    return value
 
 
 def _expected(value: Any, spec: Spec) -> str:
@@ -388,7 +267,7 @@ def default_toml(policies: Mapping[str, Any]) -> str:
         "# How memfs behaves in this workspace. 'memfs config' shows every value and where it came from.",
         "# A line that begins with '#' and a name shows that setting's default.",
     ]
-    for table in _TABLES:
+    for table in TABLES:
         lines += ["", f"[{table}]"]
         for spec in SPECS.values():
             if spec.key.startswith(f"{table}."):

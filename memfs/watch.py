@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.config import MEMORY_FOLDER, WatchSettings
+from memfs.config import MEMORY_FOLDER
 from memfs.errors import MemfsError
+from memfs.settings import WatchSettings
 from memfs.store import Refreshed, Store
 
 if TYPE_CHECKING:

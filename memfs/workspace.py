@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from memfs.config import MEMORY_FOLDER, Settings, find_workspace, load
+from memfs.config import MEMORY_FOLDER, find_workspace, load
 from memfs.errors import RepoUnsupported, WorkspaceNotFound
 from memfs.files import io
 from memfs.files.codec import Codec
@@ -25,6 +25,7 @@ from memfs.index.layers import SearchIndex
 from memfs.model import KindTable
 from memfs.model.time import utc_now
 from memfs.pipeline.retrieval import Recaller
+from memfs.settings import Settings
 from memfs.store import Store
 from memfs.store.parts import Parts, Policy
 from memfs.upkeep.check import Checker

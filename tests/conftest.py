@@ -23,7 +23,8 @@ def own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
             monkeypatch.delenv(name)
     home = tmp_path_factory.mktemp("home")
     (home / ".gitconfig").write_text(
-        "[user]\n\tname = Ada Person\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n[commit]\n\tgpgSign = false\n"
+        "[user]\n\tname = Ada Person\n\temail = ada@example.org\n"
+        "[init]\n\tdefaultBranch = main\n[commit]\n\tgpgSign = false\n"
     )
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))

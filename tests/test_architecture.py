@@ -24,6 +24,7 @@ ROWS: list[set[str]] = [
     {"memfs.pipeline"},
     {"memfs.watch"},
     {"memfs.config"},
+    {"memfs.settings"},
     {"memfs.store"},
     {"memfs.files", "memfs.history", "memfs.index", "memfs.usage"},
     {"memfs.model"},

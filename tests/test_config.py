@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from memfs.config import SPECS, Settings, default_toml, find_workspace, load
+from memfs.config import default_toml, find_workspace, load
 from memfs.errors import NotRegularFile, SettingInvalid, WorkspaceNotFound
 from memfs.resources import schema_text, template_text
+from memfs.settings import SPECS, Settings
 
 
 def write(root: Path, text: str) -> Path:
@@ -243,3 +244,13 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceNotFound) as caught:
         find_workspace(environ={"MEMFS_WORKSPACE": str(tmp_path / "nowhere")})
     assert caught.value.hint == "MEMFS_WORKSPACE names it"
+
+
+def test_a_repositorys_file_cannot_loosen_what_protects_the_reader(tmp_path: Path) -> None:
+    """What came with a clone may tighten; only the reader's own argument or variable loosens."""
+    (tmp_path / "memfs.toml").write_text("[security]\nallow_invisible = true\n")
+    with pytest.raises(SettingInvalid, match="cannot loosen") as refused:
+        load(tmp_path, environ={})
+    assert refused.value.line == 2
+    (tmp_path / "memfs.toml").write_text("[security]\nallow_invisible = false\n")
+    assert load(tmp_path, environ={"MEMFS_SECURITY_ALLOW_INVISIBLE": "1"}).security.allow_invisible

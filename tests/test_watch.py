@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memfs import MemoryItem, Query
-from memfs.config import WatchSettings
+from memfs.settings import WatchSettings
 from memfs.watch import Noticed, Watcher
 from memfs.workspace import Workspace, open_workspace
 

@@ -6,6 +6,7 @@ Owns telling a person's changes from memfs's own. It reads; recording and commit
 from __future__ import annotations
 
 import time
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -121,6 +122,8 @@ class HandEdits:
         return Planned(path=path, before=None, after=content.data, item=None)
 
     def _valid_document(self, path: str, data: bytes) -> bool:
+        if path in ROOT_FILES:
+            return _is_toml(data)
         schema = schema_of(path)
         if not schema:
             return True
@@ -129,3 +132,11 @@ class HandEdits:
         except MemfsError:
             return False
         return True
+
+
+def _is_toml(data: bytes) -> bool:
+    try:
+        tomllib.loads(data.decode("utf-8"))
+    except ValueError:
+        return False
+    return True

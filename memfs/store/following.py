@@ -113,6 +113,11 @@ class Following:
                 return self._refresh_all(progress)
             return self._look_at({path: self._tree.entry(path) for path in paths if self.is_item(path)}, progress)
 
+    def forget_owners(self) -> None:
+        """Another process made a new base generation: who owns which id is asked anew."""
+        with self._lock:
+            self._owners = None
+
     def rebuild(self, progress: Progress | None = None) -> None:
         """Make the index anew from every file."""
         with self._lock:

@@ -259,7 +259,8 @@ class Store:
 
     def refresh(self, paths: Iterable[str] | None = None) -> Refreshed:
         """Bring the index in step with the given files, or with every file."""
-        self._parts.index.reload()
+        if self._parts.index.reload():
+            self._following.forget_owners()
         return self._following.refresh(paths)
 
     def _freshen(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.config import SPECS
+from memfs.settings import SPECS
 
 from .conftest import Memfs, git
 

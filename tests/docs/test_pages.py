@@ -14,9 +14,10 @@ import memfs
 from memfs import errors
 from memfs.adapters.cli.app import cli
 from memfs.adapters.cli.verbs import ALIASES, VERBS
-from memfs.config import SPECS, Spec, toml
+from memfs.config import toml
 from memfs.model import BUILT_IN
 from memfs.resources import schema_text
+from memfs.settings import SPECS, Spec
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from contextlib import suppress
@@ -245,4 +246,21 @@ def test_recovery_waits_for_the_git_process_of_the_dead(stage, monkeypatch):
     with pytest.raises(MemfsError, match="still runs"):
         recover(repository)
     os.close(holder)
+    stage.verify(repository)
+
+
+def test_row_39_a_branch_lock_with_our_commit_in_it_is_ours(stage):
+    """A branch lock that a power cut left with our own new commit in it is removed; any other lock stays."""
+    repository = stage.fresh()
+    die_when(repository, stage.groups, "rename", ".git/index")
+    new = json.loads((repository.state / settle.RECORD).read_text())["new"]
+    lock = stage.folder / ".git/refs/heads/main.lock"
+    lock.write_text(f"{new}\n")
+    other = stage.folder / ".git/HEAD.lock"
+    other.write_bytes(b"")
+    recover(repository)
+    assert not lock.exists()
+    assert other.exists()
+    assert "HEAD.lock" in repository.busy()
+    other.unlink()
     stage.verify(repository)

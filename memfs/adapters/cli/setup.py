@@ -10,9 +10,10 @@ import click
 
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.output import clean, note, print_json, print_raw, print_table, styled
-from memfs.config import SPECS, spec_of, toml
+from memfs.config import toml
 from memfs.errors import MemfsError
 from memfs.history.repository import Repository
+from memfs.settings import SPECS, spec_of
 from memfs.workspace import open_workspace
 
 if TYPE_CHECKING:
