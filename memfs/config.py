@@ -256,6 +256,13 @@ def toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def first_policies(repository_made: bool) -> dict[str, str]:
+    """The commit and adoption policy for a repository of our own, or for one that memfs joins."""
+    if repository_made:
+        return {"history.commit": "interval", "history.adopt": "auto"}
+    return {"history.commit": "session", "history.adopt": "leave"}
+
+
 def default_toml(policies: Mapping[str, Any]) -> str:
     """A fresh ``memfs.toml``: the given values by dotted key, every other setting as a comment with its default.
 

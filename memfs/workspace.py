@@ -9,11 +9,12 @@ import hashlib
 import os
 import sys
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memfs.config import MEMORY_FOLDER, find_workspace, load
+from memfs.config import MEMORY_FOLDER, find_workspace, first_policies, load
 from memfs.errors import RepoUnsupported, WorkspaceNotFound
 from memfs.files import io
 from memfs.files.codec import Codec
@@ -28,15 +29,17 @@ from memfs.pipeline.retrieval import Recaller
 from memfs.settings import Settings
 from memfs.store import Store
 from memfs.store.parts import Parts, Policy
-from memfs.upkeep.check import Checker
 from memfs.upkeep.format import check_format
-from memfs.upkeep.history import History
 from memfs.upkeep.kindfile import load_kinds
-from memfs.upkeep.layout import Created, lay_out, policies
-from memfs.upkeep.recovered import Recovered
+
+if TYPE_CHECKING:
+    from memfs.upkeep.check import Checker
+    from memfs.upkeep.history import History
+    from memfs.upkeep.layout import Created
+    from memfs.upkeep.recovered import Recovered
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Workspace:
     """The parts of one open workspace. The name of a part says which module to open.
 
@@ -44,9 +47,6 @@ class Workspace:
         root: the folder that holds ``ContextMemory/``.
         store: the only door for durable change.
         recall: answers questions.
-        history: reads and rewinds git history.
-        recovered: contents displaced by a person's change.
-        checker: finds what is wrong, and repairs it.
         created: what was made, when ``open_workspace`` made the workspace.
     """
 
@@ -56,11 +56,30 @@ class Workspace:
     repository: Repository
     store: Store
     recall: Recaller
-    history: History
-    recovered: Recovered
-    checker: Checker
     parts: Parts = field(repr=False)
     created: Created | None = None
+
+    # The parts below are made when first used: a process that only recalls is spared what they import.
+    @cached_property
+    def history(self) -> History:
+        """Reads and rewinds git history."""
+        from memfs.upkeep.history import History
+
+        return History(self.store, self.repository, self.parts.commit_lock)
+
+    @cached_property
+    def recovered(self) -> Recovered:
+        """Contents displaced by a person's change."""
+        from memfs.upkeep.recovered import Recovered
+
+        return Recovered(self.store, self.repository)
+
+    @cached_property
+    def checker(self) -> Checker:
+        """Finds what is wrong, and repairs it."""
+        from memfs.upkeep.check import Checker
+
+        return Checker(store=self.store, parts=self.parts, recovered=self.recovered)
 
     def close(self) -> None:
         """Commit what waits where the policy says so, and release everything."""
@@ -105,10 +124,9 @@ def open_workspace(
             )
         repository = Repository.create(root)
     if fresh:
-        chosen = load(root, {**policies(made), **(settings or {})})
+        chosen = load(root, {**first_policies(made), **(settings or {})})
     parts = _parts(root, repository, chosen)
     store = Store(parts)
-    recovered = Recovered(store, repository)
     if watch is not False and chosen.watch.enabled:
         _arrange_watching(store, parts, chosen, at_once=watch is True)
     return Workspace(
@@ -118,12 +136,15 @@ def open_workspace(
         repository=repository,
         store=store,
         recall=Recaller(store, chosen.recall.preset, parts.clock),
-        history=History(store, repository, parts.commit_lock),
-        recovered=recovered,
-        checker=Checker(store=store, parts=parts, recovered=recovered),
         parts=parts,
-        created=lay_out(store, made) if create else None,
+        created=_lay_out(store, made) if create else None,
     )
+
+
+def _lay_out(store: Store, made: bool) -> Created:
+    from memfs.upkeep.layout import lay_out  # wanted once in a workspace's life
+
+    return lay_out(store, made)
 
 
 def _make(path: Path) -> Path:

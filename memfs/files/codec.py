@@ -47,13 +47,14 @@ class Codec:
         self._allow_invisible = allow_invisible
 
     # -- items ----------------------------------------------------------------------------------------------------
-    def read(self, data: bytes, path: str, fallback: datetime) -> MemoryItem:
+    def read(self, data: bytes, path: str, fallback: datetime, *, checked: bool = False) -> MemoryItem:
         """The item in a file (K2, K3).
 
         Args:
             data: the file's bytes.
             path: where it lies, below the workspace.
             fallback: when it happened if the file says neither ``timestamp`` nor ``created``: the file's time.
+            checked: these very bytes obeyed the schema before; spare the check.
 
         Raises:
             ContentError: naming path, line, column, field, what is wrong and what would be right.
@@ -62,7 +63,8 @@ class Codec:
         kind, name = self._kind_at(path), _id_of(path)
         try:
             parsed = self._parse(data, path)
-            self._check(parsed, path, self._schemas.check_item(parsed.mapping, kind))
+            if not checked:
+                self._check(parsed, path, self._schemas.check_item(parsed.mapping, kind))
             return self._build(parsed, kind, fallback, id=name, path=path, sha256=hashlib.sha256(data).hexdigest())
         except MemfsError as error:
             error.located(path)

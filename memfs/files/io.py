@@ -57,6 +57,13 @@ def storage_error(error: OSError, name: str, path: str) -> StorageIO:
     return StorageIO(reason, path=path, hint="check the disk; nothing was acknowledged")
 
 
+def _announce(name: str, path: str | os.PathLike[str]) -> None:
+    """Tell the hook. The calls of every put and scan use this in place of ``operation``, which costs more."""
+    if _hook is not None:
+        with operation(name, path):
+            pass
+
+
 # -- descriptors --------------------------------------------------------------------------------------------------
 def open_file(path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_fd: int | None = None) -> int:
     """Open without following a link at the last step and without inheriting; return the descriptor.
@@ -66,13 +73,15 @@ def open_file(path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_f
         NotRegularFile: a link stands there.
         StorageIO: anything else.
     """
-    with _missing_passes(), operation("open", path):
-        try:
-            return os.open(path, flags | _CLOEXEC, mode, dir_fd=dir_fd)
-        except OSError as error:
-            if error.errno in _LINK_ERRORS:
-                raise NotRegularFile("not a regular file", path=os.fspath(path), hint="move it away") from error
-            raise
+    _announce("open", path)
+    try:
+        return os.open(path, flags | _CLOEXEC, mode, dir_fd=dir_fd)
+    except (FileNotFoundError, FileExistsError):
+        raise
+    except OSError as error:
+        if error.errno in _LINK_ERRORS:
+            raise NotRegularFile("not a regular file", path=os.fspath(path), hint="move it away") from error
+        raise storage_error(error, "open", os.fspath(path)) from error
 
 
 @contextmanager

@@ -124,8 +124,7 @@ class Tree:
 
         With ``durable`` false the caller makes it durable afterwards (``io.sync_everything``).
         """
-        self.make_folders(path.rpartition("/")[0], durable=durable)
-        with self._folder_of(path) as (folder, name), _named(path):
+        with self._made_folder_of(path, durable) as (folder, name), _named(path):
             temporary = f"{OWN_TEMPORARY}{secrets.token_hex(6)}.tmp"
             fd = io.open_file(temporary, _CREATE, 0o666, dir_fd=folder)
             try:
@@ -137,6 +136,13 @@ class Tree:
             if durable:
                 io.fsync(folder, path)
             return _stamp(os.stat(name, dir_fd=folder, follow_symlinks=False), data)
+
+    def _made_folder_of(self, path: str, durable: bool) -> _Folder:
+        try:
+            return self._folder_of(path)
+        except FileNotFoundError:
+            self.make_folders(path.rpartition("/")[0], durable=durable)
+            return self._folder_of(path)
 
     @staticmethod
     def _fill(fd: int, data: bytes, path: str, durable: bool) -> None:
@@ -184,16 +190,11 @@ class Tree:
             os.close(fd)
 
     # -- walking ------------------------------------------------------------------------------------------------
-    @contextmanager
-    def _folder_of(self, path: str) -> Iterator[tuple[int, str]]:
+    def _folder_of(self, path: str) -> _Folder:
         parent, _, name = path.rpartition("/")
         if not name or name in (".", ".."):
             raise PathEscape("not a path inside the workspace", path=path, hint="use a relative path")
-        fd = self._open_folder(parent)
-        try:
-            yield fd, name
-        finally:
-            os.close(fd)
+        return _Folder(self._open_folder(parent), name)
 
     def _open_folder(self, path: str) -> int:
         fd = os.dup(self._root_fd)
@@ -212,12 +213,30 @@ class Tree:
         if part in ("", ".", "..") or "\0" in part:
             raise PathEscape("not a path inside the workspace", path=path, hint="use a relative path without '..'")
         try:
-            with _named(path):
-                return io.open_file(part, _FOLDER, dir_fd=fd)
+            return io.open_file(part, _FOLDER, dir_fd=fd)
+        except StorageIO as error:
+            error.path = path
+            raise
         except NotRegularFile:
             raise PathEscape(
                 f"{part!r} is a link or a file where a folder is expected", path=path, hint="replace it by a folder"
             ) from None
+
+
+class _Folder:
+    """An open folder and a name in it, for a ``with`` statement; quicker than a generator on the path of every put."""
+
+    __slots__ = ("fd", "name")
+
+    def __init__(self, fd: int, name: str) -> None:
+        self.fd = fd
+        self.name = name
+
+    def __enter__(self) -> tuple[int, str]:
+        return self.fd, self.name
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from memfs.index.overlay import Changes, Overlay
 from memfs.index.stamps import Entry, LayeredStamps, StampTable
 from memfs.model import Candidate, MemoryItem, Query, Stamp
 
+_MANY = 64
 _REBUILD_WAIT = 60.0
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
@@ -50,6 +51,7 @@ class SearchIndex:
         self._fresh = Overlay(StampTable.of({}))
         self._number = 0
         self._refused: set[int] = set()
+        self._restamped: dict[str, Entry] = {}
         self._seen: tuple[tuple[Overlay, int], LayeredStamps] | None = None
 
     @property
@@ -75,7 +77,8 @@ class SearchIndex:
         with self._lock:
             table, moment = self._stamps(), (self._fresh, self._fresh.clock)
             if self._seen is None or self._seen[0] != moment:
-                self._seen = moment, LayeredStamps(table, dict(self._fresh.entries), frozenset(self._fresh.gone))
+                entries = {**self._restamped, **self._fresh.entries}
+                self._seen = moment, LayeredStamps(table, entries, frozenset(self._fresh.gone))
             return self._seen[1]
 
     def item(self, id: str) -> MemoryItem | None:  # noqa: A002
@@ -83,15 +86,25 @@ class SearchIndex:
         with self._lock:
             return self._fresh.items.get(id)
 
+    def restamp(self, path: str, stamp: Stamp) -> None:
+        """Note that a known file was looked at again and holds what it held."""
+        with self._lock:
+            self._seen = None
+            held = self._fresh.entries.get(path)
+            if held is not None:
+                self._fresh.entries[path] = (held[0], stamp)
+            elif path in self._stamps():
+                self._restamped[path] = (self._stamps()[path][0], stamp)
+
     def overlay_stamps(self) -> dict[str, Entry]:
         """Path to (id, stamp) of what only the overlay holds."""
         with self._lock:
             return dict(self._fresh.entries)
 
     def overlay_size(self) -> int:
-        """How many paths differ from the base generation."""
+        """How many paths differ from the base generation, be it by their stamp only."""
         with self._lock:
-            return len(self._fresh)
+            return len(self._fresh) + len(self._restamped)
 
     def stats(self) -> IndexStats:
         """How many items can be found, and the bytes of the base generation with all that belongs to it."""
@@ -109,9 +122,12 @@ class SearchIndex:
         with self._lock:
             self._stamps()
             for path in removed:
+                self._restamped.pop(path, None)
                 self._fresh.remove(path)
-            for item, stamp in added:
-                self._fresh.add(item, stamp)
+            rows = list(added)
+            for item, stamp in rows:
+                self._restamped.pop(item.path, None)
+                self._fresh.add(item, stamp, later=len(rows) > _MANY)
 
     def search(self, query: Query) -> list[Candidate]:
         """The best ``query.limit`` items of base and overlay on one scale, best first, ties by id.
@@ -243,6 +259,7 @@ class SearchIndex:
             self._index.close()
         self._index = self._table = self._current = None
         self._fresh = Overlay(StampTable.of({}))
+        self._restamped = {}
         self._number = 0
 
     def _fold(self) -> None:
@@ -251,13 +268,14 @@ class SearchIndex:
             table = self._stamps()
             base = self._current
             changes = self._fresh.changes()
-        if not changes:
+            entries = {**self._restamped, **changes.entries}
+        if not changes and not entries:
             return
 
         def fill(index: Index) -> StampTable:
             index.remove(changes.hidden)
             index.add(changes.items)
-            return table.changed(changes.gone, changes.entries)
+            return table.changed(changes.gone, entries)
 
         self._write(base, fill, changes)
 

@@ -25,6 +25,17 @@ class MemoryIndex:
         self._terms: dict[str, tuple[dict[str, float], int]] = {}
         self._postings: dict[str, dict[str, float]] = {}
         self._length = 0
+        self._postponed: dict[str, MemoryItem] = {}
+
+    def postpone(self, item: MemoryItem) -> None:
+        """Add an item when somebody asks: many that are folded into a base meanwhile are never cut into terms here."""
+        self._forget(item.id)
+        self._postponed[item.id] = item
+
+    def _catch_up(self) -> None:
+        if self._postponed:
+            postponed, self._postponed = self._postponed, {}
+            self.add(postponed.values())
 
     def add(self, items: Iterable[MemoryItem]) -> None:
         for item in items:
@@ -41,6 +52,7 @@ class MemoryIndex:
             self._forget(key)
 
     def _forget(self, key: str) -> None:
+        self._postponed.pop(key, None)
         if self._rows.pop(key, None) is None:
             return
         weights, length = self._terms.pop(key)
@@ -54,6 +66,7 @@ class MemoryIndex:
     def search(
         self, query: Query, hidden: Collection[str] = (), statistics: TermStatistics | None = None
     ) -> list[Candidate]:
+        self._catch_up()
         accepts = Filter.of(query).accepts
         if not query.text:
             rows = (row for row in self._rows.values() if row.id not in hidden and accepts(row))
@@ -74,6 +87,7 @@ class MemoryIndex:
         return scores
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
+        self._catch_up()
         return TermStatistics(
             items=len(self._rows),
             average_length=self._length / len(self._rows) if self._rows else 0.0,
@@ -81,15 +95,17 @@ class MemoryIndex:
         )
 
     def ids(self) -> Collection[str]:
+        self._catch_up()
         return self._rows.keys()
 
     def flush(self) -> None:
         """Nothing to write."""
 
     def stats(self) -> IndexStats:
-        return IndexStats(engine=self.name, items=len(self._rows), bytes=0)
+        return IndexStats(engine=self.name, items=len(self._rows) + len(self._postponed), bytes=0)
 
     def clear(self) -> None:
+        self._postponed.clear()
         self._rows.clear()
         self._terms.clear()
         self._postings.clear()

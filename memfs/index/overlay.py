@@ -56,13 +56,16 @@ class Overlay:
     def __len__(self) -> int:
         return len(self.entries) + len(self.gone)
 
-    def add(self, item: MemoryItem, stamp: Stamp) -> None:
-        """Index an item in place of whatever its path and its id held."""
+    def add(self, item: MemoryItem, stamp: Stamp, *, later: bool = False) -> None:
+        """Index an item in place of whatever its path and its id held; ``later`` with the next search."""
         before = self._drop(item.path)
         self.gone.pop(item.path, None)
         self.entries[item.path] = (item.id, stamp)
         self.items[item.id] = item
-        self.index.add([item])
+        if later:
+            self.index.postpone(item)
+        else:
+            self.index.add([item])
         self._touch(item.path)
         self._settle(item.id, before, self._base_id(item.path))
 

@@ -12,6 +12,7 @@ from typing import Any, overload
 
 from memfs.index import sections
 from memfs.model import Stamp
+from memfs.model.stamp import RACY_NS
 
 Entry = tuple[str, Stamp]
 _NUMBERS = {"size": "q", "mtime": "q", "ctime": "q", "inode": "Q", "checked": "q"}
@@ -82,13 +83,19 @@ class StampTable(Mapping[str, Entry]):
     def __contains__(self, path: object) -> bool:
         return path in self._places
 
-    def facts(self, path: str) -> tuple[int, int, int, int] | None:
-        """Size, mtime, ctime and inode of a path, for comparing many files without making stamps; None if unknown."""
+    def vouches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
+        """Whether a file with these facts is known to hold what it held when it was stamped (``Stamp.racy``)."""
         place = self._places.get(path)
         if place is None:
-            return None
+            return False
         numbers = self._numbers
-        return numbers["size"][place], numbers["mtime"][place], numbers["ctime"][place], numbers["inode"][place]
+        return bool(
+            numbers["mtime"][place] == mtime_ns
+            and numbers["ctime"][place] == ctime_ns
+            and numbers["size"][place] == size
+            and numbers["inode"][place] == inode
+            and numbers["checked"][place] - max(mtime_ns, ctime_ns) >= RACY_NS
+        )
 
     def holder(self, id: str) -> str | None:  # noqa: A002
         """The path whose content the index holds under this id: of several, the one added last."""
@@ -183,12 +190,13 @@ class LayeredStamps(Mapping[str, Entry]):
     def __contains__(self, path: object) -> bool:
         return path in self._entries or (path in self._base and path not in self._gone)
 
-    def facts(self, path: str) -> tuple[int, int, int, int] | None:
-        """Size, mtime, ctime and inode of a path; None if unknown."""
+    def vouches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
+        """As ``StampTable.vouches``."""
         if path in self._entries:
             stamp = self._entries[path][1]
-            return stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode
-        return None if path in self._gone else self._base.facts(path)
+            facts = (stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode)
+            return facts == (size, mtime_ns, ctime_ns, inode) and not stamp.racy
+        return path not in self._gone and self._base.vouches(path, size, mtime_ns, ctime_ns, inode)
 
 
 def _strange(paths: Iterable[str], ids: Iterable[str]) -> dict[int, str]:

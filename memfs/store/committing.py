@@ -18,30 +18,10 @@ from memfs.history.commits import Change, Group, Writer
 from memfs.model import Problem
 from memfs.store.edits import HandEdits
 from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.values import Flushed
 from memfs.store.writing import Writing
 
 _DETACHED = "HEAD"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flushed:
-    """What a flush did.
-
-    Attributes:
-        commits: ids of the commits made, oldest first.
-        adopted: paths whose hand edits were committed.
-        skipped: paths left alone because the person has staged something else for them.
-        waiting: operations still in the journal.
-        reason: why they wait, "" when nothing does.
-        notes: what was noticed, such as bytes that were set aside.
-    """
-
-    commits: tuple[str, ...] = ()
-    adopted: tuple[str, ...] = ()
-    skipped: tuple[str, ...] = ()
-    waiting: int = 0
-    reason: str = ""
-    notes: tuple[Problem, ...] = ()
 
 
 @dataclass(slots=True)

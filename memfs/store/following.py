@@ -54,15 +54,15 @@ class Following:
         self._index = index
         self._last_good = last_good
         self._rejected: dict[str, _Rejected] = {}
-        self._restamped: dict[str, Stamp] = {}
         self._owners: dict[str, str] | None = None
+        self._typed: dict[str, bool] = {}
         self._scanned = False
         self._lock = threading.RLock()
 
     # -- asking ---------------------------------------------------------------------------------------------------
     def is_item(self, path: str) -> bool:
         """Whether a file at this path is an item."""
-        return path.endswith(ITEM_SUFFIXES) and "/." not in path and self._kinds.at(below_content(path)) is not None
+        return path.endswith(ITEM_SUFFIXES) and "/." not in path and self._is_typed(path.rpartition("/")[0])
 
     def problems(self) -> list[Problem]:
         """What is wrong with files, by path."""
@@ -90,7 +90,7 @@ class Following:
     def stamp_of(self, path: str) -> Stamp | None:
         """The stamp that vouches for a file, None when it is unknown."""
         row = self._index.stamps().get(path)
-        return self._restamped.get(path, row[1]) if row else None
+        return row[1] if row else None
 
     def rejected(self, path: str) -> bool:
         """Whether the file is invalid at present."""
@@ -122,7 +122,6 @@ class Following:
         """Make the index anew from every file."""
         with self._lock:
             self._rejected.clear()
-            self._restamped.clear()
             self._owners = {}
             outcome = _Outcome({})
             entries = [entry for entry in self._entries() if self.is_item(entry.path)]
@@ -153,20 +152,23 @@ class Following:
         for entry in self._entries():
             path = entry.path
             seen.add(path)
-            row = known.get(path)
-            if not self.is_item(path):
+            if not self._is_typed(path.rpartition("/")[0]):
                 self._reject_stray(entry)
-                continue
-            if row is not None and entry.unchanged_since(self._restamped.get(path, row[1])):
+            elif known.vouches(*entry[:5]):
                 self._rejected.pop(path, None)
-                continue
-            rejected = self._rejected.get(path)
-            if rejected is None or rejected.facts != entry[1:5]:
+            elif path not in self._rejected or self._rejected[path].facts != entry[1:5]:
                 suspects[path] = entry
-        for path in (known.keys() | self._rejected.keys()) - seen:
-            suspects[path] = None
+        suspects.update((path, None) for path in known if path not in seen)
+        suspects.update((path, None) for path in self._rejected if path not in seen)
         self._scanned = True
         return self._look_at(suspects, progress)
+
+    def _is_typed(self, folder: str) -> bool:
+        """Whether a folder belongs to a kind; asked for every file of a scan, so remembered."""
+        known = self._typed.get(folder)
+        if known is None:
+            known = self._typed[folder] = self._kinds.at(below_content(f"{folder}/x")) is not None
+        return known
 
     def _entries(self) -> Iterable[Entry]:
         folders = {kind.folder.split("/")[0] for kind in self._kinds}
@@ -214,7 +216,7 @@ class Following:
                 return
             row = outcome.known.get(path)
             if row is not None and row[1].blob == content.stamp.blob and path not in self._rejected:
-                self._restamped[path] = content.stamp
+                self._index.restamp(path, content.stamp)
                 return
             item = self._codec.read(content.data, path, _modified(content.stamp))
             self._settle_twins(item, outcome)
@@ -288,11 +290,9 @@ class Following:
             return
         owners = self._paths()
         for path in gone:
-            self._restamped.pop(path, None)
             if owners.get(stem(path).casefold()) == path:
                 del owners[stem(path).casefold()]
         for item, _ in rows:
-            self._restamped.pop(item.path, None)
             owners[item.id.casefold()] = item.path
         self._index.update(rows, gone)
 

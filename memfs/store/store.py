@@ -9,21 +9,25 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from memfs.errors import Conflict, IndexUnavailable, ItemNotFound, MemfsError
 from memfs.files.tree import Content
 from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
 from memfs.model.kinds import ITEM_LIMIT, nearest
 from memfs.store.batch import Batch
-from memfs.store.committing import Committing, Flushed
 from memfs.store.edits import HandEdits
 from memfs.store.following import Following, Progress, Refreshed
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
 from memfs.store.plan import Planned, Planner, describe
 from memfs.store.proof import prove
-from memfs.store.values import Eyes, Loaded, Pending
+from memfs.store.values import Eyes, Flushed, Loaded, Pending
 from memfs.store.window import Window
 from memfs.store.writing import PlanOutdated, Writing, signatures_of
+
+if TYPE_CHECKING:
+    from memfs.store.committing import Committing
 
 _TRIES = 5
 _FOLD_AT = 200
@@ -38,12 +42,17 @@ class Store:
         self._planner = Planner(parts, self._following)
         self._writing = Writing(parts)
         self._edits = HandEdits(parts, self._following)
-        self._committing = Committing(parts, self._writing, self._edits)
         self._window = Window(self._flush_window, parts.policy.interval)
         self._eyes: Eyes | None = None
         self._make_eyes: Callable[[], Eyes] | None = None
         self._wrote = False
         self.notes: list[Problem] = [*self._writing.recover(), *map(Problem.of, parts.journal.damage)]
+
+    @cached_property
+    def _committing(self) -> Committing:
+        from memfs.store.committing import Committing  # a process that only reads is spared what commits need
+
+        return Committing(self._parts, self._writing, self._edits)
 
     # -- writing ------------------------------------------------------------------------------------------------
     def put(self, item: MemoryItem, expected: str | None = None, *, message: str = "", source: str = "") -> MemoryItem:
@@ -217,7 +226,7 @@ class Store:
             stamp = self._following.stamp_of(candidate.path)
             if stamp is None or stamp.blob != content.stamp.blob:
                 return None
-            item = self._parts.codec.read(content.data, candidate.path, _modified(content))
+            item = self._parts.codec.read(content.data, candidate.path, _modified(content), checked=True)
         except (FileNotFoundError, MemfsError):
             return None
         return Loaded(item=item, stale=False)

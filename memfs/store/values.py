@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from memfs.model import MemoryItem
+from memfs.model import MemoryItem, Problem
 
 
 class Eyes(Protocol):
@@ -37,3 +37,24 @@ class Loaded:
 
     item: MemoryItem
     stale: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flushed:
+    """What a flush did.
+
+    Attributes:
+        commits: ids of the commits made, oldest first.
+        adopted: paths whose hand edits were committed.
+        skipped: paths left alone because the person has staged something else for them.
+        waiting: operations still in the journal.
+        reason: why they wait, "" when nothing does.
+        notes: what was noticed, such as bytes that were set aside.
+    """
+
+    commits: tuple[str, ...] = ()
+    adopted: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    waiting: int = 0
+    reason: str = ""
+    notes: tuple[Problem, ...] = ()

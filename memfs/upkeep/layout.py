@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memfs import resources
-from memfs.config import default_toml
+from memfs.config import default_toml, first_policies
 from memfs.files.schema import Schemas
 from memfs.store import Store
 from memfs.store.parts import CONTENT
@@ -35,13 +35,6 @@ class Created:
     reason: str = ""
 
 
-def policies(repository_made: bool) -> dict[str, str]:
-    """The commit and adoption policy for a repository of our own, or for one that memfs joins."""
-    if repository_made:
-        return {"history.commit": "interval", "history.adopt": "auto"}
-    return {"history.commit": "session", "history.adopt": "leave"}
-
-
 def files(chosen: Mapping[str, str]) -> dict[str, bytes]:
     """The content of each file a new workspace begins with, by path."""
     system = {"format_version": FORMAT_VERSION}
@@ -60,7 +53,7 @@ def lay_out(store: Store, repository_made: bool) -> Created:
 
     A file that is there already stays as it is.
     """
-    chosen = policies(repository_made)
+    chosen = first_policies(repository_made)
     plans = [
         plan
         for path, data in files(chosen).items()

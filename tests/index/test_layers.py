@@ -173,20 +173,18 @@ def test_fresh_items_are_scored_on_the_scale_of_the_base(folder: Path) -> None:
         index.close()
 
 
-def test_facts_compare_without_making_stamps(opened: Opened) -> None:
-    """``facts`` gives size, times and inode from base and overlay, None for what is unknown or gone."""
+def test_stamps_vouch_without_being_made(opened: Opened) -> None:
+    """``vouches`` compares size, times and inode for base and overlay, and never for what is unknown or gone."""
     one, two, three = item("one", "alpha"), item("two", "beta"), item("three", "gamma")
     index = opened()
     index.rebuild(pairs(one, two))
     index.update(pairs(three), [two.path])
     stamps = index.stamps()
-    wanted = {path: stamps.facts(path) for path in (one.path, two.path, three.path, "nowhere")}
-    assert wanted == {
-        one.path: (5, NOW - 10**12, NOW - 10**12, 7),
-        two.path: None,
-        three.path: (5, NOW - 10**12, NOW - 10**12, 7),
-        "nowhere": None,
-    }
+    facts = (5, NOW - 10**12, NOW - 10**12, 7)
+    for path, known in ((one.path, True), (two.path, False), (three.path, True), ("nowhere", False)):
+        assert stamps.vouches(path, *facts) is known
+        for place in range(4):
+            assert not stamps.vouches(path, *(value + (place == number) for number, value in enumerate(facts)))
     with pytest.raises(KeyError):
         stamps[two.path]
 

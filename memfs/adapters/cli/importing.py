@@ -66,6 +66,7 @@ def _checked(
     seen: dict[str, int] = {}
     with progress("Checking") as step:
         rows = list(lines)
+        workspace.store.refresh()  # so that a taken id is known without looking again for each line
         for total, (number, line) in enumerate(rows, 1):
             try:
                 item = _item(workspace, wanted.onto(mapping_of(line)))
@@ -104,5 +105,5 @@ def _check_new(workspace: Workspace, item: MemoryItem, number: int, seen: dict[s
     if folded in seen:
         raise IdExists(f"the id {item.id!r} stands in line {seen[folded]} already", hint="give each line its own id")
     seen[folded] = number
-    if not replace and workspace.store.get(item.id) is not None:
+    if not replace and workspace.store.locate(item.id):
         raise IdExists(f"the id {item.id!r} is taken", hint="choose another, or change those items with --replace")

@@ -35,17 +35,14 @@ class Landed:
         return {"durability": self.durability, "revision": self.revision}
 
 
-def land(workspace: Workspace, item: MemoryItem | None, *, quiet_seconds: float | None = None) -> Landed:
+def land(workspace: Workspace, item: MemoryItem | None) -> Landed:
     """Commit what was written if the policy says so, and tell how safe the item is now.
 
-    Args:
-        quiet_seconds: how long a hand edit must have rested to be committed along, where the policy adopts edits;
-            None means as ``history.adopt_after_seconds`` says.
+    A person's edits elsewhere are not looked for: that takes a look at every file.
     """
     reason = ""
     if workspace.settings.history.commit in AT_ONCE:
-        quiet = workspace.settings.history.adopt_after_seconds if quiet_seconds is None else quiet_seconds
-        reason = workspace.store.flush(quiet_seconds=quiet).reason
+        reason = workspace.store.flush(adopt=False).reason
     if item is not None and is_committed(workspace, item):
         return Landed(durability="commit", revision=workspace.repository.head().commit)
     return Landed(reason=reason)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.adapters.cli.frame import complete_ids, complete_types, opened, verb
-from memfs.adapters.cli.landing import land
+from memfs.adapters.cli.landing import AT_ONCE
 from memfs.adapters.cli.output import clean, note, print_json, print_raw, styled, write_error
 from memfs.errors import ContentError, IdExists, ItemNotFound, MemfsError, NotRegularFile, StorageIO
 from memfs.model.ids import check_id, new_id
@@ -109,8 +109,8 @@ def _edited(workspace: Workspace, path: str) -> list[MemfsError]:
 
 def _take_in(workspace: Workspace, path: str, *, commit: bool) -> None:
     workspace.store.refresh([path])
-    if commit:
-        land(workspace, None, quiet_seconds=0)
+    if commit and workspace.settings.history.commit in AT_ONCE:
+        workspace.store.flush()
 
 
 def _wrong(workspace: Workspace, path: str) -> list[MemfsError]:
