@@ -10,6 +10,7 @@ import hashlib
 import os
 import secrets
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,6 +73,7 @@ class Tree:
         """
         self.root = root.resolve()
         self._root_fd = io.open_file(self.root, _FOLDER)
+        self._held = threading.local()
 
     def close(self) -> None:
         """Release the root."""
@@ -124,7 +126,15 @@ class Tree:
 
         With ``durable`` false the caller makes it durable afterwards (``io.sync_everything``).
         """
-        with self._made_folder_of(path, durable) as (folder, name), _named(path):
+        try:
+            return self._write(path, data, durable)
+        except FileNotFoundError:
+            self._release_folders()
+            self.make_folders(path.rpartition("/")[0], durable=durable)
+            return self._write(path, data, durable)
+
+    def _write(self, path: str, data: bytes, durable: bool) -> Stamp:
+        with self._folder_of(path) as (folder, name), _named(path):
             temporary = f"{OWN_TEMPORARY}{secrets.token_hex(6)}.tmp"
             fd = io.open_file(temporary, _CREATE, 0o666, dir_fd=folder)
             try:
@@ -136,13 +146,6 @@ class Tree:
             if durable:
                 io.fsync(folder, path)
             return _stamp(os.stat(name, dir_fd=folder, follow_symlinks=False), data)
-
-    def _made_folder_of(self, path: str, durable: bool) -> _Folder:
-        try:
-            return self._folder_of(path)
-        except FileNotFoundError:
-            self.make_folders(path.rpartition("/")[0], durable=durable)
-            return self._folder_of(path)
 
     @staticmethod
     def _fill(fd: int, data: bytes, path: str, durable: bool) -> None:
@@ -196,7 +199,30 @@ class Tree:
             raise PathEscape("not a path inside the workspace", path=path, hint="use a relative path")
         return _Folder(self._open_folder(parent), name)
 
+    @contextmanager
+    def holding_folders(self) -> Iterator[None]:
+        """While the block runs, this thread walks to each folder once: for a batch, under the store's lock."""
+        self._held.folders = {}
+        try:
+            yield
+        finally:
+            self._release_folders()
+            self._held.folders = None
+
+    def _release_folders(self) -> None:
+        folders = getattr(self._held, "folders", None) or {}
+        while folders:
+            os.close(folders.popitem()[1])
+
     def _open_folder(self, path: str) -> int:
+        held: dict[str, int] | None = getattr(self._held, "folders", None)
+        if held is None:
+            return self._walk(path)
+        if path not in held:
+            held[path] = self._walk(path)
+        return os.dup(held[path])
+
+    def _walk(self, path: str) -> int:
         fd = os.dup(self._root_fd)
         try:
             for part in path.split("/") if path else ():

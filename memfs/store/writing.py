@@ -74,7 +74,7 @@ class Writing:
             StorageIO: nothing was written.
         """
         parts = self._parts
-        with parts.lock.hold("store"):
+        with parts.lock.hold("store"), parts.tree.holding_folders():
             parts.journal.catch_up()
             edits = self._check(plans, known_bytes)
             branch = parts.repository.head().ref or ""
