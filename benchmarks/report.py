@@ -48,7 +48,7 @@ def _figure(value: float, unit: str) -> str:
         return f"{value:.2f} x"
     if value >= _MANY:
         return f"{value / 1000:.1f} s"
-    return f"{value:.3g} ms" if value < 1000 else f"{value:.0f} ms"
+    return f"{value:.3g} ms" if value < 999 else f"{value:.0f} ms"
 
 
 def summary(rows: Sequence[Row]) -> str:

@@ -84,7 +84,7 @@ class Limit:
 
     def __str__(self) -> str:
         figure = {"value": "", "p95": "p95 ", "ratio": "yardstick x "}[self.figure]
-        return f"{figure}{'>' if self.least else '<'} {self.most:g}"
+        return f"{figure}{'>' if self.least else '<'} {self.most:,.10g}"
 
 
 PUT, UPDATE = "put, new item", "put, changed item"

@@ -34,9 +34,7 @@ _UNSPACED = (
 )
 # Vowel signs of Indic scripts are marks to Unicode, not letters, yet they belong to the word.
 _LETTER = "(?:[^\\W_]|[\u0900-\u0963\u0971-\u0de5\u0df2\u0df3\u0f71-\u0fbc])"
-_TOKEN = re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}]){_LETTER})+(?:_+(?:(?![{_UNSPACED}]){_LETTER})+)*")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+(?:_+[A-Za-z0-9]+)*")
-_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^A-Za-z0-9]+")
 # Accents of Latin, Greek and Cyrillic, points of Hebrew and Arabic.
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670]")
@@ -120,7 +118,7 @@ def identity() -> str:
 # -- from text to tokens ------------------------------------------------------------------------------------------
 def _terms(text: str, alone: bool) -> list[str]:
     """``alone``: give single characters of unspaced scripts too, as documents must so that one can be asked for."""
-    tokens = _ASCII_TOKEN.findall(text) if text.isascii() else _TOKEN.findall(_folded(text))
+    tokens = _ASCII_TOKEN.findall(text) if text.isascii() else _any_token().findall(_folded(text))
     found: list[str] = []
     for token in tokens:
         cut = _memo.get(token)
@@ -128,6 +126,17 @@ def _terms(text: str, alone: bool) -> list[str]:
     if found or not tokens:
         return found
     return [token.casefold() for token in tokens]
+
+
+# Large character classes take milliseconds to compile: a process that meets only ASCII text is spared them.
+@cache
+def _any_token() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]+|(?:(?![{_UNSPACED}]){_LETTER})+(?:_+(?:(?![{_UNSPACED}]){_LETTER})+)*")
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]")
 
 
 def _folded(text: str) -> str:
@@ -140,7 +149,7 @@ _memo: dict[str, tuple[str, ...]] = {}
 
 
 def _cut(token: str, alone: bool) -> tuple[str, ...]:
-    if _IS_UNSPACED.match(token):
+    if not token.isascii() and _unspaced().match(token):
         return tuple(_pairs(token, alone))
     if len(_memo) >= _MEMO_LIMIT:
         _memo.clear()

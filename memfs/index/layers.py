@@ -42,7 +42,7 @@ class SearchIndex:
         """
         self._engine = engine_named(engine)
         self._generations = Generations(folder, self._engine)
-        self._folder = folder
+        self.folder = folder
         self._lock = threading.RLock()
         self._folding = threading.Lock()
         self._current: Generation | None = None
@@ -196,7 +196,7 @@ class SearchIndex:
                 self._stamps()
                 before = self._fresh.changes()
             if not self._engine.stored:
-                index = self._engine.open(self._folder)
+                index = self._engine.open(self.folder)
                 table = _filled(index, items)
                 with self._lock:
                     self._keep(index, table, before)
@@ -204,7 +204,7 @@ class SearchIndex:
             with self._generations.lock(_REBUILD_WAIT) as held:
                 if not held:
                     raise LockTimeout(
-                        "another process is folding the index", path=str(self._folder), hint="try again in a moment"
+                        "another process is folding the index", path=str(self.folder), hint="try again in a moment"
                     )
                 self._write(None, lambda index: _filled(index, items), before)
 
@@ -311,7 +311,7 @@ class SearchIndex:
         with self._lock:
             table, changes = self._stamps(), self._fresh.changes()
             if changes:
-                index = self._index or self._engine.open(self._folder)
+                index = self._index or self._engine.open(self.folder)
                 index.remove(changes.hidden)
                 index.add(changes.items)
                 self._keep(index, table.changed(changes.gone, changes.entries), changes)

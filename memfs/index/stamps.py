@@ -97,6 +97,10 @@ class StampTable(Mapping[str, Entry]):
             and numbers["checked"][place] - max(mtime_ns, ctime_ns) >= RACY_NS
         )
 
+    def blobs(self) -> Iterator[tuple[str, str]]:
+        """Every path with its content's id."""
+        return zip(self._paths, self._blobs, strict=True)
+
     def holder(self, id: str) -> str | None:  # noqa: A002
         """The path whose content the index holds under this id: of several, the one added last."""
         return self._holders.get(id)
@@ -197,6 +201,14 @@ class LayeredStamps(Mapping[str, Entry]):
             facts = (stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode)
             return facts == (size, mtime_ns, ctime_ns, inode) and not stamp.racy
         return path not in self._gone and self._base.vouches(path, size, mtime_ns, ctime_ns, inode)
+
+    def blobs(self) -> Iterator[tuple[str, str]]:
+        """As ``StampTable.blobs``."""
+        for path, blob in self._base.blobs():
+            if path not in self._gone and path not in self._entries:
+                yield path, blob
+        for path, (_, stamp) in self._entries.items():
+            yield path, stamp.blob
 
 
 def _strange(paths: Iterable[str], ids: Iterable[str]) -> dict[int, str]:
