@@ -41,6 +41,7 @@ OWNERS = {
     "jsonschema_rs": "memfs.files.schema_fast",
     "pytest": "memfs.testing",
     "referencing": "memfs.files.schema",
+    "Stemmer": "memfs.index.analyzer",
     "snowballstemmer": "memfs.index.analyzer",
     "watchdog": "memfs.watch",
     "whoosh": "memfs.index.whoosh",

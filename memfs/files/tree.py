@@ -276,28 +276,35 @@ def _named(path: str) -> Iterator[None]:
 
 
 def _scan(fd: int, folder: str, hidden: bool) -> Iterator[Entry]:
-    folders = []
-    with os.scandir(fd) as names:
-        for name in names:
-            if name.name.startswith(".") and not hidden:
-                continue
-            path = f"{folder}/{name.name}"
-            if name.is_dir(follow_symlinks=False):
-                folders.append(name.name)
-                continue
-            try:
-                yield _entry(path, name.stat(follow_symlinks=False))
-            except FileNotFoundError:
-                continue
-    for inner in folders:
+    inner, entries = _listed(fd, folder, hidden)
+    yield from entries
+    for name in inner:
         try:
-            deeper = io.open_file(inner, _FOLDER, dir_fd=fd)
+            deeper = io.open_file(name, _FOLDER, dir_fd=fd)
         except (FileNotFoundError, NotRegularFile):
             continue
         try:
-            yield from _scan(deeper, f"{folder}/{inner}", hidden)
+            yield from _scan(deeper, f"{folder}/{name}", hidden)
         finally:
             os.close(deeper)
+
+
+def _listed(fd: int, folder: str, hidden: bool) -> tuple[list[str], list[Entry]]:
+    folders: list[str] = []
+    entries: list[Entry] = []
+    with os.scandir(fd) as names:
+        for entry in names:
+            name = entry.name
+            if name.startswith(".") and not hidden:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(name)
+                continue
+            try:
+                entries.append(_entry(f"{folder}/{name}", entry.stat(follow_symlinks=False)))
+            except FileNotFoundError:
+                continue
+    return folders, entries
 
 
 def _entry(path: str, facts: os.stat_result) -> Entry:

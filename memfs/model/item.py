@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -132,12 +132,16 @@ class MemoryItem:
 
 
 def _names(name: str, values: Iterable[str]) -> tuple[str, ...]:
+    if values == ():
+        return ()
     if isinstance(values, str):
         raise SchemaInvalid("expected a list of texts, got one text", field=name, hint=f"write {name}=[{values!r}]")
     return tuple(dict.fromkeys(values))
 
 
 def _moment(name: str, value: str | datetime) -> datetime:
+    if isinstance(value, datetime) and value.tzinfo is UTC:
+        return value
     try:
         return parse_time(value)
     except (ValueError, TypeError, OverflowError) as error:

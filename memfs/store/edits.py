@@ -62,17 +62,18 @@ class HandEdits:
         return path in ROOT_FILES or self._following.is_item(path) or is_own_file(path)
 
     def _present(self) -> Iterator[tuple[str, str]]:
-        """Every file of ours on disk with its blob id, "" where that has to be read first."""
+        """Every file of ours on disk with its blob id, "" where it cannot be read."""
         for path in ROOT_FILES:
             if self._parts.tree.entry(path) is not None:
                 yield path, self._blob(path)
+        stamps = self._parts.index.stamps()
+        blobs = dict(stamps.blobs())
         for entry in self._parts.tree.scan(CONTENT, hidden=True):
-            if self._following.is_item(entry.path):
-                stamp = self._following.stamp_of(entry.path)
-                vouched = stamp is not None and entry.unchanged_since(stamp)
-                yield entry.path, stamp.blob if stamp is not None and vouched else self._blob(entry.path)
-            elif is_own_file(entry.path):
-                yield entry.path, self._blob(entry.path)
+            path = entry.path
+            if stamps.vouches(*entry[:5]):
+                yield path, blobs[path]
+            elif self.is_own(path):
+                yield path, self._blob(path)
 
     def _blob(self, path: str) -> str:
         try:

@@ -64,12 +64,11 @@ class Planner:
         kind = self._parts.kinds.get(item.type)
         chosen = check_id(item.id) if item.id else new_id(item.title or item.content)
         current_path = self._following.locate(chosen) if item.id else ""
-        item = item.replace(id=chosen)
         current = self._read(current_path)
         self._check_expected(chosen, current_path, current, expected)
         stays = current_path and self._parts.kinds.at(current_path.removeprefix(CONTENT + "/")) == kind
         existing = self._decode(current_path, current)
-        item = self._dated(item, existing)
+        item = self._settled(item, chosen, existing)
         path = current_path if stays else self._place(item)
         before = current.data if stays and current else None
         plans = [self._encode(item, path, before, existing if stays else None)]
@@ -135,12 +134,14 @@ class Planner:
             hint="read it again, apply your change to that, and store it with its new sha256",
         )
 
-    def _dated(self, item: MemoryItem, existing: MemoryItem | None) -> MemoryItem:
+    def _settled(self, item: MemoryItem, chosen: str, existing: MemoryItem | None) -> MemoryItem:
+        """The item with its id and times."""
         now = self._parts.clock().replace(microsecond=0)
         first = (existing.created or existing.timestamp) if existing else None
         created = item.created or first or now
         timestamp = item.timestamp or (existing.timestamp if existing else None) or created
-        return item.replace(created=created, timestamp=timestamp, updated=now if existing else item.updated)
+        updated = now if existing else item.updated
+        return item.replace(id=chosen, created=created, timestamp=timestamp, updated=updated)
 
     def _place(self, item: MemoryItem) -> str:
         kind = self._parts.kinds.get(item.type)
