@@ -162,7 +162,11 @@ class StorageReadOnly(StorageIO):
     """The file system or file cannot be written."""
 
 
-class JournalDamaged(MemfsError):
+class CorruptRecord(MemfsError):
+    """A file of memfs's own, outside the workspace, cannot be read."""
+
+
+class JournalDamaged(CorruptRecord):
     """A record in the middle of the journal cannot be read."""
 
 

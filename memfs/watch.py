@@ -7,6 +7,7 @@ is true is read from the files, and a scan takes over whenever events may have b
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 import time
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memfs.config import MEMORY_FOLDER
-from memfs.errors import MemfsError
 from memfs.settings import WatchSettings
 from memfs.store import Refreshed, Store
 
@@ -77,14 +77,16 @@ class Watcher:
         self._head = store.head()
         self.degraded = ""
         self._log = _OverflowLog(self._miss)
+        self._watched = (0, 0)
         self._observer = self._start_observer()
+        self._adopt_soon()
         self._thread = threading.Thread(target=self._run, name="memfs-watch", daemon=True)
         self._thread.start()
 
     # -- Eyes -----------------------------------------------------------------------------------------------------
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None when a scan is needed to be sure."""
-        sure = not self.degraded and self._observer is not None and self._observer.is_alive()
+        sure = self._is_sure()
         with self._guard:
             paths, missed = self._paths, self._missed
             self._paths, self._missed = set(), False
@@ -92,6 +94,11 @@ class Watcher:
             self._scanned_at = time.monotonic()
             return None
         return sorted(paths)
+
+    def give_back(self, paths: list[str]) -> None:
+        """Take back paths that could not be looked at."""
+        with self._guard:
+            self._paths.update(paths)
 
     def close(self) -> None:
         """Stop watching."""
@@ -103,6 +110,25 @@ class Watcher:
         if threading.current_thread() is not self._thread:
             self._thread.join()
         logging.getLogger("watchdog").removeHandler(self._log)
+
+    def _is_sure(self) -> bool:
+        """Whether events can be relied on: all watching threads live, and they watch the folder that is there now."""
+        observer = self._observer
+        if observer is None:
+            return False
+        alive = observer.is_alive() and all(emitter.is_alive() for emitter in observer.emitters)
+        if alive and self._folder_id() == self._watched:
+            self.degraded = ""
+            return True
+        self.degraded = "the watched folder was replaced, or watching it ended; scanning instead"
+        return False
+
+    def _folder_id(self) -> tuple[int, int]:
+        try:
+            facts = os.stat(self._root / MEMORY_FOLDER)
+        except OSError:
+            return (0, 0)
+        return facts.st_dev, facts.st_ino
 
     # -- hearing --------------------------------------------------------------------------------------------------
     def _start_observer(self) -> BaseObserver | None:
@@ -127,6 +153,7 @@ class Watcher:
         kinds: list[type[FileSystemEvent]] = [written, FileCreatedEvent, FileDeletedEvent, FileMovedEvent]
         kinds += [DirMovedEvent, DirDeletedEvent]
         observer = Observer()
+        self._watched = self._folder_id()
         try:
             observer.schedule(handler, str(self._root / MEMORY_FOLDER), recursive=True, event_filter=kinds)
             observer.start()
@@ -141,6 +168,7 @@ class Watcher:
             if event.is_directory:
                 self._missed = True
             self._paths.update(path for path in paths if path)
+        self._adopt_soon()
         self._seen.set()
 
     def _relative(self, path: bytes | str) -> str:
@@ -151,6 +179,7 @@ class Watcher:
     def _miss(self) -> None:
         with self._guard:
             self._missed = True
+        self._adopt_soon()
         self._seen.set()
 
     # -- catching up ----------------------------------------------------------------------------------------------
@@ -171,34 +200,38 @@ class Watcher:
 
     def _round(self) -> None:
         try:
-            reason, refreshed = self._catch_up()
-            noticed = Noticed(refreshed=refreshed, reason=reason)
-            self._adopt(bool(refreshed))
-        except MemfsError as error:
+            noticed = self._catch_up()
+            self._adopt()
+        except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
+            # A thread that died here would leave the index behind in silence: say what happened, and go on scanning.
+            self._store.note_failure(error)
             noticed = Noticed(refreshed=Refreshed(), reason="scan", error=str(error))
             self._miss()
             self._closing.wait(_LONGEST_WAIT)
         if self._listener is not None and (noticed.refreshed or noticed.error or noticed.reason == "head"):
             self._listener(noticed)
 
-    def _adopt(self, changed: bool) -> None:
-        now = time.monotonic()
-        if self._quiet is not None and changed:
-            self._adopt_at = now + self._quiet
-        elif self._adopt_at is not None and now >= self._adopt_at:
-            self._adopt_at = None
-            self._store.flush(adopt=True, quiet_seconds=self._quiet or 0)
+    def _adopt_soon(self) -> None:
+        if self._quiet is not None:
+            self._adopt_at = time.monotonic() + self._quiet
 
-    def _catch_up(self) -> tuple[str, Refreshed]:
+    def _adopt(self) -> None:
+        if self._adopt_at is None or time.monotonic() < self._adopt_at:
+            return
+        self._adopt_at = None
+        if self._store.flush(adopt=True, quiet_seconds=self._quiet or 0).reason:
+            self._adopt_soon()
+
+    def _catch_up(self) -> Noticed:
         reason = self._due()
         if reason:
             self._miss()
         with self._guard:
-            idle = not self._paths and not self._missed
+            idle, missed = not self._paths and not self._missed, self._missed
         if idle:
-            return "events", Refreshed()
-        paths = self.drain()
-        return reason or ("scan" if paths is None else "events"), self._store.refresh(paths)
+            return Noticed(refreshed=Refreshed(), reason="events")
+        refreshed = self._store.follow()
+        return Noticed(refreshed=refreshed, reason=reason or ("scan" if missed else "events"))
 
     def _due(self) -> str:
         """Why every file should be looked at now, "" when nothing calls for it."""

@@ -168,26 +168,30 @@ def _arrange_watching(store: Store, parts: Parts, settings: Settings, at_once: b
 
 def _parts(root: Path, repository: Repository, settings: Settings) -> Parts:
     tree = Tree(root)
-    check_format(tree)
-    kinds, schemas = load_kinds(tree)
-    state = repository.state
-    return Parts(
-        tree=tree,
-        journal=Journal(state / "journal"),
-        lock=FileLock(state / "lock"),
-        commit_lock=FileLock(state.parent / "commit.lock"),
-        repository=repository,
-        codec=Codec(schemas, kinds, settings.security.allow_invisible),
-        kinds=kinds,
-        index=SearchIndex(index_folder(root), settings.index.engine),
-        policy=Policy(
-            commit=settings.history.commit,
-            interval=settings.history.interval_seconds,
-            adopt=settings.history.adopt,
-            adopt_after=settings.history.adopt_after_seconds,
-        ),
-        clock=utc_now,
-    )
+    try:
+        check_format(tree)
+        kinds, schemas = load_kinds(tree)
+        state = repository.state
+        return Parts(
+            tree=tree,
+            journal=Journal(state / "journal"),
+            lock=FileLock(state / "lock"),
+            commit_lock=FileLock(state.parent / "commit.lock"),
+            repository=repository,
+            codec=Codec(schemas, kinds, settings.security.allow_invisible),
+            kinds=kinds,
+            index=SearchIndex(index_folder(root), settings.index.engine),
+            policy=Policy(
+                commit=settings.history.commit,
+                interval=settings.history.interval_seconds,
+                adopt=settings.history.adopt,
+            ),
+            clock=utc_now,
+        )
+    except BaseException:
+        tree.close()
+        repository.close()
+        raise
 
 
 def index_folder(root: Path) -> Path:

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memfs.errors import ItemTooLarge, NotRegularFile, StorageFull, StorageIO, StorageReadOnly
@@ -20,7 +20,8 @@ Hook = Callable[[str, str], None]
 
 _hook: Hook | None = None
 
-_CLOEXEC = os.O_CLOEXEC | os.O_NOFOLLOW
+_ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW
+_TEMPORARY = ".tmp"
 _LINK_ERRORS = (errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR)
 
 
@@ -75,7 +76,7 @@ def open_file(path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_f
     """
     _announce("open", path)
     try:
-        return os.open(path, flags | _CLOEXEC, mode, dir_fd=dir_fd)
+        return os.open(path, flags | _ALWAYS, mode, dir_fd=dir_fd)
     except (FileNotFoundError, FileExistsError):
         raise
     except OSError as error:
@@ -197,6 +198,18 @@ def rmdir(path: str | os.PathLike[str], dir_fd: int | None = None) -> None:
         os.rmdir(path, dir_fd=dir_fd)
 
 
+def touch(path: str | os.PathLike[str]) -> None:
+    """Give a file the present time."""
+    with operation("touch", path):
+        os.utime(path)
+
+
+def chmod(path: str | os.PathLike[str] | int, mode: int) -> None:
+    """Change who may do what with a file or folder, given by name or descriptor."""
+    with operation("chmod", str(path) if isinstance(path, int) else path):
+        os.chmod(path, mode)
+
+
 # -- whole files in folders of our own ----------------------------------------------------------------------------
 def sync_folder(path: str | os.PathLike[str]) -> None:
     """Make a folder's names durable."""
@@ -221,8 +234,7 @@ def make_private_folder(path: Path) -> None:
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
         raise StorageReadOnly("this folder belongs to somebody else", path=str(path), hint="remove it")
     if facts.st_mode & 0o022:
-        with operation("chmod", path):
-            os.chmod(path, 0o700)
+        chmod(path, 0o700)
 
 
 def read_file(path: Path, limit: int = 1 << 31) -> bytes:
@@ -241,14 +253,52 @@ def read_file(path: Path, limit: int = 1 << 31) -> bytes:
 
 def write_file(path: Path, data: bytes, mode: int = 0o600, durable: bool = True) -> None:
     """Replace a whole file: temporary name beside it, fsync, rename, fsync of the folder."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{_TEMPORARY}")
     fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
-        write_all(fd, data, str(path))
-        if durable:
-            fsync(fd, str(path))
-    finally:
-        os.close(fd)
-    rename(str(temporary), str(path))
+        try:
+            write_all(fd, data, str(path))
+            if durable:
+                fsync(fd, str(path))
+        finally:
+            os.close(fd)
+        rename(str(temporary), str(path))
+    except BaseException:
+        with suppress(StorageIO):
+            unlink(temporary, missing_ok=True)
+        raise
     if durable:
         sync_folder(path.parent)
+
+
+def sweep(folder: Path) -> int:
+    """Remove what ``write_file`` left unfinished in a folder where its process has ended; return how many files.
+
+    The caller holds the lock under which such files are written: process ids say nothing across containers. What cannot
+    be removed stays for the next time.
+    """
+    swept = 0
+    for name in _listed(folder):
+        writer = name.removesuffix(_TEMPORARY).rpartition(".")[2]
+        if name.startswith(".") and name.endswith(_TEMPORARY) and writer.isdecimal() and not _lives(int(writer)):
+            with suppress(StorageIO):
+                unlink(folder / name, missing_ok=True)
+                swept += 1
+    return swept
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # another user's, or no number that a process can have
+        return True
+    return True

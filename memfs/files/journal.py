@@ -3,9 +3,10 @@
 Owns the record format, appending, reading what other processes appended, and dropping what is committed. It records
 what was meant; what became of it (redo, commit, keep a person's change) is the store's decision.
 
-Format, version 1: a header line ``memfs-journal 1 <generation> <mark>``, then frames of mark, length, crc32 and
-payload; a payload is one JSON line and the bytes it announces. The mark is random for each file, so that no remembered
-text can pass for a frame. A torn last frame is a write that was never acknowledged.
+Format, version 1: a header line ``memfs-journal 1 <generation> <mark> <total> <kept> <tip>``, then frames of mark,
+length, crc32 and payload (``memfs.files.operation``). The mark is random for each file, so that no remembered text can
+pass for a frame. ``total`` counts the operations ever appended before this file, of which the first
+``kept`` stand in it; ``tip`` is the commit behind the last drop. A torn last frame is a write never acknowledged.
 """
 
 from __future__ import annotations
@@ -20,45 +21,23 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from memfs.errors import FormatUnsupported, JournalDamaged, StorageIO
 from memfs.files import io
+from memfs.files.operation import Operation, decode, encode, encode_mark
 
 _FRAME = struct.Struct(">8sII")
 _MARK_BYTES = 8
+_NO_TIP = "-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileChange:
-    """One file of an operation: sha256 before and after ("" where absent), and the bytes after (None removes it)."""
-
-    path: str
-    old: str
-    new: str
-    data: bytes | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """One acknowledged write, of one file or of a batch.
-
-    Attributes:
-        id: unique name.
-        branch: full ref that was checked out, "" when HEAD was detached.
-        time: seconds since 1970.
-        message: the commit's sentence.
-        batch: whether it must be a commit of its own.
-        writers: who wrote, each a mapping with ``agent``, ``session``, ``source`` and ``person``.
-    """
-
-    id: str
-    branch: str
-    time: float
-    message: str
-    batch: bool
-    writers: tuple[dict[str, Any], ...]
-    changes: tuple[FileChange, ...]
+@dataclass(slots=True)
+class _Header:
+    generation: int = 0
+    mark: bytes = b""
+    total: int = 0
+    kept: int = 0
+    tip: str = ""
 
 
 class Journal:
@@ -66,86 +45,118 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.generation = 0
         self.waiting: dict[str, Operation] = {}
-        self._latest: dict[str, str] = {}
         self.applied: set[str] = set()
         self.damage: list[JournalDamaged] = []
+        self._header = _Header()
+        self._latest: dict[str, str] = {}
         self._news: set[str] = set()
-        self._gap = False
+        self._gap = True
+        self._count = 0
         self._inode = 0
         self._offset = 0
-        self._mark = b""
         self._unmarked: list[str] = []
+        self._suspect = False
         self._fd = -1
+        self._writing_fd = -1
         self._lock = threading.RLock()
 
     def close(self) -> None:
         """Release the file."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        with self._lock:
+            self._reset()
 
     # -- reading ------------------------------------------------------------------------------------------------
-    def position(self) -> tuple[int, int]:
-        """Generation and length as read so far: changes whenever somebody wrote."""
-        return self.generation, self._offset
+    @property
+    def generation(self) -> int:
+        """Raised whenever the file is replaced."""
+        return self._header.generation
+
+    @property
+    def tip(self) -> str:
+        """The commit behind the last drop, "" where there was none."""
+        return self._header.tip
+
+    def operations(self) -> list[Operation]:
+        """The operations that wait, oldest first, as of now."""
+        with self._lock:
+            self._catch_up()
+            return list(self.waiting.values())
+
+    def unfinished(self) -> list[Operation]:
+        """Those of which it is not known whether their files are in place."""
+        with self._lock:
+            self._catch_up()
+            return [operation for name, operation in self.waiting.items() if name not in self.applied]
 
     def latest(self, path: str) -> str | None:
         """The sha256 that the last waiting operation gave a path ("" for a removal), None where none waits."""
         return self._latest.get(path)
 
-    def catch_up(self) -> list[Operation]:
-        """Read what was appended since; return the operations that are new to this reader."""
+    def waits_elsewhere(self, path: str, branch: str) -> bool:
+        """Whether an operation on this path waits for another branch."""
         with self._lock:
-            return self._catch_up()
+            if path not in self._latest:
+                return False
+            waiting = (operation for operation in self.waiting.values() if operation.branch != branch)
+            return any(change.path == path for operation in waiting for change in operation.changes)
 
-    def news(self) -> set[str] | None:
-        """Paths that other processes wrote since the last call; None when some may have been missed."""
+    def catch_up(self) -> None:
+        """Read what was appended since."""
         with self._lock:
             self._catch_up()
-            news, gap = self._news, self._gap
-            self._news, self._gap = set(), False
-            return None if gap else news
 
-    def _catch_up(self) -> list[Operation]:
+    def unseen(self) -> set[str] | None:
+        """Paths that other processes wrote since ``news`` was last asked; None when some may have been missed."""
+        with self._lock:
+            self._catch_up()
+            return None if self._gap else set(self._news)
+
+    def news(self) -> set[str] | None:
+        """As ``unseen``, and from now on these count as seen."""
+        with self._lock:
+            found = self.unseen()
+            self._news, self._gap = set(), False
+            return found
+
+    def _catch_up(self) -> None:
         try:
             facts = os.stat(self.path, follow_symlinks=False)
         except FileNotFoundError:
-            self._forget()
-            return []
+            self._reset()
+            return
         if facts.st_ino == self._inode and facts.st_size == self._offset:
-            return []
-        known = set(self.waiting)
-        if facts.st_ino != self._inode or facts.st_size < self._offset:
+            return
+        from_start = facts.st_ino != self._inode or facts.st_size < self._offset
+        if from_start:
             self._open()
-        self._parse(self._tail())
-        return [operation for name, operation in self.waiting.items() if name not in known]
+        whole = self._parse(self._tail(), tell=from_start)
+        if not whole and not from_start:
+            # The end this reader knew may have been cut off and written anew: only a reading from the start is sure.
+            self._open()
+            self._parse(self._tail(), tell=True)
 
-    def _forget(self) -> None:
-        self.close()
-        self.generation, self._inode, self._offset = 0, 0, 0
+    def _seen_total(self) -> int:
+        """How many operations were ever appended, as far as this reader knows."""
+        return self._header.total + max(0, self._count - self._header.kept)
+
+    def _reset(self) -> None:
+        for fd in (self._fd, self._writing_fd):
+            if fd >= 0:
+                os.close(fd)
+        self._writing_fd = -1
+        self._fd, self._inode, self._offset, self._count = -1, 0, 0, 0
         self.waiting, self.applied, self._latest = {}, set(), {}
 
     def _open(self) -> None:
-        before = self.generation
-        self._forget()
-        self._fd = io.open_file(self.path, os.O_RDWR)
+        seen = self._seen_total()
+        self._reset()
+        self._fd = io.open_file(self.path, os.O_RDONLY)
         self._inode = os.fstat(self._fd).st_ino
-        head = os.pread(self._fd, 64, 0).split(b"\n")[0]
-        words = head.decode("ascii", "replace").split()
-        if len(words) != 4 or words[0] != "memfs-journal" or not words[2].isdigit() or len(words[3]) != 2 * _MARK_BYTES:
-            raise JournalDamaged(
-                "the journal has no header", path=str(self.path), hint="move it away and run memfs check"
-            )
-        if words[1] != "1":
-            raise FormatUnsupported(
-                f"the journal is of format {words[1]}, known is 1", path=str(self.path), hint="use a newer memfs"
-            )
-        self.generation = int(words[2])
-        self._gap = self._gap or before != self.generation
-        self._mark = bytes.fromhex(words[3])
-        self._offset = len(head) + 1
+        line = os.pread(self._fd, 256, 0).split(b"\n")[0]
+        self._header = _header(line, str(self.path))
+        self._offset = len(line) + 1
+        self._gap = self._gap or seen < self._header.total
 
     def _tail(self) -> bytes:
         chunks = []
@@ -156,13 +167,15 @@ class Journal:
                 position += len(chunk)
         return b"".join(chunks)
 
-    def _parse(self, data: bytes) -> None:
+    def _parse(self, data: bytes, tell: bool) -> bool:
         position = 0
+        whole = True
         while position < len(data):
             payload, end = self._frame(data, position)
             if payload is None:
+                whole = False
                 following = self._next_frame(data, position + 1)
-                if following < 0:
+                if following < 0 or not tell:
                     break
                 self._report_damage(self._offset + position, following - position)
                 position = following
@@ -170,14 +183,17 @@ class Journal:
             self._take(payload)
             position = end
         self._offset += position
+        return whole
 
     def _take(self, payload: bytes) -> None:
         line, _, bodies = payload.partition(b"\n")
         record = json.loads(line)
         if record["kind"] == "operation":
-            operation = _operation(record, bodies)
+            operation = decode(record, bodies)
             self._add(operation)
-            self._news.update(change.path for change in operation.changes)
+            self._count += 1
+            if self._count > self._header.kept:
+                self._news.update(change.path for change in operation.changes)
         elif record["kind"] == "applied":
             self.applied.add(record["id"])
         elif record["kind"] == "void":
@@ -195,13 +211,13 @@ class Journal:
                 self._latest.update((change.path, change.new) for change in operation.changes)
 
     def _report_damage(self, offset: int, length: int) -> None:
-        self.damage.append(
-            JournalDamaged(
-                f"{length} bytes at offset {offset} are unreadable; the records around them are kept",
-                path=str(self.path),
-                hint="a write that waited for its commit may be missing: compare your files with git log",
-            )
+        damaged = JournalDamaged(
+            f"{length} bytes at offset {offset} are unreadable; the records around them are kept",
+            path=str(self.path),
+            hint="a write that waited for its commit may be missing: compare your files with git log",
         )
+        if str(damaged) not in map(str, self.damage):
+            self.damage.append(damaged)
 
     def _frame(self, data: bytes, position: int) -> tuple[bytes | None, int]:
         if len(data) - position < _FRAME.size:
@@ -209,12 +225,12 @@ class Journal:
         mark, length, crc = _FRAME.unpack_from(data, position)
         start = position + _FRAME.size
         payload = data[start : start + length]
-        if mark != self._mark or len(payload) != length or zlib.crc32(payload) != crc:
+        if mark != self._header.mark or len(payload) != length or zlib.crc32(payload) != crc:
             return None, position
         return payload, start + length
 
     def _next_frame(self, data: bytes, position: int) -> int:
-        while (position := data.find(self._mark, position)) >= 0:
+        while (position := data.find(self._header.mark, position)) >= 0:
             if self._frame(data, position)[0] is not None:
                 return position
             position += 1
@@ -225,26 +241,31 @@ class Journal:
         """Write operations and make them durable: on return they survive kill -9 and power loss.
 
         Raises:
-            StorageIO: nothing counts as written, and what did reach the file is cut off again.
+            StorageIO: nothing counts as written. The file is not written to again; the rest moves to a new one.
         """
         with self._lock:
             self._ready()
             start = self._offset
-            marks = [_record("applied", name) for name in self._unmarked]
+            marks = [encode_mark("applied", name) for name in self._unmarked]
             try:
-                self._write([*marks, *(_payload(operation) for operation in operations)])
-                io.fdatasync(self._fd, str(self.path))
+                self._write([*marks, *(encode(operation) for operation in operations)])
+                io.fdatasync(self._writer(), str(self.path))
             except StorageIO:
-                self._take_back(start)
+                self._abandon(start)
                 raise
             self._unmarked.clear()
+            self._count += len(operations)
             for operation in operations:
                 self._add(operation)
 
-    def _take_back(self, start: int) -> None:
+    def _abandon(self, start: int) -> None:
+        self._offset = start
+        self._suspect = True
         with contextlib.suppress(StorageIO):
-            io.truncate(self._fd, start, str(self.path))
-        self._inode = 0
+            self._renew()
+        if self._suspect:
+            with contextlib.suppress(StorageIO):
+                io.truncate(self._writer(), start, str(self.path))
 
     def mark_applied(self, operation_id: str) -> None:
         """Note that an operation's files are in place; durable with the next append at the latest.
@@ -254,7 +275,7 @@ class Journal:
         with self._lock:
             self.applied.add(operation_id)
             try:
-                self._write([_record("applied", operation_id)])
+                self._write([encode_mark("applied", operation_id)])
             except StorageIO:
                 self._unmarked.append(operation_id)
 
@@ -262,88 +283,86 @@ class Journal:
         """Take back an operation that could not be carried out and was not acknowledged."""
         with self._lock:
             self._ready()
-            self._write([_record("void", operation_id)])
-            io.fdatasync(self._fd, str(self.path))
+            self._write([encode_mark("void", operation_id)])
+            io.fdatasync(self._writer(), str(self.path))
             self._discard(operation_id)
 
-    def drop(self, operation_ids: Iterable[str]) -> None:
-        """Forget operations whose commit is durable: a new generation with the rest replaces the file."""
+    def drop(self, operation_ids: Iterable[str], tip: str = "") -> None:
+        """Forget operations whose commit is durable: a new generation with the rest replaces the file.
+
+        Args:
+            tip: the branch's newest commit now; kept for telling a repeated operation from a repeated commit.
+        """
         with self._lock:
             self._catch_up()
             gone = set(operation_ids)
             rest = [operation for name, operation in self.waiting.items() if name not in gone]
-            applied = [_record("applied", operation.id) for operation in rest if operation.id in self.applied]
-            self._replace([*(_payload(operation) for operation in rest), *applied])
+            self._replace(rest, tip or self._header.tip)
 
-    def _replace(self, payloads: Sequence[bytes]) -> None:
-        mark = secrets.token_bytes(_MARK_BYTES)
-        header = f"memfs-journal 1 {self.generation + 1} {mark.hex()}\n".encode()
-        io.write_file(self.path, header + b"".join(_framed(mark, payload) for payload in payloads))
+    def _renew(self) -> None:
+        self._replace(list(self.waiting.values()), self._header.tip)
+
+    def _replace(self, rest: Sequence[Operation], tip: str) -> None:
+        header = _Header(
+            generation=self._header.generation + 1,
+            mark=secrets.token_bytes(_MARK_BYTES),
+            total=self._seen_total(),
+            kept=len(rest),
+            tip=tip,
+        )
+        applied = [encode_mark("applied", operation.id) for operation in rest if operation.id in self.applied]
+        payloads = [*(encode(operation) for operation in rest), *applied]
+        body = b"".join(_framed(header.mark, payload) for payload in payloads)
+        io.write_file(self.path, _header_line(header) + body)
+        self._suspect = False
         self._inode = 0
-        gap = self._gap
         self._catch_up()
-        self._gap = gap
 
     def _ready(self) -> None:
-        self._catch_up()
-        if self._inode == 0:
-            self._replace([])
+        if not self._suspect:
+            self._catch_up()
+        if self._suspect or self._inode == 0:
+            self._renew()
         if os.fstat(self._fd).st_size > self._offset:
-            io.truncate(self._fd, self._offset, str(self.path))
+            io.truncate(self._writer(), self._offset, str(self.path))
+
+    def _writer(self) -> int:
+        """A descriptor for writing; a process that only reads needs none, and may lack the right."""
+        if self._writing_fd < 0:
+            self._writing_fd = io.open_file(self.path, os.O_WRONLY)
+        return self._writing_fd
 
     def _write(self, payloads: Sequence[bytes]) -> None:
-        view = memoryview(b"".join(_framed(self._mark, payload) for payload in payloads))
+        view = memoryview(b"".join(_framed(self._header.mark, payload) for payload in payloads))
         position = self._offset
         while view:
+            fd = self._writer()
             with io.operation("write", self.path):
-                written = os.pwrite(self._fd, view, position)
+                written = os.pwrite(fd, view, position)
             position += written
             view = view[written:]
         self._offset = position
 
 
-def _payload(operation: Operation) -> bytes:
-    record = {
-        "kind": "operation",
-        "id": operation.id,
-        "branch": operation.branch,
-        "time": operation.time,
-        "message": operation.message,
-        "batch": operation.batch,
-        "writers": list(operation.writers),
-        "changes": [
-            [change.path, change.old, change.new, -1 if change.data is None else len(change.data)]
-            for change in operation.changes
-        ],
-    }
-    return _line(record) + b"".join(change.data or b"" for change in operation.changes)
+def _header(line: bytes, path: str) -> _Header:
+    words = line.decode("ascii", "replace").split()
+    if len(words) < 2 or words[0] != "memfs-journal":
+        raise JournalDamaged("the journal has no header", path=path, hint="move it away and run memfs check")
+    if words[1] != "1":
+        raise FormatUnsupported(f"the journal is of format {words[1]}, known is 1", path=path, hint="use a newer memfs")
+    try:
+        _, _, generation, mark, total, kept, tip = words
+        return _Header(int(generation), bytes.fromhex(mark), int(total), int(kept), "" if tip == _NO_TIP else tip)
+    except ValueError:
+        raise JournalDamaged(
+            "the journal's header is damaged", path=path, hint="move it away and run memfs check"
+        ) from None
 
 
-def _record(kind: str, operation_id: str) -> bytes:
-    return _line({"kind": kind, "id": operation_id})
-
-
-def _line(record: dict[str, Any]) -> bytes:
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+def _header_line(header: _Header) -> bytes:
+    words = (header.generation, header.mark.hex(), header.total, header.kept, header.tip or _NO_TIP)
+    return ("memfs-journal 1 " + " ".join(map(str, words)) + "\n").encode("ascii")
 
 
 def _framed(mark: bytes, payload: bytes) -> bytes:
     return _FRAME.pack(mark, len(payload), zlib.crc32(payload)) + payload
-
-
-def _operation(record: dict[str, Any], bodies: bytes) -> Operation:
-    changes = []
-    position = 0
-    for path, old, new, size in record["changes"]:
-        data = None if size < 0 else bodies[position : position + size]
-        position += max(size, 0)
-        changes.append(FileChange(path=path, old=old, new=new, data=data))
-    return Operation(
-        id=record["id"],
-        branch=record["branch"],
-        time=record["time"],
-        message=record["message"],
-        batch=record["batch"],
-        writers=tuple(record["writers"]),
-        changes=tuple(changes),
-    )

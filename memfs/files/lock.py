@@ -13,10 +13,10 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from memfs.errors import LockTimeout
+from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.files import io
 
 _FIRST_WAIT = 0.0005
@@ -46,11 +46,12 @@ class FileLock:
             raise self._timeout(timeout)
         try:
             fd = self._acquire(deadline, timeout)
+            owner = os.getpid()
             try:
                 self._sign(fd, purpose)
                 yield
             finally:
-                os.close(fd)
+                _release(fd, owner)
         finally:
             self._threads.release()
 
@@ -72,7 +73,9 @@ class FileLock:
     def _sign(self, fd: int, purpose: str) -> None:
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time(), "purpose": purpose}
         line = json.dumps(holder).encode()
-        os.pwrite(fd, line.ljust(256), 0)
+        # Whatever the disk says, the lock is held: who holds it is for messages only.
+        with suppress(StorageIO), io.operation("sign", self.path):
+            os.pwrite(fd, line.ljust(256), 0)
 
     def holder(self) -> str:
         """Who signed the lock last, in words."""
@@ -80,7 +83,7 @@ class FileLock:
             facts = json.loads(io.read_file(self.path, 4096))
             seconds = max(0, time.time() - float(facts["since"]))
             return f"pid {facts['pid']} on {facts['host']} for {seconds:.0f} s ({facts['purpose']})"
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, MemfsError, ValueError, KeyError, TypeError):
             return "an unknown process"
 
     def _timeout(self, timeout: float) -> LockTimeout:
@@ -89,6 +92,19 @@ class FileLock:
             path=str(self.path),
             hint="wait for it to finish, or stop that process; the lock is released when it ends",
         )
+
+
+def _release(fd: int, owner: int) -> None:
+    """Give the lock back and close its file.
+
+    A child that was forked meanwhile has the same open file: closing ours alone would leave it locked for as long as
+    the child lives, and a child that leaves the block must not unlock what its parent still holds.
+    """
+    try:
+        if os.getpid() == owner:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+    finally:
+        os.close(fd)
 
 
 def _locked(fd: int) -> bool:

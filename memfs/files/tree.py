@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from memfs.errors import NotRegularFile, PathEscape, StorageIO
+from memfs.errors import MemfsError, NotRegularFile, PathEscape, StorageIO, StorageReadOnly
 from memfs.files import io
 from memfs.model.stamp import Stamp
 
@@ -26,6 +26,9 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _READ = os.O_RDONLY | os.O_NONBLOCK
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 OWN_TEMPORARY = ".memfs-"
+_DEEPEST = 64
+_MOST_HELD = 64
+_NEVER = {"", ".", ".."}
 
 
 def sha256(data: bytes) -> str:
@@ -39,7 +42,12 @@ def blob_id(data: bytes) -> str:
 
 
 class Entry(NamedTuple):
-    """One name found by a scan; ``regular`` is false for links, pipes, devices."""
+    """One name found by a scan.
+
+    Attributes:
+        regular: false for links, pipes and devices, and for a folder that could not be entered.
+        reason: why a folder could not be entered, in words; "" otherwise.
+    """
 
     path: str
     size: int
@@ -47,6 +55,7 @@ class Entry(NamedTuple):
     ctime_ns: int
     inode: int
     regular: bool
+    reason: str = ""
 
     def unchanged_since(self, stamp: Stamp) -> bool:
         """Whether the stamp still vouches for the content, by facts alone."""
@@ -99,26 +108,43 @@ class Tree:
         return Content(data, _stamp(facts, data))
 
     def entry(self, path: str) -> Entry | None:
-        """The facts about a name, None where there is none."""
+        """The facts about a name, None where there is none.
+
+        There is none either behind a link or a file that stands where a folder is expected, nor under a path that leads
+        out of the workspace: this tree has no such file, whatever the disk has.
+
+        Raises:
+            StorageIO: a folder on the way cannot be entered.
+        """
         try:
             with self._folder_of(path) as (folder, name):
                 return _entry(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
-        except FileNotFoundError:
+        except (FileNotFoundError, PathEscape):
             return None
+        except OSError as error:
+            raise io.storage_error(error, "stat", path) from error
 
     def scan(self, folder: str, hidden: bool = False) -> Iterator[Entry]:
         """Every file below a folder in no particular order, without following links.
 
-        Names that begin with a dot are left out unless ``hidden``. A folder that vanishes meanwhile is skipped.
+        Names that begin with a dot are left out unless ``hidden``. A folder that vanishes meanwhile is skipped. One
+        that cannot be entered (a link or file in its place, no permission, more than 64 folders deep, a failing disk)
+        is itself given as an entry that is not regular, and the scan goes on: it never raises for what it finds.
         """
         try:
             fd = self._open_folder(folder)
-        except (FileNotFoundError, NotRegularFile):
+        except FileNotFoundError:
             return
+        except (MemfsError, OSError) as error:
+            yield _refused(folder, self._facts(folder), _reason(error))
+            return
+        yield from _scan(fd, folder, hidden)
+
+    def _facts(self, path: str) -> os.stat_result | None:
         try:
-            yield from _scan(fd, folder, hidden)
-        finally:
-            os.close(fd)
+            return os.lstat(self.root / path)
+        except (OSError, ValueError):
+            return None
 
     # -- writing ------------------------------------------------------------------------------------------------
     def write(self, path: str, data: bytes, *, durable: bool = True) -> Stamp:
@@ -170,6 +196,7 @@ class Tree:
         """Make a folder and its parents; each new name is made durable."""
         missing = []
         current = folder
+        _check(folder)
         while current and self.entry(current) is None:
             missing.append(current)
             current = current.rpartition("/")[0]
@@ -182,7 +209,7 @@ class Tree:
         """Remove temporary files that a killed writer of ours left directly in a folder; return how many."""
         try:
             fd = self._open_folder(folder)
-        except (FileNotFoundError, NotRegularFile):
+        except (FileNotFoundError, PathEscape):
             return 0
         try:
             stale = [name for name in os.listdir(fd) if name.startswith(OWN_TEMPORARY) and name.endswith(".tmp")]
@@ -194,14 +221,16 @@ class Tree:
 
     # -- walking ------------------------------------------------------------------------------------------------
     def _folder_of(self, path: str) -> _Folder:
+        _check(path)
         parent, _, name = path.rpartition("/")
-        if not name or name in (".", ".."):
-            raise PathEscape("not a path inside the workspace", path=path, hint="use a relative path")
         return _Folder(self._open_folder(parent), name)
 
     @contextmanager
     def holding_folders(self) -> Iterator[None]:
-        """While the block runs, this thread walks to each folder once: for a batch, under the store's lock."""
+        """While the block runs, this thread walks to each folder once: for a batch, under the store's lock.
+
+        At most 64 folders are held open: a batch may touch more than a process may open.
+        """
         self._held.folders = {}
         try:
             yield
@@ -219,10 +248,15 @@ class Tree:
         if held is None:
             return self._walk(path)
         if path not in held:
-            held[path] = self._walk(path)
+            fd = self._walk(path)
+            if len(held) >= _MOST_HELD:
+                os.close(held.pop(next(iter(held))))
+            held[path] = fd
         return os.dup(held[path])
 
     def _walk(self, path: str) -> int:
+        if path:
+            _check(path)
         fd = os.dup(self._root_fd)
         try:
             for part in path.split("/") if path else ():
@@ -236,8 +270,6 @@ class Tree:
 
     @staticmethod
     def _step(fd: int, part: str, path: str) -> int:
-        if part in ("", ".", "..") or "\0" in part:
-            raise PathEscape("not a path inside the workspace", path=path, hint="use a relative path without '..'")
         try:
             return io.open_file(part, _FOLDER, dir_fd=fd)
         except StorageIO as error:
@@ -275,36 +307,91 @@ def _named(path: str) -> Iterator[None]:
         raise
 
 
+def _check(path: str) -> None:
+    """Refuse a path that names nothing below a folder, before the disk is asked."""
+    if not _NEVER.isdisjoint(path.split("/")) or "\0" in path:
+        raise PathEscape("not a path inside the workspace", path=path, hint="use a relative path without '..'")
+    if not path.isascii():
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError:
+            raise PathEscape("no file can have such a name", path=ascii(path)[1:-1], hint="use a valid path") from None
+
+
 def _scan(fd: int, folder: str, hidden: bool) -> Iterator[Entry]:
-    inner, entries = _listed(fd, folder, hidden)
-    yield from entries
-    for name in inner:
-        try:
-            deeper = io.open_file(name, _FOLDER, dir_fd=fd)
-        except (FileNotFoundError, NotRegularFile):
-            continue
-        try:
-            yield from _scan(deeper, f"{folder}/{name}", hidden)
-        finally:
-            os.close(deeper)
-
-
-def _listed(fd: int, folder: str, hidden: bool) -> tuple[list[str], list[Entry]]:
-    folders: list[str] = []
-    entries: list[Entry] = []
-    with os.scandir(fd) as names:
-        for entry in names:
-            name = entry.name
-            if name.startswith(".") and not hidden:
+    """Scan an open folder and close it. The folders on the way down stay open, so that none can be swapped for a link
+    between being seen and being entered.
+    """
+    open_now = [fd]
+    try:
+        entries, inner = _listed(fd, folder, hidden)
+        yield from entries
+        waiting = [inner]
+        while waiting:
+            if not waiting[-1]:
+                waiting.pop()
+                os.close(open_now.pop())
                 continue
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(name)
-                continue
+            entry = waiting[-1].pop()
             try:
-                entries.append(_entry(f"{folder}/{name}", entry.stat(follow_symlinks=False)))
+                open_now.append(_entered(entry, open_now))
             except FileNotFoundError:
                 continue
-    return folders, entries
+            except (MemfsError, OSError) as error:
+                yield entry._replace(reason=_reason(error))
+                continue
+            entries, inner = _listed(open_now[-1], entry.path, hidden)
+            waiting.append(inner)
+            yield from entries
+    finally:
+        for fd in open_now:
+            os.close(fd)
+
+
+def _entered(folder: Entry, above: list[int]) -> int:
+    if len(above) > _DEEPEST:
+        raise StorageIO(f"more than {_DEEPEST} folders deep")
+    return io.open_file(folder.path.rpartition("/")[2], _FOLDER, dir_fd=above[-1])
+
+
+def _listed(fd: int, folder: str, hidden: bool) -> tuple[list[Entry], list[Entry]]:
+    """The files in a folder, and the folders in it."""
+    folders: list[Entry] = []
+    entries: list[Entry] = []
+    prefix = folder + "/" if folder else ""
+    try:
+        with os.scandir(fd) as names:
+            for entry in names:
+                name = entry.name
+                if name[0] == "." and not hidden:
+                    continue
+                try:
+                    facts = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                found = _entry(prefix + name, facts)
+                if not found.regular and stat.S_ISDIR(facts.st_mode):
+                    folders.append(found)
+                else:
+                    entries.append(found)
+    except OSError as error:
+        entries.append(_refused(folder, os.fstat(fd), _reason(error)))
+    return entries, folders
+
+
+def _refused(path: str, facts: os.stat_result | None, reason: str) -> Entry:
+    if facts is None:
+        return Entry(path, 0, 0, 0, 0, False, reason)
+    return _entry(path, facts)._replace(regular=False, reason=reason)
+
+
+def _reason(error: Exception) -> str:
+    """Why a folder cannot be entered."""
+    if isinstance(error, (NotRegularFile, PathEscape)):
+        return "a link or a file stands where a folder is expected"
+    if isinstance(error, StorageReadOnly):
+        return "this user may not read the folder"
+    return error.message if isinstance(error, MemfsError) else str(error)
 
 
 def _entry(path: str, facts: os.stat_result) -> Entry:

@@ -7,12 +7,11 @@ other setting of the repository's takes part.
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memfs.errors import HistoryUnavailable
-from memfs.history.log import Revision, revisions
+from memfs.history.log import Revision, one_line, revisions
 from memfs.history.repository import Repository
 
 _MOST_COMPARED = 4_000_000
@@ -32,6 +31,7 @@ def blame(repository: Repository, path: str, revision: str = "HEAD") -> list[Bla
 
     Raises:
         HistoryUnavailable: the revision does not exist or has no such file.
+        PathEscape: no file of the workspace can have that path.
     """
     commit = repository.resolve(revision)
     data = repository.read(commit, path)
@@ -83,8 +83,8 @@ def _passed(
 
 def _history(repository: Repository, path: str, commit: str) -> dict[str, list[str]]:
     """The commits that changed a path, children before parents, each with the nearest such parents."""
-    request = f"{commit}\n--\n{os.fsdecode(repository.full(path))}\n"
-    out = repository.git.run("rev-list", "--topo-order", "--parents", "--stdin", data=os.fsencode(request))
+    request = f"{commit}\n--\n".encode() + one_line(repository.full(path)) + b"\n"
+    out = repository.git.run("rev-list", "--topo-order", "--parents", "--stdin", data=request)
     words = (line.split() for line in out.decode().splitlines())
     return {first: parents for first, *parents in words}
 

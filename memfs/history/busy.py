@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.history.layout import Layout, read_small
+from memfs.history.layout import Layout, is_bare, read_small
 from memfs.history.processes import GitProcess, running_git
 from memfs.history.refs import Head
 
@@ -44,6 +44,8 @@ def obstacle(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | Non
     for name, reason in _STATES:
         if os.path.lexists(layout.git_dir / name):
             return Obstacle(reason, False)
+    if head.damage:
+        return Obstacle(f"{head.damage}; run git fsck", False)
     if head.ref is None and not allow_detached:
         return Obstacle("HEAD is detached", False)
     if head.ref is not None:
@@ -58,7 +60,7 @@ def holder_of(layout: Layout, ref: str) -> str:
     folders = [layout.common_dir, *_subfolders(layout.common_dir / "worktrees")]
     for git_dir in folders:
         names = [git_dir / "rebase-merge/head-name", git_dir / "rebase-apply/head-name"]
-        if git_dir != layout.git_dir:
+        if git_dir != layout.git_dir and not (git_dir == layout.common_dir and is_bare(layout)):
             names.append(git_dir / "HEAD")
         if any((read_small(name) or "").removeprefix("ref:").strip() == ref for name in names):
             place = os.path.dirname(read_small(git_dir / "gitdir") or str(git_dir))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from memfs.errors import HistoryUnavailable
 from memfs.history.group import Writer
 from memfs.history.identity import Person
 
@@ -61,7 +62,11 @@ def compose(message: str, writers: Iterable[Writer]) -> str:
 
 
 def parse_commit(data: bytes) -> Parsed:
-    """Read a commit object, whoever wrote it; undecodable bytes become replacement characters."""
+    """Read a commit object, whoever wrote it; undecodable bytes become replacement characters.
+
+    Raises:
+        HistoryUnavailable: it is none.
+    """
     head, _, message = data.partition(b"\n\n")
     fields: dict[str, list[str]] = {}
     for line in head.decode("utf-8", "replace").split("\n"):
@@ -75,6 +80,8 @@ def parse_commit(data: bytes) -> Parsed:
     author, _ = _person(fields.get("author", [""])[0])
     committer, time = _person(fields.get("committer", [""])[0])
     subject = " ".join(paragraphs[0].split("\n"))
+    if "tree" not in fields:
+        raise HistoryUnavailable("a commit names no tree", hint="run git fsck")
     return Parsed(fields["tree"][0], tuple(fields.get("parent", ())), author, committer, time, subject, body, trailers)
 
 

@@ -20,7 +20,7 @@ from memfs.history.held import commit_bytes, not_held
 from memfs.history.objects import Entry, Objects
 from memfs.history.refs import Head, require_branch
 from memfs.history.repository import Repository
-from memfs.history.settle import settle, unfinished, wait_for_children
+from memfs.history.settle import Record, settle, unfinished, wait_for_children
 from memfs.history.step import Step, take
 from memfs.history.trees import Parts, TreeEditor
 from memfs.model.problem import WARNING, Problem
@@ -52,7 +52,7 @@ class Chain:
     contents: Mapping[bytes, frozenset[str | None]]
 
 
-def commit(repository: Repository, groups: Sequence[Group], ref: str) -> Committed:
+def commit(repository: Repository, groups: Sequence[Group], ref: str, since: str = "") -> Committed:
     """Put each group on a branch as one commit; on return the commits are durable.
 
     A group whose changes the branch holds already makes no commit. Where the branch is HEAD's, the person's index
@@ -61,20 +61,22 @@ def commit(repository: Repository, groups: Sequence[Group], ref: str) -> Committ
 
     Args:
         ref: full name of the branch, or ``HEAD`` where it is detached and the repository allows that.
+        since: a commit that was made before any of the groups waited: only what the branch got after it can be theirs.
+            "" where none is known; then a group that repeats a recent commit to the second is taken for that commit.
 
     Raises:
         GitBusy: a person is in the middle of something; nothing has changed.
         HistoryUnavailable: the branch is gone.
         HistoryError, StorageIO: git or the disk refused. Whether the branch moved is for the next call to find out.
     """
-    _finish_others(repository)
+    _finish(repository)
     until = time.monotonic() + PATIENCE
     stored: set[str] = set()
     for attempt in range(ATTEMPTS):
         _wait(repository, until)
         head = repository.head()
         tip = _tip(repository, head, ref)
-        chain = build(repository, groups, tip)
+        chain = build(repository, groups, tip, since)
         if not chain.commits:
             return Committed(commits=(), left_staged=())
         store(repository, {name: item for name, item in chain.objects.items() if name not in stored})
@@ -94,24 +96,20 @@ def recover(repository: Repository) -> list[Problem]:
     Afterwards the person's index agrees with HEAD about our paths as it did before, and no lock of ours is left. Locks
     of others are reported by ``Repository.busy``, never removed.
     """
-    problems = []
-    for state in unfinished(repository):
-        wait_for_children(state)
-        record = settle(repository, state)
-        if record is not None:
-            problems.append(
-                Problem(
-                    path="",
-                    code="InterruptedCommit",
-                    message=f"a commit to {record.ref} had been interrupted; its lock was removed",
-                    hint="nothing is lost: what was waiting is committed again",
-                    severity=WARNING,
-                )
-            )
-    return problems
+    io.sweep(repository.state)
+    return [
+        Problem(
+            path="",
+            code="InterruptedCommit",
+            message=f"a commit to {record.ref} had been interrupted; its lock was removed",
+            hint="nothing is lost: what was waiting is committed again",
+            severity=WARNING,
+        )
+        for record in _finish(repository)
+    ]
 
 
-def build(repository: Repository, groups: Sequence[Group], tip: str | None) -> Chain:
+def build(repository: Repository, groups: Sequence[Group], tip: str | None, since: str = "") -> Chain:
     """Make the commits of some groups on top of a commit, in memory."""
     made: Objects = {}
     editor = TreeEditor(repository.read_tree, made)
@@ -119,7 +117,7 @@ def build(repository: Repository, groups: Sequence[Group], tip: str | None) -> C
     person = repository.identity()
     commits: list[str] = []
     contents: dict[bytes, set[str | None]] = {}
-    for group in not_held(repository, groups, tip):
+    for group in not_held(repository, groups, tip, since):
         changes = _blobs(repository, group, made)
         for parts, blob in changes.items():
             contents.setdefault(b"/".join(parts), set()).add(blob)
@@ -186,7 +184,15 @@ def _wait(repository: Repository, until: float) -> None:
         time.sleep(_PAUSE)
 
 
-def _finish_others(repository: Repository) -> None:
+def _finish(repository: Repository) -> list[Record]:
+    """End the steps that dead processes began, in whichever workspace; return those of which something was left.
+
+    Costs two listings where there are none, so that ``commit`` can rely on it without having been told.
+    """
+    ended = []
     for state in unfinished(repository):
         wait_for_children(state)
-        settle(repository, state)
+        record = settle(repository, state)
+        if record is not None:
+            ended.append(record)
+    return ended

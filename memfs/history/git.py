@@ -40,6 +40,7 @@ VERBS: Mapping[str, str] = {
     "diff-tree": "--no-ext-diff",
     "index-pack": "--stdin",
     "init": "--template=",
+    "ls-files": "-t",
     "ls-tree": "",
     "merge-base": "",
     "repack": "-d",
@@ -110,7 +111,7 @@ class GitCommands:
         code, out, err = finish(process, b"", TIMEOUT)
         if code not in (0, 1):
             raise failure("config", code, err)
-        pairs = (record.partition("\n") for record in out.decode("utf-8", "replace").split("\0") if record)
+        pairs = (record.partition("\n") for record in os.fsdecode(out).split("\0") if record)
         return [(name, value) for name, _, value in pairs]
 
     def open(

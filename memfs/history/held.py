@@ -6,14 +6,15 @@ chain that gave one path two contents would be committed a second time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memfs.errors import HistoryUnavailable
+from memfs.errors import GitFailed, HistoryUnavailable
 from memfs.history import objects
 from memfs.history.commitobject import compose, encode_commit, parse_commit
 from memfs.history.group import Group
 from memfs.history.identity import Identity, author
+from memfs.history.refs import HEX
 from memfs.history.repository import Repository
 
 AT_LEAST = 4
@@ -28,21 +29,32 @@ class _Mark:
     message: bytes
 
 
-def not_held(repository: Repository, groups: Sequence[Group], tip: str | None) -> list[Group]:
-    """The groups that no recent commit of the branch's own line made: same author, time, message and content."""
-    if tip is None or not groups:
+def not_held(repository: Repository, groups: Sequence[Group], tip: str | None, since: str = "") -> list[Group]:
+    """The groups that no commit after ``since`` made: same author, time, message and content.
+
+    Each commit stands for one group at most, the oldest first: of two equal groups the second is not held by the commit
+    of the first. Where the branch does not hold ``since``, the recent commits of its own line are looked at.
+    """
+    if tip is None or not groups or tip == since:
         return list(groups)
+    since = since if HEX.fullmatch(since) else ""
     person = repository.identity()
-    wanted = {_mark(commit_bytes(group, objects.EMPTY_TREE, None, person)) for group in groups}
-    found = _recent(repository, tip, wanted, int(min(group.time for group in groups).timestamp()), len(groups))
-    return [
-        group
-        for group in groups
-        if not any(
-            _holds(repository, commit, group)
-            for commit in found.get(_mark(commit_bytes(group, objects.EMPTY_TREE, None, person)), ())
-        )
-    ]
+    marks = [_mark(commit_bytes(group, objects.EMPTY_TREE, None, person)) for group in groups]
+    found: dict[_Mark, list[str]] = {}
+    for mark, commit in _after(repository, groups, tip, since):
+        if mark in marks:
+            found.setdefault(mark, []).append(commit)
+    return [group for group, mark in zip(groups, marks, strict=True) if not _taken(repository, group, found.get(mark))]
+
+
+def _taken(repository: Repository, group: Group, commits: list[str] | None) -> bool:
+    """Whether one of the commits, newest first, holds the group; that one is taken out."""
+    for commit in reversed(commits or ()):
+        if _holds(repository, commit, group):
+            if commits is not None:
+                commits.remove(commit)
+            return True
+    return False
 
 
 def commit_bytes(group: Group, tree: str, parent: str | None, person: Identity) -> bytes:
@@ -57,25 +69,44 @@ def commit_bytes(group: Group, tree: str, parent: str | None, person: Identity) 
     )
 
 
-def _recent(repository: Repository, tip: str, wanted: set[_Mark], since: int, groups: int) -> dict[_Mark, list[str]]:
-    """The commits with a wanted mark, back to the time of the oldest group and a few further, as clocks may differ."""
-    found: dict[_Mark, list[str]] = {}
-    commit: str | None = tip
+def _after(repository: Repository, groups: Sequence[Group], tip: str, since: str) -> list[tuple[_Mark, str]]:
+    """The commits to look at with their marks, newest first."""
+    recent = list(_line(repository, tip, int(min(group.time for group in groups).timestamp()), len(groups), since))
+    reached = any(since in parents[:1] for _, _, parents in recent)
+    if since and not reached and _is_ancestor(repository, since, tip):
+        # The person joined another line to the one that held it: what lies on either is looked at.
+        names = repository.git.run("rev-list", "--topo-order", f"--max-count={AT_MOST}", tip, f"^{since}").decode()
+        return [(_mark(repository.object(name).data), name) for name in names.split()]
+    return [(mark, commit) for mark, commit, _ in recent]
+
+
+def _line(
+    repository: Repository, tip: str, oldest: int, groups: int, since: str
+) -> Iterator[tuple[_Mark, str, tuple[str, ...]]]:
+    """The branch's own line with each commit's parents, back to ``since``, or to the time of the oldest group and a few
+    further, as clocks may differ.
+    """
+    commit = tip
     for seen in range(AT_MOST):
-        if commit is None:
-            break
         try:
             data = repository.object(commit).data
         except HistoryUnavailable:  # the end of a shallow clone
-            break
+            return
         parsed = parse_commit(data)
-        if seen >= groups + AT_LEAST and parsed.time.timestamp() < since:
-            break
-        mark = _mark(data)
-        if mark in wanted:
-            found.setdefault(mark, []).append(commit)
-        commit = parsed.parents[0] if parsed.parents else None
-    return found
+        if seen >= groups + AT_LEAST and parsed.time.timestamp() < oldest:
+            return
+        yield _mark(data), commit, parsed.parents
+        if not parsed.parents or parsed.parents[0] == since:
+            return
+        commit = parsed.parents[0]
+
+
+def _is_ancestor(repository: Repository, old: str, new: str) -> bool:
+    try:
+        repository.git.run("merge-base", "--is-ancestor", old, new)
+    except GitFailed:
+        return False
+    return True
 
 
 def _mark(data: bytes) -> _Mark:

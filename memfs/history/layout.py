@@ -56,7 +56,10 @@ def discover(workspace: Path) -> Layout | None:
     Raises:
         RepoUnsupported: bare, or of an object or ref format that memfs does not handle.
     """
-    start = Path(os.path.realpath(workspace))
+    try:
+        start = Path(os.path.realpath(workspace))
+    except ValueError:  # no folder can have such a name
+        return None
     for folder in (start, *start.parents):
         git_dir = _git_dir_at(folder)
         if git_dir is not None:
@@ -89,6 +92,14 @@ def read_small(path: Path) -> str | None:
         return None
     except NotRegularFile:
         return None
+
+
+def is_bare(layout: Layout) -> bool:
+    """Whether the common folder has no working tree of its own, only linked ones: its HEAD checks nothing out."""
+    settings = read_config(layout.common_dir / "config")
+    if truth(settings, "extensions.worktreeconfig"):
+        settings |= read_config(layout.common_dir / "config.worktree")
+    return truth(settings, "core.bare")
 
 
 def _git_dir_at(folder: Path) -> Path | None:

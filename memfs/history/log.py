@@ -6,7 +6,6 @@ pager, no conversion or external program of the repository's takes part.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -60,14 +59,15 @@ def log(
         since: leave out commits before this time; a datetime or text such as ``7d``, ``2026-03-01``.
 
     Raises:
-        HistoryUnavailable: ``since`` is not a point in time.
+        HistoryUnavailable: ``since`` is not a point in time, or git's files are damaged.
     """
-    head = repository.head().commit
+    head = repository.head_commit()
     if head is None or limit <= 0:
         return []
     arguments = [f"--max-count={limit}", *_since(since)]
-    request = [head, "--", *(os.fsdecode(path) for path in _names(repository, paths))]
-    out = repository.git.run("rev-list", *arguments, "--stdin", data=os.fsencode("\n".join(request) + "\n"))
+    names = [one_line(repository.full(path)) for path in (tuple(paths) or OWN_PATHS)]
+    request = b"\n".join((head.encode(), b"--", *names, b""))
+    out = repository.git.run("rev-list", *arguments, "--stdin", data=request)
     return revisions(repository, out.decode().split())
 
 
@@ -120,12 +120,15 @@ def _since(since: str | datetime | None) -> list[str]:
     return [f"--max-age={max(0, int(moment.timestamp()))}"]
 
 
-def _names(repository: Repository, paths: Iterable[str]) -> list[bytes]:
-    names = [repository.full(path) for path in (tuple(paths) or OWN_PATHS)]
-    for name in names:
-        if b"\n" in name:
-            raise HistoryUnavailable("a path holds a line break", path=ascii(name)[2:-1], hint="rename the file")
-    return names
+def one_line(name: bytes) -> bytes:
+    """Return a path as git's input takes it.
+
+    Raises:
+        HistoryUnavailable: it holds a line break.
+    """
+    if b"\n" in name:
+        raise HistoryUnavailable("a path holds a line break", path=ascii(name)[2:-1], hint="rename the file")
+    return name
 
 
 def _files(repository: Repository, commit: str, paths: Sequence[str]) -> dict[str, str]:

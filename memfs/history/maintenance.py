@@ -50,7 +50,7 @@ def maintain(repository: Repository) -> Maintained:
     # Joining packs geometrically keeps what is unreachable; a full repack would drop it.
     join = ("--geometric=2",) if packs_before >= PACKS_DUE else ()
     repository.git.run("repack", "-d", "-q", *join, timeout=PATIENCE)
-    if repository.head().commit is not None:
+    if repository.head_commit() is not None:
         arguments = ("write", "--reachable", "--changed-paths", "--split", "--no-progress")
         repository.git.run("commit-graph", *arguments, timeout=PATIENCE)
     for name in ("pack", "info", "info/commit-graphs"):

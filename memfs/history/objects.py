@@ -63,14 +63,21 @@ def add(objects: Objects, kind: str, data: bytes) -> str:
 
 # -- trees --------------------------------------------------------------------------------------------------------
 def parse_tree(data: bytes) -> dict[bytes, Entry]:
-    """The names in a tree object."""
+    """The names in a tree object.
+
+    Raises:
+        HistoryUnavailable: it is none.
+    """
     entries = {}
     at = 0
-    while at < len(data):
-        space = data.index(b" ", at)
-        end = data.index(b"\0", space)
-        entries[data[space + 1 : end]] = Entry(data[at:space].decode(), data[end + 1 : end + 21].hex())
-        at = end + 21
+    try:
+        while at < len(data):
+            space = data.index(b" ", at)
+            end = data.index(b"\0", space)
+            entries[data[space + 1 : end]] = Entry(data[at:space].decode(), data[end + 1 : end + 21].hex())
+            at = end + 21
+    except ValueError as error:
+        raise HistoryUnavailable("a tree cannot be read", hint="run git fsck") from error
     return entries
 
 
@@ -125,7 +132,7 @@ def _keep(path: Path, folder: Path, name: str) -> bool:
         if read_loose(folder, name) is None:
             return False
         # What is young is not pruned: git does the same before it relies on an object that it finds.
-        os.utime(path)
+        io.touch(path)
         fd = io.open_file(path, os.O_RDONLY)
     except (MemfsError, OSError):
         return False
@@ -162,7 +169,7 @@ def _make_folder(place: Path) -> bool:
     if not io.mkdir(place):
         return False
     # A shared repository's folders are writable for its group; ours follow.
-    os.chmod(place, stat.S_IMODE(os.stat(place.parent).st_mode))
+    io.chmod(place, stat.S_IMODE(os.stat(place.parent).st_mode))
     return True
 
 

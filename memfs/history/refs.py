@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memfs.errors import HistoryError
+from memfs.errors import HistoryError, HistoryUnavailable, MemfsError
 from memfs.files import io
 from memfs.history.layout import Layout, read_small
 
@@ -21,14 +22,22 @@ _BRANCH = re.compile(
 )
 _PER_WORKTREE = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")
 _DEPTH = 5
+_CHECK = "run git fsck; what memfs wrote since waits until this is repaired"
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where HEAD points: ``ref`` None = detached; ``commit`` None = a branch without a commit yet."""
+    """Where HEAD points.
+
+    Attributes:
+        ref: the branch; None = detached, or not to be known.
+        commit: None = a branch without a commit yet, or, where ``damage`` says so, not to be known.
+        damage: what is wrong with git's own files, in words; "" when nothing is.
+    """
 
     ref: str | None
     commit: str | None
+    damage: str = ""
 
 
 class Refs:
@@ -36,48 +45,71 @@ class Refs:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._packed: dict[str, str] = {}
-        self._packed_facts: tuple[int, int, int] | None = None
+        self._packed: tuple[tuple[int, int, int] | None, Mapping[str, str]] = (None, {})
 
     def head(self) -> Head:
-        """Where HEAD points.
-
-        Raises:
-            HistoryError: HEAD is missing or unreadable.
-        """
+        """Where HEAD points. Files that a power cut left empty or garbled are told as damage, never guessed at."""
         path = self._layout.git_dir / "HEAD"
-        text = f"ref: {os.readlink(path)}" if path.is_symlink() else read_small(path) or ""
+        try:
+            text = f"ref: {os.readlink(path)}" if path.is_symlink() else read_small(path) or ""
+        except (MemfsError, OSError) as error:
+            return Head(None, None, f"HEAD is unreadable: {error}")
         if HEX.fullmatch(text):
             return Head(None, text)
-        if not text.startswith("ref:"):
-            raise HistoryError("HEAD is unreadable", path=str(path), hint="run git fsck")
         ref = text.removeprefix("ref:").strip()
-        return Head(ref, self.commit(ref))
+        if not text.startswith("ref:") or not _sound(ref):
+            return Head(None, None, "HEAD is unreadable")
+        try:
+            return Head(ref, self.commit(ref))
+        except HistoryUnavailable as error:
+            return Head(ref, None, error.message)
 
-    def commit(self, ref: str, depth: int = _DEPTH) -> str | None:
-        """The commit a ref names; None when there is no such ref."""
+    def commit(self, ref: str) -> str | None:
+        """The commit a ref names; None when there is no such ref.
+
+        Raises:
+            HistoryUnavailable: its file is empty, garbled or cannot be read.
+        """
+        if not _sound(ref):
+            return None
+        try:
+            return self._commit(ref, _DEPTH)
+        except HistoryUnavailable:
+            raise
+        except (MemfsError, OSError) as error:
+            raise HistoryUnavailable(f"{ref!a} is unreadable: {error}", hint=_CHECK) from error
+
+    def _commit(self, ref: str, depth: int) -> str | None:
+        if not _sound(ref):
+            raise HistoryUnavailable(f"{ref!a} is no ref", hint=_CHECK)
         folder = self._layout.git_dir if ref.startswith(_PER_WORKTREE) else self._layout.common_dir
         text = read_small(folder / ref)
-        if text is None:
-            return self._packed_refs().get(ref)
+        if text is None and (text := self._packed_refs().get(ref)) is None:
+            return None
         if text.startswith("ref:") and depth:
-            return self.commit(text.removeprefix("ref:").strip(), depth - 1)
+            return self._commit(text.removeprefix("ref:").strip(), depth - 1)
         if not HEX.fullmatch(text):
-            raise HistoryError(f"{ref} is unreadable", path=str(folder / ref), hint="run git fsck")
+            raise HistoryUnavailable(f"{ref} is unreadable", path=str(folder / ref), hint=_CHECK)
         return text
 
-    def _packed_refs(self) -> dict[str, str]:
+    def _packed_refs(self) -> Mapping[str, str]:
         path = self._layout.common_dir / "packed-refs"
         try:
             facts = os.stat(path)
         except FileNotFoundError:
             return {}
         known = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
-        if known != self._packed_facts:
+        seen, packed = self._packed
+        if known != seen:
             lines = os.fsdecode(io.read_file(path)).splitlines()
-            self._packed = {line[41:]: line[:40] for line in lines if line[:1] not in ("#", "^")}
-            self._packed_facts = known
-        return self._packed
+            packed = {line[41:]: line[:40] for line in lines if line[:1] not in ("#", "^")}
+            self._packed = (known, packed)
+        return packed
+
+
+def _sound(ref: str) -> bool:
+    """Whether a text can be a ref that lies among the others; one cut off or filled up by a power cut cannot."""
+    return ref.startswith("refs/") and "\0" not in ref and not {"", ".", ".."} & set(ref.split("/"))
 
 
 def require_branch(ref: str) -> str:

@@ -10,8 +10,9 @@ import hashlib
 import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from memfs.errors import HistoryError, HistoryUnavailable, StorageReadOnly
+from memfs.errors import HistoryError, HistoryUnavailable, MemfsError, PathEscape, StorageReadOnly
 from memfs.files import io
 from memfs.history import objects, trees
 from memfs.history.busy import Obstacle, obstacle
@@ -22,10 +23,10 @@ from memfs.history.layout import Layout, discover, require_owner
 from memfs.history.objects import Entry, Object, Tree
 from memfs.history.refs import HEX, Head, Refs
 from memfs.history.revisions import resolve
-from memfs.history.staged import StagedEntry, staged_changes
+from memfs.history.staged import StagedEntry, left_out, staged_changes
 from memfs.model.time import utc_now
 
-_KEPT_TREES = 4096
+_KEPT = 4096
 _PERSON = r"^(user|author|committer)\.(name|email)$"
 
 Facts = tuple[int, int, int] | None
@@ -94,11 +95,29 @@ class Repository:
 
     # -- where it stands ------------------------------------------------------------------------------------------
     def head(self) -> Head:
-        """Where HEAD points, read afresh from git's files."""
+        """Where HEAD points, read afresh from git's files.
+
+        Always answers: where those are damaged, ``damage`` says so, the commit is None, and commits wait (``busy``).
+        """
         return self._refs.head()
 
+    def head_commit(self) -> str | None:
+        """HEAD's commit; None on a branch without one.
+
+        Raises:
+            HistoryUnavailable: git's files are damaged, so that nobody can tell.
+        """
+        head = self.head()
+        if head.damage:
+            raise HistoryUnavailable(head.damage, hint="run git fsck")
+        return head.commit
+
     def ref_commit(self, ref: str) -> str | None:
-        """The commit a full ref name points to; None when it does not exist."""
+        """The commit a full ref name points to; None when it does not exist.
+
+        Raises:
+            HistoryUnavailable: its file is damaged.
+        """
         return self._refs.commit(ref)
 
     def obstacle(self) -> Obstacle | None:
@@ -117,9 +136,10 @@ class Repository:
             [(name, os.environ[name]) for name in sorted(names)],
             [facts_of(path) for path in self._settings_files()],
         )
-        if self._identity is None or self._identity[0] != key:
-            self._identity = (key, identity(os.environ, dict(self.git.settings(_PERSON))))
-        return self._identity[1]
+        kept = self._identity
+        if kept is None or kept[0] != key:
+            kept = self._identity = (key, identity(os.environ, dict(self.git.settings(_PERSON))))
+        return kept[1]
 
     def _settings_files(self) -> tuple[Path, ...]:
         home = Path(os.environ.get("HOME", "/nonexistent"))
@@ -133,7 +153,10 @@ class Repository:
         Raises:
             PathEscape: it leads elsewhere.
         """
-        name = os.fsencode(f"{self.prefix}/{path}" if self.prefix else path)
+        try:
+            name = os.fsencode(f"{self.prefix}/{path}" if self.prefix else path)
+        except UnicodeEncodeError:
+            raise PathEscape("no file can have such a name", path=ascii(path)[1:-1], hint="use a valid path") from None
         trees.split(name)
         return name
 
@@ -160,30 +183,36 @@ class Repository:
 
     def read_tree(self, name: str) -> Tree:
         """The names in a tree object; the recently used ones are kept."""
-        if name not in self._trees:
-            if len(self._trees) >= _KEPT_TREES:
-                self._trees.clear()
-            data = b"" if name == objects.EMPTY_TREE else self.object(name).data
-            self._trees[name] = objects.parse_tree(data)
-        return self._trees[name]
+        kept = self._trees.get(name)
+        if kept is None:
+            kept = {} if name == objects.EMPTY_TREE else objects.parse_tree(self._of_kind(name, "tree"))
+            _trim(self._trees)
+            self._trees[name] = kept
+        return kept
 
     def remember(self, made: Mapping[str, Tree]) -> None:
         """Keep trees that were just stored, so that the next commit need not read them."""
-        if len(self._trees) + len(made) < _KEPT_TREES:
+        if len(self._trees) + len(made) < _KEPT:
             self._trees.update(made)
 
     def commit_object(self, commit: str) -> Parsed:
         """A commit, read."""
-        found = self.object(commit)
-        if found.kind != "commit":
-            raise HistoryUnavailable(f"{commit} is a {found.kind}", hint="give a commit")
-        return parse_commit(found.data)
+        return parse_commit(self._of_kind(commit, "commit"))
+
+    def _of_kind(self, name: str, kind: str) -> bytes:
+        found = self.object(name)
+        if found.kind != kind:
+            raise HistoryUnavailable(f"{name} is a {found.kind}, not a {kind}", hint=f"give a {kind}")
+        return found.data
 
     def root(self, commit: str) -> str:
         """The tree of a commit."""
-        if commit not in self._roots:
-            self._roots[commit] = self.commit_object(commit).tree
-        return self._roots[commit]
+        kept = self._roots.get(commit)
+        if kept is None:
+            kept = self.commit_object(commit).tree
+            _trim(self._roots)
+            self._roots[commit] = kept
+        return kept
 
     def blob(self, blob_id: str) -> bytes:
         """The content of a file, by its blob id."""
@@ -231,22 +260,37 @@ class Repository:
         return self.blob(entry.id) if entry and entry.mode in (objects.FILE, objects.EXECUTABLE) else None
 
     def head_blob(self, path: str) -> str | None:
-        """The blob id a path has in HEAD's commit; None when it is not there."""
-        entry = self.entry(self.head().commit, path)
+        """The blob id a path has in HEAD's commit; None when it is not there.
+
+        Raises:
+            HistoryUnavailable: git's files or objects are damaged or missing, or git is. Whoever has the working file
+                can go on without this answer.
+        """
+        try:
+            entry = self.entry(self.head_commit(), path)
+        except (HistoryUnavailable, PathEscape):
+            raise
+        except (MemfsError, OSError) as error:
+            raise HistoryUnavailable(f"HEAD's files cannot be read: {error}", hint="run git fsck") from error
         return entry.id if entry and entry.mode in (objects.FILE, objects.EXECUTABLE) else None
 
     # -- the person's index ---------------------------------------------------------------------------------------
     def staged(self, paths: Iterable[str]) -> dict[str, str | None]:
         """The blob ids that the person's index holds for some paths, None where it holds nothing."""
-        changed = self.staged_changes(self.head().commit, facts_of(self.git_dir / "index"))
+        changed = self.staged_changes(self.head_commit(), facts_of(self.git_dir / "index"))
         return {
             path: changed[name].blob if (name := self.full(path)) in changed else self.head_blob(path) for path in paths
         }
 
     def staged_differently(self, paths: Iterable[str]) -> set[str]:
         """Those of the paths whose entry in the person's index differs from HEAD."""
-        changed = self.staged_changes(self.head().commit, facts_of(self.git_dir / "index"))
+        changed = self.staged_changes(self.head_commit(), facts_of(self.git_dir / "index"))
         return {path for path in paths if self.full(path) in changed}
+
+    def left_out(self, paths: Iterable[str]) -> set[str]:
+        """Those of the paths that git keeps out of the working tree by the person's wish (sparse checkout)."""
+        absent = left_out(self.git)
+        return {path for path in paths if self.full(path) in absent}
 
     def staged_changes(
         self, commit: str | None, facts: Facts, index: Path | None = None
@@ -257,14 +301,16 @@ class Repository:
             facts: those of the person's index.
             index: a copy of it to read, None for itself.
         """
-        if self._staged is None or self._staged[0] != (facts, commit):
-            self._staged = ((facts, commit), staged_changes(self.git, commit, index))
-        return self._staged[1]
+        kept = self._staged
+        if kept is None or kept[0] != (facts, commit):
+            kept = self._staged = ((facts, commit), staged_changes(self.git, commit, index))
+        return kept[1]
 
     def restaged(self, commit: str, facts: Facts, paths: Collection[bytes]) -> None:
         """Note that an index with these facts was written, which agrees with a new commit about some paths."""
-        if self._staged is not None:
-            others = {path: entry for path, entry in self._staged[1].items() if path not in paths}
+        kept = self._staged
+        if kept is not None:
+            others = {path: entry for path, entry in kept[1].items() if path not in paths}
             self._staged = ((facts, commit), others)
 
 
@@ -285,6 +331,12 @@ def _safe_folders() -> frozenset[str]:
         # As git reads it: an empty value forgets the ones before it.
         safe = safe | {folder.rstrip("/") or "/"} if folder else set()
     return frozenset(safe)
+
+
+def _trim(kept: dict[str, Any]) -> None:
+    """Make room in a cache. Another thread may be at it too, and may read: nothing is asked twice of a dictionary."""
+    if len(kept) >= _KEPT:
+        kept.clear()
 
 
 def facts_of(path: Path) -> Facts:

@@ -35,3 +35,9 @@ def staged_changes(git: GitCommands, commit: str | None, index: Path | None = No
         _, mode, _, blob, status = facts.decode().split(" ")
         changes[path] = StagedEntry(mode, "" if status == "U" else None if blob == NULL else blob)
     return changes
+
+
+def left_out(git: GitCommands) -> frozenset[bytes]:
+    """The paths that git leaves out of the working tree by the person's wish (sparse checkout, skip-worktree)."""
+    out = git.run("ls-files", "-t", "-z", "--cached", "--full-name")
+    return frozenset(row[2:] for row in out.split(b"\0") if row.startswith(b"S "))

@@ -204,29 +204,26 @@ def _lock(repository: Repository, index: Path) -> None:
 
 
 def _copy(index: Path, target: Path) -> Facts:
-    """Copy the index, or make an empty file where there is none; return the facts of what was copied."""
+    """Copy the index; return the facts of what was copied, None where there is none: git then makes the target."""
     try:
         source = io.open_file(index, os.O_RDONLY)
     except FileNotFoundError:
-        data, facts, mode = b"", None, 0o600
-    else:
-        try:
-            found = os.fstat(source)
-            facts, mode = (found.st_ino, found.st_size, found.st_mtime_ns), stat.S_IMODE(found.st_mode)
-            data = io.read_regular(source, str(index), 1 << 32)
-        finally:
-            os.close(source)
-    if facts is None:
         return None
-    fd = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        found = os.fstat(source)
+        data = io.read_regular(source, str(index), 1 << 32)
+    finally:
+        os.close(source)
+    fd = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IMODE(found.st_mode))
     try:
         io.write_all(fd, data, str(target))
     finally:
         os.close(fd)
-    return facts
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _sync_file(path: Path) -> None:
+    """Make a file durable; an empty one is made where there is none, as a lock needs a file to be a name of."""
     fd = io.open_file(path, os.O_RDONLY | os.O_CREAT)
     try:
         io.fsync(fd, str(path))

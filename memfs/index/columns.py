@@ -17,8 +17,8 @@ from typing import Any
 from memfs.files import io
 from memfs.index import sections
 from memfs.index.rows import Filter, Row
-from memfs.index.stamps import stem
 from memfs.model import Candidate
+from memfs.model.ids import stem_of
 
 _CODED = ("type", "agent", "session", "phase")
 _PLAIN = ("id", "path", "time", "importance", "tags")
@@ -87,7 +87,7 @@ class Columns:
     @cached_property
     def ids(self) -> list[str]:
         """Ids by document number."""
-        ids = [stem(path) for path in self.paths]
+        ids = [stem_of(path) for path in self.paths]
         for place, key in sections.unpack_json(self._parts["ids"]).items():
             ids[int(place)] = key
         return ids
@@ -264,7 +264,7 @@ def _packed(lists: Lists, dead: Collection[int]) -> bytes:
     for number, words in enumerate(lists["tags"]):
         for tag in words:
             tags.setdefault(tag, []).append(number)
-    strange = {n: key for n, (key, path) in enumerate(zip(ids, paths, strict=True)) if key != stem(path)}
+    strange = {n: key for n, (key, path) in enumerate(zip(ids, paths, strict=True)) if key != stem_of(path)}
     newest = sorted((-time, key, n) for n, (time, key) in enumerate(zip(times, ids, strict=True)) if n not in dead)
     parts = {
         "paths": sections.pack_texts(paths),

@@ -129,9 +129,14 @@ class Generations:
         """Hold ``index.lock``; yields whether it could be had within ``wait`` seconds."""
         io.make_private_folder(self._folder)
         fd = io.open_file(self._folder / LOCK, os.O_RDWR | os.O_CREAT)
+        owner = os.getpid()
         try:
             yield _locked(fd, time.monotonic() + wait)
         finally:
+            if (
+                os.getpid() == owner
+            ):  # a child forked meanwhile has the same open file, and must neither keep nor end it
+                fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
 
     def begin(self, base: Generation | None) -> Path:
@@ -229,7 +234,7 @@ def _settle(path: Path) -> None:
     """Make a finished file durable, and this user's only."""
     fd = io.open_file(path, os.O_RDONLY)
     try:
-        os.fchmod(fd, 0o600)
+        io.chmod(fd, 0o600)
         io.fsync(fd, str(path))
     finally:
         os.close(fd)

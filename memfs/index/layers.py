@@ -50,8 +50,8 @@ class SearchIndex:
         self._index: Index | None = None
         self._fresh = Overlay(StampTable.of({}))
         self._number = 0
+        self._named = 0
         self._refused: set[int] = set()
-        self._restamped: dict[str, Entry] = {}
         self._seen: tuple[tuple[Overlay, int], LayeredStamps] | None = None
 
     @property
@@ -75,10 +75,10 @@ class SearchIndex:
     def stamps(self) -> LayeredStamps:
         """Path to (id, stamp) of base and overlay together, as of now."""
         with self._lock:
-            table, moment = self._stamps(), (self._fresh, self._fresh.clock)
+            self._stamps()
+            moment = (self._fresh, self._fresh.clock)
             if self._seen is None or self._seen[0] != moment:
-                entries = {**self._restamped, **self._fresh.entries}
-                self._seen = moment, LayeredStamps(table, entries, frozenset(self._fresh.gone))
+                self._seen = moment, self._fresh.view()
             return self._seen[1]
 
     def item(self, id: str) -> MemoryItem | None:  # noqa: A002
@@ -89,12 +89,8 @@ class SearchIndex:
     def restamp(self, path: str, stamp: Stamp) -> None:
         """Note that a known file was looked at again and holds what it held."""
         with self._lock:
-            self._seen = None
-            held = self._fresh.entries.get(path)
-            if held is not None:
-                self._fresh.entries[path] = (held[0], stamp)
-            elif path in self._stamps():
-                self._restamped[path] = (self._stamps()[path][0], stamp)
+            self._stamps()
+            self._fresh.restamp(path, stamp)
 
     def overlay_stamps(self) -> dict[str, Entry]:
         """Path to (id, stamp) of what only the overlay holds."""
@@ -104,7 +100,7 @@ class SearchIndex:
     def overlay_size(self) -> int:
         """How many paths differ from the base generation, be it by their stamp only."""
         with self._lock:
-            return len(self._fresh) + len(self._restamped)
+            return len(self._fresh) + len(self._fresh.restamped)
 
     def stats(self) -> IndexStats:
         """How many items can be found, and the bytes of the base generation with all that belongs to it."""
@@ -122,11 +118,9 @@ class SearchIndex:
         with self._lock:
             self._stamps()
             for path in removed:
-                self._restamped.pop(path, None)
                 self._fresh.remove(path)
             rows = list(added)
             for item, stamp in rows:
-                self._restamped.pop(item.path, None)
                 self._fresh.add(item, stamp, later=len(rows) > _MANY)
 
     def search(self, query: Query) -> list[Candidate]:
@@ -209,12 +203,12 @@ class SearchIndex:
                 self._write(None, lambda index: _filled(index, items), before)
 
     def reload(self) -> bool:
-        """Take up the generation another process has made; false when there is none newer.
+        """Take up the generation another process has made; false when the one named is known already, trusted or not.
 
         The overlay is kept where it still differs from the new base.
         """
         with self._lock:
-            if self._table is None or not self._engine.stored or self._generations.named() == self._number:
+            if self._table is None or not self._engine.stored or self._generations.named() == self._named:
                 return False
             overlay = self._fresh
             self._forget()
@@ -229,6 +223,8 @@ class SearchIndex:
     # -- inside -----------------------------------------------------------------------------------------------------
     def _stamps(self) -> StampTable:
         if self._table is None:
+            # Noted before it is read, and whether or not it can be relied on: only another name is news.
+            self._named = self._generations.named() if self._engine.stored else 0
             self._current, self._table = self._trusted()
             self._number = self._current.number if self._current else 0
             self._fresh = Overlay(self._table)
@@ -259,7 +255,6 @@ class SearchIndex:
             self._index.close()
         self._index = self._table = self._current = None
         self._fresh = Overlay(StampTable.of({}))
-        self._restamped = {}
         self._number = 0
 
     def _fold(self) -> None:
@@ -268,7 +263,7 @@ class SearchIndex:
             table = self._stamps()
             base = self._current
             changes = self._fresh.changes()
-            entries = {**self._restamped, **changes.entries}
+            entries = {**self._fresh.restamped, **changes.entries}
         if not changes and not entries:
             return
 
@@ -303,6 +298,7 @@ class SearchIndex:
             before, overlay = self._number, self._fresh
             self._forget()
             self._current, self._table, self._number = made, table, made.number
+            self._named = made.number
             self._fresh = overlay.rebased(table, changes.versions)
         return before
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from weakref import ref
 
 from memfs.index.memory import MemoryIndex
-from memfs.index.stamps import Entry, StampTable
+from memfs.index.stamps import Entry, LayeredStamps, Rows, StampTable
 from memfs.model import MemoryItem, Stamp
 
 
@@ -40,7 +41,8 @@ class Changes:
 class Overlay:
     """Fresh items over a base's stamp table. Not safe for several threads: ``SearchIndex`` holds its lock.
 
-    ``clock`` rises with every change.
+    ``rows`` is what ``entries``, ``gone`` and ``restamped`` (base paths looked at again) say together. ``clock`` rises
+    with every change that is more than a new stamp.
     """
 
     def __init__(self, base: StampTable) -> None:
@@ -49,6 +51,9 @@ class Overlay:
         self.items: dict[str, MemoryItem] = {}
         self.entries: dict[str, Entry] = {}
         self.gone: dict[str, int] = {}
+        self.restamped: dict[str, Entry] = {}
+        self.rows: Rows = {}
+        self._views: list[ref[LayeredStamps]] = []
         self.hidden: set[str] = set()
         self._versions: dict[str, int] = {}
         self.clock = 0
@@ -56,11 +61,28 @@ class Overlay:
     def __len__(self) -> int:
         return len(self.entries) + len(self.gone)
 
+    def view(self) -> LayeredStamps:
+        """Base and overlay together as of now; costs the same however much there is."""
+        made = LayeredStamps(self._base, self.rows)
+        self._views = [other for other in self._views if other() is not None]
+        self._views.append(ref(made))
+        return made
+
+    def restamp(self, path: str, stamp: Stamp) -> None:
+        """Give a known path another stamp: its content is what it was, so that views made before learn it too."""
+        held = self.entries.get(path)
+        if held is not None:
+            self.entries[path] = self.rows[path] = (held[0], stamp)
+        elif path in self._base and path not in self.gone:
+            self.restamped[path] = self.rows[path] = (self._base[path][0], stamp)
+
     def add(self, item: MemoryItem, stamp: Stamp, *, later: bool = False) -> None:
         """Index an item in place of whatever its path and its id held; ``later`` with the next search."""
+        self._keep(item.path)
         before = self._drop(item.path)
         self.gone.pop(item.path, None)
-        self.entries[item.path] = (item.id, stamp)
+        self.restamped.pop(item.path, None)
+        self.entries[item.path] = self.rows[item.path] = (item.id, stamp)
         self.items[item.id] = item
         if later:
             self.index.postpone(item)
@@ -71,10 +93,15 @@ class Overlay:
 
     def remove(self, path: str) -> None:
         """Forget a path; one that is not known is ignored."""
+        self._keep(path)
         before = self._drop(path)
+        self.restamped.pop(path, None)
         if path in self._base:
             self.gone[path] = time.time_ns()
-        elif not before:
+            self.rows[path] = None
+        elif before:
+            self.rows.pop(path, None)
+        else:
             return
         self._touch(path)
         self._settle(before, self._base_id(path))
@@ -105,7 +132,7 @@ class Overlay:
             if item is not None and item.path == path:
                 fresh.add(item, stamp)
             else:
-                fresh.entries[path] = (key, stamp)
+                fresh.entries[path] = fresh.rows[path] = (key, stamp)
                 fresh._settle(key, fresh._base_id(path))
             fresh._versions[path] = self._versions[path]
         for path, when in self.gone.items():
@@ -119,6 +146,12 @@ class Overlay:
 
     def _done(self, path: str, done: Mapping[str, int] | None) -> bool:
         return done is not None and done.get(path) == self._versions[path]
+
+    def _keep(self, path: str) -> None:
+        for other in self._views:
+            view = other()
+            if view is not None:
+                view.keep(path)
 
     def _touch(self, path: str) -> None:
         self.clock += 1

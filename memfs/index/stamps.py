@@ -8,10 +8,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from types import EllipsisType
 from typing import Any, overload
 
 from memfs.index import sections
 from memfs.model import Stamp
+from memfs.model.ids import stem_of
 from memfs.model.stamp import RACY_NS
 
 Entry = tuple[str, Stamp]
@@ -116,7 +118,7 @@ class StampTable(Mapping[str, Entry]):
 
     def _id(self, place: int) -> str:
         strange = self._strange.get(place)
-        return stem(self._paths[place]) if strange is None else strange
+        return stem_of(self._paths[place]) if strange is None else strange
 
     def pack(self) -> bytes:
         """The table as bytes."""
@@ -168,53 +170,79 @@ class _Digests(Sequence[str]):
         return len(self._data) // self._size
 
 
-class LayeredStamps(Mapping[str, Entry]):
-    """A stamp table with changes on it, as of one moment."""
+Rows = dict[str, Entry | None]
+"""What lies over a stamp table: entries that were added or replaced, None for what is gone."""
 
-    def __init__(self, base: StampTable, entries: Mapping[str, Entry], gone: Collection[str]) -> None:
+
+class LayeredStamps(Mapping[str, Entry]):
+    """A stamp table with changes on it, as of the moment this view was made.
+
+    It shares the changes with whoever goes on changing them; ``keep`` tells it before each change, so that making one
+    costs nothing however many changes there are. Reading needs no lock: what is shared is read first, and then whether
+    it has been changed since.
+    """
+
+    def __init__(self, base: StampTable, rows: Rows) -> None:
         self._base = base
-        self._entries = entries
-        self._gone = gone
+        self._rows = rows
+        self._before: dict[str, Entry | None | EllipsisType] = {}
+
+    def keep(self, path: str) -> None:
+        """Go on saying what is said of a path now: it is about to change."""
+        if path not in self._before:
+            self._before[path] = self._rows.get(path, ...)
+
+    def _row(self, path: str) -> Entry | None | EllipsisType:
+        """What lies over a path of the table: ``...`` where nothing does."""
+        row: Entry | None | EllipsisType = self._rows.get(path, ...)
+        return self._before.get(path, row) if self._before else row
+
+    def _over(self) -> Rows:
+        """All that lies over the table."""
+        rows: dict[str, Entry | None | EllipsisType] = {**self._rows}
+        rows.update(self._before.copy())
+        return {path: row for path, row in rows.items() if row is not ...}
 
     def __getitem__(self, path: str) -> Entry:
-        if path in self._entries:
-            return self._entries[path]
-        if path in self._gone:
+        row = self._row(path)
+        if row is None:
             raise KeyError(path)
-        return self._base[path]
+        return self._base[path] if row is ... else row
 
     def __iter__(self) -> Iterator[str]:
-        yield from (path for path in self._base if path not in self._gone and path not in self._entries)
-        yield from self._entries
+        over = self._over()
+        yield from (path for path in self._base if path not in over)
+        yield from (path for path, row in over.items() if row is not None)
 
     def __len__(self) -> int:
-        covered = sum(path in self._base for path in (*self._entries, *self._gone))
-        return len(self._base) - covered + len(self._entries)
+        over = self._over()
+        return len(self._base) + sum((row is not None) - (path in self._base) for path, row in over.items())
 
     def __contains__(self, path: object) -> bool:
-        return path in self._entries or (path in self._base and path not in self._gone)
+        row = self._row(path) if isinstance(path, str) else None
+        return path in self._base if row is ... else row is not None
 
     def vouches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
         """As ``StampTable.vouches``."""
-        if path in self._entries:
-            stamp = self._entries[path][1]
-            facts = (stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode)
-            return facts == (size, mtime_ns, ctime_ns, inode) and not stamp.racy
-        return path not in self._gone and self._base.vouches(path, size, mtime_ns, ctime_ns, inode)
+        row = self._row(path)
+        if row is ...:
+            return self._base.vouches(path, size, mtime_ns, ctime_ns, inode)
+        if row is None:
+            return False
+        stamp = row[1]
+        facts = (stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode)
+        return facts == (size, mtime_ns, ctime_ns, inode) and not stamp.racy
 
     def blobs(self) -> Iterator[tuple[str, str]]:
         """As ``StampTable.blobs``."""
+        over = self._over()
         for path, blob in self._base.blobs():
-            if path not in self._gone and path not in self._entries:
+            if path not in over:
                 yield path, blob
-        for path, (_, stamp) in self._entries.items():
-            yield path, stamp.blob
+        for path, row in over.items():
+            if row is not None:
+                yield path, row[1].blob
 
 
 def _strange(paths: Iterable[str], ids: Iterable[str]) -> dict[int, str]:
-    return {place: key for place, (path, key) in enumerate(zip(paths, ids, strict=True)) if key != stem(path)}
-
-
-def stem(path: str) -> str:
-    """The last part of a path without its suffix: the id of nearly every item."""
-    return path.rpartition("/")[2].rpartition(".")[0]
+    return {place: key for place, (path, key) in enumerate(zip(paths, ids, strict=True)) if key != stem_of(path)}

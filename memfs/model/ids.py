@@ -53,6 +53,11 @@ def is_id(text: str) -> bool:
     return True
 
 
+def stem_of(path: str) -> str:
+    """A file's name without folder and suffix: the id of the item in it."""
+    return path.rpartition("/")[2].rpartition(".")[0]
+
+
 def slug(text: str) -> str:
     """The first words of a text as lower-case ASCII joined by hyphens, at most 48 characters; "" if none remain."""
     plain = unicodedata.normalize("NFKD", text[:400]).encode("ascii", "ignore").decode().lower()

@@ -9,12 +9,20 @@ import re
 from datetime import UTC, datetime, timedelta
 
 _RELATIVE = re.compile(r"(\d{1,6})\s*(s|m|h|d|w|mo|y)")
+_FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
+_LAST = datetime.max.replace(tzinfo=UTC).timestamp() - 1
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "mo": 30 * 86400, "y": 365 * 86400}
 
 
 def utc_now() -> datetime:
     """The present moment, in UTC."""
     return datetime.now(UTC)
+
+
+def from_timestamp_ns(nanoseconds: int) -> datetime:
+    """A file's time as a point in time; one that no datetime can hold becomes the nearest that can."""
+    seconds = min(max(nanoseconds / 1e9, _FIRST), _LAST)
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def parse_time(value: str | datetime) -> datetime:

@@ -1,12 +1,13 @@
 """Batch: several writes gathered to be carried out together.
 
-Owns the rule that one batch touches a path once. Nothing is written here.
+Owns the rule that one batch touches an item once. Nothing is written here.
 """
 
 from __future__ import annotations
 
 from memfs.errors import Conflict
 from memfs.model import MemoryItem
+from memfs.store.parts import stem
 from memfs.store.plan import Planned, Planner
 
 
@@ -16,6 +17,7 @@ class Batch:
     def __init__(self, planner: Planner) -> None:
         self._planner = planner
         self._paths: set[str] = set()
+        self._ids: set[str] = set()
         self.plans: list[Planned] = []
 
     def put(self, item: MemoryItem, expected: str | None = None) -> MemoryItem:
@@ -32,9 +34,12 @@ class Batch:
         return plan.item
 
     def _take(self, plans: list[Planned]) -> None:
-        for plan in plans:
-            folded = plan.path.casefold()
-            if folded in self._paths:
-                raise Conflict("this batch writes the same file twice", path=plan.path, hint="merge the two writes")
-            self._paths.add(folded)
+        paths = {plan.path.casefold() for plan in plans}
+        ids = {stem(plan.path).casefold() for plan in plans}
+        if paths & self._paths or ids & self._ids:
+            raise Conflict(
+                "this batch writes the same item twice", path=plans[0].path, hint="merge the two writes into one"
+            )
+        self._paths |= paths
+        self._ids |= ids
         self.plans.extend(plans)

@@ -6,18 +6,20 @@ edits. How a commit is made is ``memfs.history``'s business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from memfs.errors import GitBusy, HistoryError, LockTimeout, StorageIO
-from memfs.files.journal import FileChange, Operation
+from memfs.errors import GitBusy, MemfsError
+from memfs.files.operation import FileChange, Operation
 from memfs.files.tree import sha256
 from memfs.history import commits
 from memfs.history.commits import Change, Group, Writer
 from memfs.model import Problem
 from memfs.store.edits import HandEdits
-from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.parts import READ_LIMIT, Parts, stem
+from memfs.store.plan import Planned
+from memfs.store.setaside import set_aside
 from memfs.store.values import Flushed
 from memfs.store.writing import Writing
 
@@ -49,13 +51,12 @@ class Committing:
         try:
             with self._parts.commit_lock.hold("commit", timeout=10):
                 return self._flush(adopt, include_staged, quiet_seconds, message)
-        except (HistoryError, StorageIO, LockTimeout) as error:
+        except MemfsError as error:
             return Flushed(waiting=self.waiting(), reason=str(error))
 
     def waiting(self) -> int:
         """How many operations wait for their commit."""
-        self._parts.journal.catch_up()
-        return len(self._parts.journal.waiting)
+        return len(self._parts.journal.operations())
 
     def _flush(self, adopt: bool, include_staged: bool, quiet_seconds: float, message: str) -> Flushed:
         parts = self._parts
@@ -69,9 +70,9 @@ class Committing:
         if adopt:
             found = self._edits.find(include_staged, quiet_seconds)
             done.skipped.extend(found.staged)
-            adopted = tuple(plan.path for plan in found.plans)
             if found.plans:
-                self._writing.record_edits(found.plans, message or _edit_message(adopted))
+                sentence = message or _edit_message(found.plans)
+                adopted = tuple(plan.path for plan in self._writing.record_edits(found.plans, sentence))
         reasons = self._commit_waiting(done)
         return Flushed(
             commits=tuple(done.commits),
@@ -84,22 +85,27 @@ class Committing:
 
     def _commit_waiting(self, done: _Progress) -> list[str]:
         with self._parts.lock.hold("copy what waits"):
-            self._parts.journal.catch_up()
-            operations = list(self._parts.journal.waiting.values())
-        current = self._parts.repository.head().ref or _DETACHED
+            operations = self._parts.journal.operations()
+            current = self._parts.repository.head().ref or _DETACHED
+            by_branch = self._by_branch(operations, current)
+            removed = self._removed(by_branch.get(current, ()))
         reasons = []
-        for ref, chosen in self._by_branch(operations, current).items():
+        for ref, chosen in by_branch.items():
+            kept = [_reduced(operation, removed.keys()) for operation in chosen] if ref == current else chosen
             try:
-                self._commit(self._without_removed(chosen, done) if ref == current else chosen, ref, done)
-                self._settle(chosen, ref)
+                self._commit(kept, ref, done)
             except GitBusy as error:
                 reasons.append(str(error))
+                continue
+            if ref == current:
+                done.notes.extend(self._set_aside(removed))
+            self._settle(chosen, ref)
         return reasons
 
     def _commit(self, operations: Sequence[Operation], ref: str, done: _Progress) -> None:
         groups = windows(operations)
         if groups:
-            result = commits.commit(self._parts.repository, groups, ref)
+            result = commits.commit(self._parts.repository, groups, ref, self._parts.journal.tip)
             done.commits.extend(result.commits)
             done.skipped.extend(result.left_staged)
 
@@ -111,32 +117,44 @@ class Committing:
             chosen.setdefault(operation.branch if known else current, []).append(operation)
         return chosen
 
-    def _without_removed(self, operations: Sequence[Operation], done: _Progress) -> list[Operation]:
-        """Leave out files that somebody removed after they were written; their bytes are set aside."""
-        last: dict[str, tuple[Operation, FileChange]] = {}
+    def _removed(self, operations: Sequence[Operation]) -> dict[str, tuple[str, FileChange]]:
+        """Files that somebody removed after they were written: what was to be in each, by path."""
+        last: dict[str, tuple[str, FileChange]] = {}
         for operation in operations:
-            last.update((change.path, (operation, change)) for change in operation.changes)
-        removed = set()
-        for path, (operation, change) in last.items():
-            if change.data is not None and self._parts.tree.entry(path) is None:
-                removed.add(path)
-                done.notes.append(self._writing.set_aside(change, operation.id))
-        if not removed:
-            return list(operations)
-        return [_reduced(operation, removed) for operation in operations]
+            for number, change in enumerate(operation.changes):
+                last[change.path] = (f"{operation.id}-{number}", change)
+        return {
+            path: row for path, row in last.items() if row[1].data is not None and self._parts.tree.entry(path) is None
+        }
+
+    def displaced(self) -> list[tuple[str, float, FileChange]]:
+        """What waits for this branch and was removed by somebody: a name for it, when it was written, the change."""
+        operations = self._parts.journal.operations()
+        current = self._parts.repository.head().ref or _DETACHED
+        times = {operation.id: operation.time for operation in operations}
+        removed = self._removed(self._by_branch(operations, current).get(current, ()))
+        return [(name, times[name.rpartition("-")[0]], change) for name, change in removed.values()]
+
+    def _set_aside(self, removed: dict[str, tuple[str, FileChange]]) -> list[Problem]:
+        state = self._parts.repository.state
+        return [set_aside(state, change, name) for name, change in removed.values()]
 
     def _settle(self, operations: Sequence[Operation], ref: str) -> None:
         """Forget what is committed; where the branch is not checked out (any more), its files leave the tree."""
         parts = self._parts
+        done = {operation.id for operation in operations}
         with parts.lock.hold("settle what is committed"):
             head = parts.repository.head()
-            if (head.ref or _DETACHED) != ref:
-                self._take_out(operations, head.commit)
-            parts.journal.drop([operation.id for operation in operations])
+            checked_out = (head.ref or _DETACHED) == ref
+            if not checked_out:
+                others = (operation for operation in parts.journal.operations() if operation.id not in done)
+                wanted = {change.path for operation in others for change in operation.changes}
+                self._take_out(operations, head.commit, wanted)
+            parts.journal.drop(done, tip=head.commit or "" if checked_out else "")
 
-    def _take_out(self, operations: Sequence[Operation], commit: str | None) -> None:
+    def _take_out(self, operations: Sequence[Operation], commit: str | None, wanted: set[str]) -> None:
         for path, digest in _last_contents(operations).items():
-            if commit and self._parts.repository.read(commit, path) is not None:
+            if path in wanted or (commit and self._parts.repository.read(commit, path) is not None):
                 continue
             try:
                 content = self._parts.tree.read(path, READ_LIMIT)
@@ -192,23 +210,14 @@ def _message(operations: Sequence[Operation]) -> str:
     return f"{verb} {len(sentences)} memories\n\n" + "\n".join(f"- {sentence}" for sentence in sentences)
 
 
-def _reduced(operation: Operation, removed: set[str]) -> Operation:
-    changes = tuple(change for change in operation.changes if change.path not in removed)
-    return Operation(
-        id=operation.id,
-        branch=operation.branch,
-        time=operation.time,
-        message=operation.message,
-        batch=operation.batch,
-        writers=operation.writers,
-        changes=changes,
-    )
+def _reduced(operation: Operation, removed: Collection[str]) -> Operation:
+    return replace(operation, changes=tuple(change for change in operation.changes if change.path not in removed))
 
 
 def _last_contents(operations: Iterable[Operation]) -> dict[str, str]:
     return {change.path: change.new for operation in operations for change in operation.changes if change.new}
 
 
-def _edit_message(paths: Sequence[str]) -> str:
-    name = paths[0].rpartition("/")[2].rpartition(".")[0] if len(paths) == 1 else f"{len(paths)} files"
-    return f"Edit {name} by hand"
+def _edit_message(plans: Sequence[Planned]) -> str:
+    verb = "Remove" if all(plan.after is None for plan in plans) else "Edit"
+    return f"{verb} {stem(plans[0].path) if len(plans) == 1 else f'{len(plans)} files'} by hand"

@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memfs.errors import MemfsError, NotRegularFile
+from memfs.errors import MemfsError, NotRegularFile, PathEscape
 from memfs.files.tree import blob_id, sha256
 from memfs.store.documents import is_own_file, schema_of
 from memfs.store.following import Following
@@ -40,17 +40,22 @@ class HandEdits:
 
         Args:
             include_staged: take paths too whose entry in the person's index differs from HEAD.
-            quiet_seconds: leave out files changed within the last so many seconds.
+            quiet_seconds: leave out what changed within the last so many seconds.
         """
+        paths = self.changed_paths()
+        staged = self._parts.repository.staged_differently(paths) if paths and not include_staged else set()
+        plans = [plan for path in paths if path not in staged and (plan := self._plan(path, quiet_seconds)) is not None]
+        return Found(plans=plans, staged=sorted(staged))
+
+    def changed_paths(self) -> list[str]:
+        """Every file of ours that a person changed or removed since the last commit, valid or not."""
         self._following.refresh()
         present = dict(self._present())
         committed = self._committed()
         changed = [path for path in present if self._differs(path, present[path], committed)]
-        removed = [path for path in committed if path not in present and self._removed_by_hand(path)]
-        paths = [*changed, *removed]
-        staged = self._parts.repository.staged_differently(paths) if paths and not include_staged else set()
-        plans = [plan for path in paths if path not in staged and (plan := self._plan(path, quiet_seconds)) is not None]
-        return Found(plans=plans, staged=sorted(staged))
+        removed = [path for path in committed if path not in present and self._parts.journal.latest(path) is None]
+        unwanted = self._parts.repository.left_out(removed) if removed else set()
+        return [*changed, *(path for path in removed if path not in unwanted)]
 
     def own_paths(self) -> list[str]:
         """Every file of ours below ``ContextMemory/`` that is on disk."""
@@ -104,23 +109,29 @@ class HandEdits:
         except FileNotFoundError:
             return False
 
-    def _removed_by_hand(self, path: str) -> bool:
-        return self._parts.journal.latest(path) is None
-
     def _plan(self, path: str, quiet_seconds: float) -> Planned | None:
         if self._following.rejected(path):
             return None
         try:
             content = self._parts.tree.read(path, READ_LIMIT)
         except FileNotFoundError:
+            if quiet_seconds and self._folder_changed_within(path, quiet_seconds):
+                return None
             return Planned(path=path, before=None, after=None, item=None)
-        except NotRegularFile:
+        except (NotRegularFile, PathEscape):
             return None
         if quiet_seconds and time.time_ns() - content.stamp.mtime_ns < quiet_seconds * 1e9:
             return None
         if not self._valid_document(path, content.data):
             return None
         return Planned(path=path, before=None, after=content.data, item=None)
+
+    def _folder_changed_within(self, path: str, seconds: float) -> bool:
+        """Whether the nearest folder that is left of a removed file's path changed so recently."""
+        folder = path.rpartition("/")[0]
+        while folder and (entry := self._parts.tree.entry(folder)) is None:
+            folder = folder.rpartition("/")[0]
+        return bool(folder) and entry is not None and time.time_ns() - entry.mtime_ns < seconds * 1e9
 
     def _valid_document(self, path: str, data: bytes) -> bool:
         if path in ROOT_FILES:

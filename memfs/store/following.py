@@ -18,6 +18,7 @@ from memfs.index.layers import SearchIndex
 from memfs.model import KindTable, MemoryItem, Problem, Stamp
 from memfs.model.ids import check_id
 from memfs.model.kinds import ITEM_LIMIT
+from memfs.model.time import from_timestamp_ns
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content, stem
 
 LastGood = Callable[[str], bytes | None]
@@ -96,6 +97,11 @@ class Following:
         """Whether the file is invalid at present."""
         return path in self._rejected
 
+    def rejected_items(self) -> list[str]:
+        """Paths of item files that are invalid at present."""
+        with self._lock:
+            return [path for path in self._rejected if self.is_item(path)]
+
     # -- learning -------------------------------------------------------------------------------------------------
     def learn(self, written: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
         """Take in what this process wrote itself."""
@@ -105,6 +111,8 @@ class Following:
             self._update(rows, gone)
             for path in (*gone, *(item.path for item, _ in rows)):
                 self._rejected.pop(path, None)
+            if gone:
+                self._look_at({path: self._tree.entry(path) for path in self._twins()}, None)
 
     def refresh(self, paths: Iterable[str] | None = None, progress: Progress | None = None) -> Refreshed:
         """Look at the given files, or at every file whose facts changed, and bring the index in step."""
@@ -154,6 +162,8 @@ class Following:
             seen.add(path)
             if not self._is_typed(path.rpartition("/")[0]):
                 self._reject_stray(entry)
+                if path in known:
+                    self._update((), [path])
             elif known.vouches(*entry[:5]):
                 self._rejected.pop(path, None)
             elif path not in self._rejected or self._rejected[path].facts != entry[1:5]:
@@ -202,11 +212,14 @@ class Following:
             if path in outcome.known:
                 outcome.removals.append(path)
         self._update((), outcome.removals)
-        for path in list(self._rejected):
-            if self._rejected[path].problem.code == DuplicateId.__name__ and outcome.removals:
-                entry = self._tree.entry(path)
-                if entry is not None:
-                    self._look(entry, outcome)
+        for path in self._twins() if outcome.removals else ():
+            entry = self._tree.entry(path)
+            if entry is not None:
+                self._look(entry, outcome)
+
+    def _twins(self) -> list[str]:
+        """Files kept out because another has their id."""
+        return [path for path, row in self._rejected.items() if row.problem.code == DuplicateId.__name__]
 
     def _look(self, entry: Entry, outcome: _Outcome) -> None:
         path = entry.path
@@ -218,7 +231,7 @@ class Following:
             if row is not None and row[1].blob == content.stamp.blob and path not in self._rejected:
                 self._index.restamp(path, content.stamp)
                 return
-            item = self._codec.read(content.data, path, _modified(content.stamp))
+            item = self._codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
             self._settle_twins(item, outcome)
         except MemfsError as error:
             self._reject(path, entry, error, outcome)
@@ -244,12 +257,12 @@ class Following:
         owner = self._paths().get(item.id.casefold())
         if owner is None or owner == item.path:
             return
-        other = self._owner_item(owner)
-        if other is None:
+        if self._tree.entry(owner) is None:
             outcome.retract(owner)
             self._update((), [owner])
             return
-        if _seniority(other) <= _seniority(item):
+        other = self._owner_item(owner)
+        if other is None or _seniority(other) <= _seniority(item):
             raise DuplicateId(
                 f"the id {item.id!r} belongs to {owner}",
                 path=item.path,
@@ -265,7 +278,7 @@ class Following:
     def _owner_item(self, path: str) -> MemoryItem | None:
         try:
             content = self._tree.read(path, ITEM_LIMIT)
-            return self._codec.read(content.data, path, _modified(content.stamp))
+            return self._codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
         except (FileNotFoundError, MemfsError):
             return None
 
@@ -278,7 +291,7 @@ class Following:
         if data is None:
             return
         try:
-            item = self._codec.read(data, path, _modified_entry(entry))
+            item = self._codec.read(data, path, from_timestamp_ns(entry.mtime_ns))
         except MemfsError:
             return
         if self._paths().setdefault(item.id.casefold(), path) == path:
@@ -316,14 +329,6 @@ class _Outcome:
             changed=tuple(path for path in paths if path in self.known),
             removed=tuple(self.removals),
         )
-
-
-def _modified(stamp: Stamp) -> datetime:
-    return datetime.fromtimestamp(stamp.mtime_ns / 1e9, UTC)
-
-
-def _modified_entry(entry: Entry) -> datetime:
-    return datetime.fromtimestamp(entry.mtime_ns / 1e9, UTC)
 
 
 def _seniority(item: MemoryItem) -> tuple[datetime, str]:

@@ -30,13 +30,11 @@ class Policy:
         commit: ``interval``, ``session``, ``each``, ``batch`` or ``manual``.
         interval: seconds a commit window stays open.
         adopt: ``auto`` or ``leave``: what happens to a person's edits.
-        adopt_after: seconds a hand edit must rest before a resident process commits it.
     """
 
     commit: str = "interval"
     interval: float = 1.0
     adopt: str = "auto"
-    adopt_after: float = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

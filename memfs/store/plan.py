@@ -6,13 +6,13 @@ business.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound
 from memfs.files.tree import Content, sha256
 from memfs.model import MemoryItem
 from memfs.model.ids import check_id, new_id
+from memfs.model.time import from_timestamp_ns
 from memfs.store.following import Following
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts, stem
 
@@ -29,6 +29,7 @@ class Planned:
         after: the bytes to be, None to remove the file.
         item: the item as it will read back; for a removal, what is removed (None if it could not be read).
         rewritten: the person's comments could not be kept.
+        expected: sha256 the caller last read, where they named it.
     """
 
     path: str
@@ -36,6 +37,7 @@ class Planned:
     after: bytes | None
     item: MemoryItem | None
     rewritten: bool = False
+    expected: str = ""
 
     @property
     def old_sha(self) -> str:
@@ -72,11 +74,9 @@ class Planner:
         path = current_path if stays else self._place(item)
         before = current.data if stays and current else None
         plans = [self._encode(item, path, before, existing if stays else None)]
-        if current_path and not stays:
-            plans.append(
-                Planned(path=current_path, before=current.data if current else None, after=None, item=existing)
-            )
-        return plans
+        if current is not None and not stays:
+            plans.append(Planned(path=current_path, before=current.data, after=None, item=existing))
+        return [replace(plan, expected=expected or "") for plan in plans]
 
     def delete(self, item_id: str, expected: str | None) -> Planned:
         """The plan for removing an item.
@@ -89,7 +89,8 @@ class Planner:
         if content is None:
             raise ItemNotFound(f"no memory has the id {item_id!r}", hint="memfs list shows what there is")
         self._check_expected(item_id, path, content, expected)
-        return Planned(path=path, before=content.data, after=None, item=self._decode(path, content))
+        existing = self._decode(path, content)
+        return Planned(path=path, before=content.data, after=None, item=existing, expected=expected or "")
 
     def restore(self, path: str, data: bytes | None) -> Planned | None:
         """The plan for bringing a file back to given bytes (None: absent); None when it is so already."""
@@ -110,9 +111,8 @@ class Planner:
     def _decode(self, path: str, content: Content | None) -> MemoryItem | None:
         if content is None:
             return None
-        modified = datetime.fromtimestamp(content.stamp.mtime_ns / 1e9, UTC)
         try:
-            return self._parts.codec.read(content.data, path, modified)
+            return self._parts.codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
         except ContentError:
             return None
 

@@ -10,11 +10,12 @@ import contextlib
 import hashlib
 from collections.abc import Mapping
 
-from memfs.errors import StorageIO
+from memfs.errors import MemfsError, StorageIO
 from memfs.files import io
+from memfs.files.tree import blob_id
 from memfs.model import Freshness
 from memfs.store.following import Following
-from memfs.store.parts import CONTENT, Parts
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
 _FILE = "head"
 _LIMIT = 4096
@@ -27,13 +28,23 @@ def prove(parts: Parts, following: Following) -> Freshness:
     head = parts.repository.head().commit
     if head is None:
         return Freshness(head=None, dirty=len(indexed), indexed=digest)
-    if _kept(parts, head) == digest:
+    broken = {path: _blob(parts, path) for path in following.rejected_items()}
+    present = {**indexed, **{path: blob for path, blob in broken.items() if blob}}
+    if _kept(parts, head) == (_digest(present) if broken else digest):
         return Freshness(head=head, dirty=0, indexed=digest)
     items = {path: blob for path, blob in parts.repository.tree(head, CONTENT).items() if following.is_item(path)}
     _keep(parts, head, _digest(items))
-    dirty = sum(1 for path, blob in indexed.items() if items.get(path) != blob)
-    dirty += sum(1 for path in items if path not in indexed)
+    dirty = sum(1 for path, blob in present.items() if items.get(path) != blob)
+    dirty += sum(1 for path in items if path not in present)
     return Freshness(head=head, dirty=dirty, indexed=digest)
+
+
+def _blob(parts: Parts, path: str) -> str:
+    """The id of what an invalid file holds, "" where it cannot be read."""
+    try:
+        return blob_id(parts.tree.read(path, READ_LIMIT).data)
+    except (FileNotFoundError, MemfsError):
+        return ""
 
 
 def _digest(blobs: Mapping[str, str]) -> str:

@@ -7,21 +7,22 @@ decided above it.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from memfs.errors import Conflict, IndexUnavailable, ItemNotFound, MemfsError
-from memfs.files.tree import Content
+from memfs.errors import Conflict, IndexUnavailable, ItemNotFound, StorageIO
+from memfs.files.operation import FileChange
 from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
-from memfs.model.kinds import ITEM_LIMIT, nearest
+from memfs.model.kinds import nearest
 from memfs.store.batch import Batch
 from memfs.store.edits import HandEdits
 from memfs.store.following import Following, Progress, Refreshed
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
 from memfs.store.plan import Planned, Planner, describe
 from memfs.store.proof import prove
+from memfs.store.reading import Reading
 from memfs.store.values import Eyes, Flushed, Loaded, Pending
 from memfs.store.window import Window
 from memfs.store.writing import PlanOutdated, Writing, signatures_of
@@ -29,30 +30,37 @@ from memfs.store.writing import PlanOutdated, Writing, signatures_of
 if TYPE_CHECKING:
     from memfs.store.committing import Committing
 
-_TRIES = 5
+_TRIES = 20
 _FOLD_AT = 200
 
 
 class Store:
-    """Memories of one workspace, durable on return of every write. May be used from several threads."""
+    """Memories of one workspace, durable on return of every write. May be used from several threads.
+
+    ``following`` and ``edits`` are its own parts, for those who look after a workspace.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._following = Following(parts.tree, parts.codec, parts.kinds, parts.index, self._last_good)
-        self._planner = Planner(parts, self._following)
+        self._reading = Reading(parts)
+        self.following = Following(parts.tree, parts.codec, parts.kinds, parts.index, self._reading.last_good)
+        self._planner = Planner(parts, self.following)
         self._writing = Writing(parts)
-        self._edits = HandEdits(parts, self._following)
-        self._window = Window(self._flush_window, parts.policy.interval)
+        self.edits = HandEdits(parts, self.following)
+        self._window = Window(self._flush_window, parts.policy.interval, self.note_failure)
         self._eyes: Eyes | None = None
         self._make_eyes: Callable[[], Eyes] | None = None
+        self._following_now = threading.RLock()
+        self._planning = threading.RLock()
         self._wrote = False
+        self._asked = False
         self.notes: list[Problem] = [*self._writing.recover(), *map(Problem.of, parts.journal.damage)]
 
     @cached_property
     def _committing(self) -> Committing:
         from memfs.store.committing import Committing  # a process that only reads is spared what commits need
 
-        return Committing(self._parts, self._writing, self._edits)
+        return Committing(self._parts, self._writing, self.edits)
 
     # -- writing ------------------------------------------------------------------------------------------------
     def put(self, item: MemoryItem, expected: str | None = None, *, message: str = "", source: str = "") -> MemoryItem:
@@ -71,11 +79,11 @@ class Store:
             IdInvalid, IdExists, Conflict, ContentError, StorageIO: nothing was changed.
         """
         for _ in range(_TRIES):
-            plans = self._planner.put(item, expected)
-            with contextlib.suppress(PlanOutdated):
-                self._carry_out(plans, message or describe(plans), source, expected, batch=len(plans) > 1)
+            with self._replanning():
+                plans = self._planner.put(item, expected)
+                self._carry_out(plans, message or describe(plans), source, batch=len(plans) > 1)
                 return _stored(plans[0])
-        raise Conflict("the file keeps changing while it is written", path=plans[0].path, hint="try again")
+        raise Conflict("the file keeps changing while it is written", hint="try again")
 
     def delete(
         self, item_id: str, expected: str | None = None, *, reason: str = "", source: str = ""
@@ -89,12 +97,30 @@ class Store:
             ItemNotFound, Conflict, StorageIO.
         """
         for _ in range(_TRIES):
-            plan = self._planner.delete(item_id, expected)
-            message = describe([plan]) + (f": {reason}" if reason else "")
-            with contextlib.suppress(PlanOutdated):
-                self._carry_out([plan], message, source, expected)
+            with self._replanning():
+                plan = self._planner.delete(item_id, expected)
+                message = describe([plan]) + (f": {reason}" if reason else "")
+                self._carry_out([plan], message, source)
                 return plan.item
-        raise Conflict("the file keeps changing while it is removed", path=plan.path, hint="try again")
+        raise Conflict("the file keeps changing while it is removed", hint="try again")
+
+    def _take_news(self) -> None:
+        """Learn what other processes wrote, before deciding where an item is."""
+        news = self._parts.journal.news()
+        if news is None:
+            self.refresh()
+        elif news:
+            self.following.refresh(news)
+
+    @contextlib.contextmanager
+    def _replanning(self) -> Iterator[None]:
+        """One try at planning and writing. Threads of this process take turns, so that they outdate nobody's plan."""
+        with self._planning:
+            self._take_news()
+            try:
+                yield
+            except PlanOutdated as outdated:
+                self.following.refresh([outdated.path])
 
     @contextlib.contextmanager
     def batch(self, message: str, *, source: str = "") -> Iterator[Batch]:
@@ -103,6 +129,7 @@ class Store:
         Raises:
             Conflict: when the block ends and a file changed since it was planned; nothing was written.
         """
+        self._take_news()
         batch = Batch(self._planner)
         yield batch
         self.carry_out(batch.plans, message, source=source)
@@ -113,25 +140,24 @@ class Store:
         Raises:
             Conflict: a file is not what its plan was made against.
         """
-        changing = [plan for plan in plans if plan.before != plan.after]
-        if not changing:
-            return
         try:
-            self._carry_out(changing, message, source, None, batch=True)
+            self._carry_out(plans, message, source, batch=True)
         except PlanOutdated as outdated:
+            self.following.refresh([outdated.path])
             raise Conflict(
-                "the file changed while the batch was prepared", path=str(outdated), hint="read it again and retry"
+                "the file changed while the batch was prepared", path=outdated.path, hint="read it again and retry"
             ) from None
 
-    def _carry_out(
-        self, plans: list[Planned], message: str, source: str, expected: str | None, batch: bool = False
-    ) -> None:
-        if all(plan.before == plan.after for plan in plans):
+    def _carry_out(self, plans: list[Planned], message: str, source: str, batch: bool = False) -> None:
+        branch = self._writing.branch()
+        waits = self._parts.journal.waits_elsewhere
+        changing = [plan for plan in plans if plan.before != plan.after or waits(plan.path, branch)]
+        if not changing:
             return
-        known = frozenset([expected]) if expected else frozenset()
-        signatures = signatures_of(plans, source)
-        written = self._writing.carry_out(plans, message, signatures, batch=batch, known_bytes=known)
-        self._learn(plans, written.stamps)
+        signatures = signatures_of(changing, source)
+        self._writing.carry_out(
+            changing, message, signatures, batch=batch, learn=lambda stamps: self._learn(changing, stamps)
+        )
         self._wrote = True
         policy = self._parts.policy.commit
         if policy == "each" or (policy == "batch" and batch):
@@ -141,10 +167,10 @@ class Store:
 
     def _learn(self, plans: list[Planned], stamps: dict[str, Stamp]) -> None:
         items = [(plan.item, stamps[plan.path]) for plan in plans if plan.item is not None and plan.after is not None]
-        self._following.learn(items, [plan.path for plan in plans if plan.after is None])
+        self.following.learn(items, [plan.path for plan in plans if plan.after is None])
         unread = [plan.path for plan in plans if plan.item is None and plan.after is not None]
         if unread:
-            self._following.refresh(unread)
+            self.following.refresh(unread)
 
     # -- reading ------------------------------------------------------------------------------------------------
     def get(self, item_id: str) -> MemoryItem | None:
@@ -153,10 +179,10 @@ class Store:
         Raises:
             ContentError: its file is invalid at present.
         """
-        path = self._following.locate(item_id)
+        path = self.following.locate(item_id)
         if not path:
-            self._freshen()
-            path = self._following.locate(item_id)
+            self.follow()
+            path = self.following.locate(item_id)
         try:
             return self.read(path) if path else None
         except FileNotFoundError:
@@ -168,8 +194,7 @@ class Store:
         Raises:
             FileNotFoundError, ContentError, PathEscape.
         """
-        content = self._parts.tree.read(path, ITEM_LIMIT)
-        return self._parts.codec.read(content.data, path, _modified(content))
+        return self._reading.read(path)
 
     def find(self, reference: str) -> MemoryItem:
         """The item a person means: by id, by path, or by the beginning of an id that only one item has.
@@ -183,7 +208,7 @@ class Store:
         found = self.get(reference)
         if found is not None:
             return found
-        ids = self._following.ids()
+        ids = self.following.ids()
         starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
         if len(starting) == 1 and (only := self.get(starting[0])) is not None:
             return only
@@ -200,15 +225,16 @@ class Store:
 
     def locate(self, item_id: str) -> str:
         """The path of the file that holds the id, "" when none does."""
-        return self._following.locate(item_id)
+        return self.following.locate(item_id)
 
     def candidates(self, query: Query) -> list[Candidate]:
         """What the index finds in files as they are now, best first."""
-        self._freshen()
+        self.follow()
         types = query.types
         if query.layers:
             in_layers = self._parts.kinds.in_layers(query.layers)
             types = (types & in_layers if types else in_layers) or frozenset({""})
+        self._asked = True
         narrowed = Query(**{name: getattr(query, name) for name in Query.__slots__} | {"types": types})
         try:
             return self._parts.index.search(narrowed)
@@ -218,18 +244,7 @@ class Store:
 
     def load(self, candidate: Candidate) -> Loaded | None:
         """The item behind a candidate as its file has it now; None when the file is no longer what was found."""
-        if self._following.rejected(candidate.path):
-            item = self._last_good_item(candidate)
-            return Loaded(item=item, stale=True) if item else None
-        try:
-            content = self._parts.tree.read(candidate.path, ITEM_LIMIT)
-            stamp = self._following.stamp_of(candidate.path)
-            if stamp is None or stamp.blob != content.stamp.blob:
-                return None
-            item = self._parts.codec.read(content.data, candidate.path, _modified(content), checked=True)
-        except (FileNotFoundError, MemfsError):
-            return None
-        return Loaded(item=item, stale=False)
+        return self._reading.load(candidate, self.following)
 
     def select(self, query: Query) -> list[MemoryItem]:
         """The items that pass the query's filters, by text score or else newest first."""
@@ -238,7 +253,7 @@ class Store:
 
     def count(self) -> int:
         """How many valid items there are."""
-        self._freshen()
+        self.follow()
         return len(self._parts.index.stamps())
 
     # -- keeping in step ----------------------------------------------------------------------------------------
@@ -246,13 +261,12 @@ class Store:
         """Rely on something that sees changes, instead of a scan before each recall, from the first recall on."""
         self._make_eyes = make_eyes
         if at_once:
-            self._open_eyes()
+            self.follow()
 
     def _open_eyes(self) -> None:
         make, self._make_eyes = self._make_eyes, None
         if make is not None:
             self._eyes = make()
-            self.refresh()
 
     @property
     def watching(self) -> str:
@@ -269,35 +283,41 @@ class Store:
     def refresh(self, paths: Iterable[str] | None = None) -> Refreshed:
         """Bring the index in step with the given files, or with every file."""
         if self._parts.index.reload():
-            self._following.forget_owners()
-        return self._following.refresh(paths)
+            self.following.forget_owners()
+        return self.following.refresh(paths)
 
-    def _freshen(self) -> None:
-        self._open_eyes()
-        news = self._parts.journal.news()
-        seen = self._eyes.drain() if self._eyes else None
-        if news is None or seen is None:
-            self.refresh()
-        elif news or seen:
-            self._following.refresh({*news, *seen})
+    def follow(self) -> Refreshed:
+        """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
+        with self._following_now:
+            self._open_eyes()
+            news = self._parts.journal.news()
+            seen = self._eyes.drain() if self._eyes else None
+            if news is None or seen is None:
+                return self.refresh()
+            try:
+                return self.following.refresh({*news, *seen}) if news or seen else Refreshed()
+            except BaseException:
+                if self._eyes is not None:
+                    self._eyes.give_back([*news, *seen])
+                raise
 
     def reindex(self, progress: Progress | None = None) -> int:
         """Build the index anew from the files; return how many items it holds."""
-        self._following.rebuild(progress)
+        self.following.rebuild(progress)
         return len(self._parts.index.stamps())
 
     def fold(self) -> bool:
         """Move fresh items into the base of the index; false if another process is doing so."""
-        self._following.settle()
+        self.following.settle()
         return self._parts.index.fold()
 
     def problems(self) -> list[Problem]:
         """What is wrong with files at present, and what was noticed since the workspace was opened."""
-        return [*self._following.problems(), *self.notes]
+        return [*self.following.problems(), *self.notes]
 
     def freshness(self) -> Freshness:
         """The proof of what an answer given now rests on."""
-        return prove(self._parts, self._following)
+        return prove(self._parts, self.following)
 
     # -- history ------------------------------------------------------------------------------------------------
     def flush(
@@ -318,74 +338,57 @@ class Store:
         self.notes.extend(flushed.notes)
         return flushed
 
+    def displaced(self) -> list[tuple[str, float, FileChange]]:
+        """Waiting writes whose files somebody removed: a name, when it was written (seconds since 1970), the change."""
+        return self._committing.displaced()
+
     def pending(self) -> Pending:
         """What waits for its commit, and why."""
-        count = self._committing.waiting()
+        count = len(self._parts.journal.operations())
         reason = self._parts.repository.busy() if count else ""
         return Pending(count=count, reason=reason)
 
     def hand_edits(self) -> list[str]:
         """Paths a person changed since the last commit."""
-        found = self._edits.find(include_staged=True)
-        return [plan.path for plan in found.plans]
+        return self.edits.changed_paths()
 
     def plan_restore(self, path: str, data: bytes | None) -> Planned | None:
         """Plan to bring a file back to given bytes (None: absent); None when it is so already."""
+        self._take_news()
         return self._planner.restore(path, data)
 
-    def own_paths(self) -> list[str]:
-        """Every file below ``ContextMemory/`` that memfs keeps in git and that is on disk."""
-        return self._edits.own_paths()
-
-    def is_item(self, path: str) -> bool:
-        """Whether a file at this path is an item."""
-        return self._following.is_item(path)
-
-    def is_own(self, path: str) -> bool:
-        """Whether memfs keeps the file at this path in git."""
-        return self._edits.is_own(path)
+    def note_failure(self, error: Exception) -> None:
+        """Report what went wrong behind the scenes, once, among the problems."""
+        found = Problem(path="", code=type(error).__name__, message=str(error), hint="memfs tries again by itself")
+        if found not in self.notes:
+            self.notes.append(found)
 
     def _flush_window(self) -> bool:
         flushed = self._committing.flush()
         self.notes.extend(flushed.notes)
         return flushed.waiting == 0
 
-    def _last_good(self, path: str) -> bytes | None:
-        head = self._parts.repository.head()
-        return self._parts.repository.read(head.commit, path) if head.commit else None
-
-    def _last_good_item(self, candidate: Candidate) -> MemoryItem | None:
-        fresh = self._parts.index.item(candidate.id)
-        if fresh is not None:
-            return fresh
-        stamp = self._following.stamp_of(candidate.path)
-        try:
-            data = self._parts.repository.blob(stamp.blob) if stamp else None
-            return self._parts.codec.read(data, candidate.path, candidate.timestamp) if data else None
-        except MemfsError:
-            return None
-
     def close(self) -> None:
         """Commit what waits where the policy says so, fold the index, release everything."""
-        self._window.close()
-        if self._eyes is not None:
-            self._eyes.close()
-        if self._wrote and self._parts.policy.commit in ("interval", "each", "batch"):
-            self._committing.flush()
-        if self._parts.index.overlay_size() >= _FOLD_AT or (
-            self._parts.index.generation == 0 and self._following.ids()
-        ):
-            self.fold()
-        self._parts.index.close()
-        self._parts.repository.close()
-        self._parts.journal.close()
-        self._parts.tree.close()
+        parts = self._parts
+        with contextlib.ExitStack() as release:
+            for part in (parts.tree, parts.journal, parts.repository, parts.index):
+                release.callback(part.close)
+            self._window.close()
+            if self._eyes is not None:
+                self._eyes.close()
+            if self._wrote and parts.policy.commit in ("interval", "each", "batch"):
+                self._committing.flush()
+            self._fold_if_due()
+
+    def _fold_if_due(self) -> None:
+        index = self._parts.index
+        first = self._asked and index.generation == 0 and len(index.stamps()) > 0
+        if index.overlay_size() >= _FOLD_AT or first:
+            with contextlib.suppress(StorageIO):  # the index is a cache: without room for it the next process scans
+                self.fold()
 
 
 def _stored(plan: Planned) -> MemoryItem:
     assert plan.item is not None  # a put always knows its item
     return plan.item
-
-
-def _modified(content: Content) -> datetime:
-    return datetime.fromtimestamp(content.stamp.mtime_ns / 1e9, UTC)

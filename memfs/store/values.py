@@ -19,6 +19,9 @@ class Eyes(Protocol):
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None when it cannot vouch for having seen everything."""
 
+    def give_back(self, paths: list[str]) -> None:
+        """Take back paths that could not be looked at."""
+
     def close(self) -> None:
         """Stop looking."""
 

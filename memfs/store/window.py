@@ -12,11 +12,16 @@ _RETRY_SECONDS = 2.0
 
 
 class Window:
-    """Calls ``flush`` so many seconds after a write, and again while it returns false."""
+    """Calls ``flush`` so many seconds after a write, and again while it returns false.
 
-    def __init__(self, flush: Callable[[], bool], seconds: float) -> None:
+    Whatever ``flush`` raises is handed to ``failed``: a window that stopped closing would leave every later write
+    waiting in silence.
+    """
+
+    def __init__(self, flush: Callable[[], bool], seconds: float, failed: Callable[[Exception], None]) -> None:
         self._flush = flush
         self._seconds = seconds
+        self._failed = failed
         self._open = threading.Event()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -36,9 +41,16 @@ class Window:
             if self._closing.wait(self._seconds):
                 return
             self._open.clear()
-            while not self._flush():
+            while not self._flushed():
                 if self._closing.wait(max(self._seconds, _RETRY_SECONDS)):
                     return
+
+    def _flushed(self) -> bool:
+        try:
+            return self._flush()
+        except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
+            self._failed(error)
+            return False
 
     def close(self) -> None:
         """Stop the thread; what is open stays for the caller to flush."""

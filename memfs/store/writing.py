@@ -8,22 +8,38 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from memfs.errors import Conflict, MemfsError, StorageIO
+from memfs.errors import (
+    Conflict,
+    HistoryError,
+    ItemTooLarge,
+    MemfsError,
+    NotRegularFile,
+    PathEscape,
+    StorageIO,
+)
 from memfs.files import io
-from memfs.files.journal import FileChange, Operation
+from memfs.files.operation import FileChange, Operation
 from memfs.files.tree import blob_id, sha256
 from memfs.model import Problem, Stamp
-from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.parts import READ_LIMIT, Parts, stem
 from memfs.store.plan import Planned
+from memfs.store.setaside import set_aside
 
 _SYNC_ONCE_ABOVE = 64
+
+Learn = Callable[[dict[str, Stamp]], None]
 
 
 class PlanOutdated(Exception):
     """A file changed between planning and writing; plan again. Never leaves the store."""
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return str(self.args[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +56,8 @@ class Signature:
         return {"agent": self.agent, "session": self.session, "source": self.source, "person": self.person}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """What one operation did: its id and the stamps of the files it wrote, by path."""
-
-    operation: str
-    stamps: dict[str, Stamp]
+def _nothing_to_learn(stamps: dict[str, Stamp]) -> None:
+    del stamps
 
 
 class Writing:
@@ -61,12 +73,12 @@ class Writing:
         signatures: Sequence[Signature],
         *,
         batch: bool = False,
-        known_bytes: frozenset[str] = frozenset(),
-    ) -> Written:
+        learn: Learn = _nothing_to_learn,
+    ) -> None:
         """Write files durably: on return they survive kill -9 and power loss.
 
         Args:
-            known_bytes: sha256 of hand-edited contents the caller has read and means to replace.
+            learn: told of the stamps of the written files, by path, before anybody else can write.
 
         Raises:
             PlanOutdated: a file is not what the plan was made against; nothing was written.
@@ -75,74 +87,72 @@ class Writing:
         """
         parts = self._parts
         with parts.lock.hold("store"), parts.tree.holding_folders():
-            parts.journal.catch_up()
-            edits = self._check(plans, known_bytes)
-            branch = parts.repository.head().ref or ""
+            self._refuse_outdated(plans)
+            edits = self._check(plans)
+            branch = self.branch()
             operation = self._operation(branch, message, signatures, plans, batch)
-            recorded = self._operation(branch, "Keep an edit made by hand", [Signature(person=True)], edits, False)
+            recorded = self._recording(branch, "Keep an edit made by hand", edits)
             parts.journal.append([recorded, operation] if edits else [operation])
             if edits:
                 parts.journal.mark_applied(recorded.id)
             stamps = self._apply(operation, plans)
             parts.journal.mark_applied(operation.id)
-        return Written(operation=operation.id, stamps=stamps)
+            learn(stamps)
 
-    def record_edits(self, edits: Sequence[Planned], message: str) -> str:
-        """Journal changes a person made, whose files are in place already; return the operation's id."""
+    def branch(self) -> str:
+        """The branch that writes go to now; "" where HEAD is detached or cannot be read."""
+        try:
+            return self._parts.repository.head().ref or ""
+        except HistoryError:
+            return ""
+
+    def record_edits(self, edits: Sequence[Planned], message: str) -> list[Planned]:
+        """Journal changes a person made, whose files are in place already; return those that still stand."""
         parts = self._parts
         with parts.lock.hold("record edits"):
             parts.journal.catch_up()
-            branch = parts.repository.head().ref or ""
-            operation = self._operation(branch, message, [Signature(person=True)], edits, True)
-            parts.journal.append([operation])
-            parts.journal.mark_applied(operation.id)
-        return operation.id
+            standing = [edit for edit in edits if self._is_still_theirs(edit)]
+            if standing:
+                operation = self._recording(self.branch(), message, standing, batch=True)
+                parts.journal.append([operation])
+                parts.journal.mark_applied(operation.id)
+        return standing
+
+    def _is_still_theirs(self, edit: Planned) -> bool:
+        found = self._sha_now(edit.path)
+        return found == edit.new_sha and self._parts.journal.latest(edit.path) != found
 
     # -- recovery -------------------------------------------------------------------------------------------------
     def recover(self) -> list[Problem]:
         """Finish what a killed process left unfinished; report what a person changed meanwhile."""
         parts = self._parts
-        parts.journal.catch_up()
-        unfinished = self._unfinished()
-        if not unfinished:
+        if not parts.journal.unfinished():
             return []
         with parts.lock.hold("recover"):
-            parts.journal.catch_up()
-            return [problem for operation in self._unfinished() for problem in self._redo(operation)]
-
-    def _unfinished(self) -> list[Operation]:
-        journal = self._parts.journal
-        return [operation for name, operation in journal.waiting.items() if name not in journal.applied]
+            return [problem for operation in parts.journal.unfinished() for problem in self._redo(operation)]
 
     def _redo(self, operation: Operation) -> list[Problem]:
-        parts = self._parts
         problems = []
-        for change in operation.changes:
-            parts.tree.sweep(change.path.rpartition("/")[0])
-            found = self._sha_now(change.path)
-            if found == change.new:
-                continue
-            if found == change.old or (change.old == "" and found == sha256(b"")):
-                self._put_in_place(change.path, change.data, durable=True)
-            else:
-                problems.append(self.set_aside(change, operation.id))
-        parts.journal.mark_applied(operation.id)
+        for number, change in enumerate(operation.changes):
+            try:
+                self._parts.tree.sweep(change.path.rpartition("/")[0])
+                done = self._redo_change(change)
+            except (PathEscape, NotRegularFile, ItemTooLarge):
+                done = False
+            if not done:
+                problems.append(set_aside(self._parts.repository.state, change, f"{operation.id}-{number}"))
+        self._parts.journal.mark_applied(operation.id)
         return problems
 
-    def set_aside(self, change: FileChange, operation_id: str) -> Problem:
-        """Keep bytes that are not to be written over a person's change where ``memfs recover`` finds them."""
-        folder = self._parts.repository.state / "recovered"
-        io.make_private_folder(folder)
-        if change.data is not None:
-            name = f"{operation_id}-{change.path.replace('/', '%2F')}"
-            io.write_file(folder / name[-240:], change.data)
-        return Problem(
-            path=change.path,
-            code="KeptPersonsChange",
-            message="this file was changed by hand after memfs wrote it; the hand's version stands",
-            hint="memfs recover lists what memfs had written and brings it back",
-            severity="warning",
-        )
+    def _redo_change(self, change: FileChange) -> bool:
+        """Whether the file is, or could be made, what the change says."""
+        found = self._sha_now(change.path)
+        if found == change.new:
+            return True
+        if found == change.old or (change.old == "" and found == sha256(b"")):
+            self._put_in_place(change.path, change.data, durable=True)
+            return True
+        return False
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _operation(
@@ -155,32 +165,51 @@ class Writing:
             message=message,
             batch=batch,
             writers=tuple(signature.fields() for signature in dict.fromkeys(signatures)),
-            changes=tuple(
-                FileChange(path=plan.path, old=plan.old_sha, new=plan.new_sha, data=plan.after) for plan in plans
-            ),
+            changes=self._as_changes(plans),
         )
 
-    def _check(self, plans: Sequence[Planned], known_bytes: frozenset[str]) -> list[Planned]:
+    @staticmethod
+    def _as_changes(plans: Sequence[Planned]) -> tuple[FileChange, ...]:
+        return tuple(FileChange(path=plan.path, old=plan.old_sha, new=plan.new_sha, data=plan.after) for plan in plans)
+
+    def _recording(self, branch: str, message: str, edits: Sequence[Planned], batch: bool = False) -> Operation:
+        """The operation for edits that are in place: what was there before is not memfs's to bring back."""
+        operation = self._operation(branch, message, [Signature(person=True)], edits, batch)
+        return replace(operation, changes=tuple(replace(change, old=change.new) for change in operation.changes))
+
+    def _refuse_outdated(self, plans: Sequence[Planned]) -> None:
+        """What others wrote since the plan was made may concern the same ids, in other folders."""
+        unseen = self._parts.journal.unseen()
+        if unseen is None:
+            raise PlanOutdated(plans[0].path)
+        ids = {stem(path).casefold() for path in unseen}
+        for plan in plans:
+            if stem(plan.path).casefold() in ids or self._sha_now(plan.path) != plan.old_sha:
+                raise PlanOutdated(plan.path)
+
+    def _check(self, plans: Sequence[Planned]) -> list[Planned]:
         edits = []
         for plan in plans:
-            if self._sha_now(plan.path) != plan.old_sha:
-                raise PlanOutdated(plan.path)
-            if plan.before is not None and not self._is_ours(plan.path, plan.before):
-                if self._parts.policy.adopt == "leave" and plan.old_sha not in known_bytes:
-                    raise Conflict(
-                        "this file was edited by hand and the edit is not committed",
-                        current=plan.old_sha,
-                        path=plan.path,
-                        hint="commit it with git or 'memfs commit', or pass its sha256 as expected",
-                    )
-                edits.append(Planned(path=plan.path, before=None, after=plan.before, item=None))
+            if plan.before is None or self._is_ours(plan.path, plan.before):
+                continue
+            if self._parts.policy.adopt == "leave" and plan.old_sha != plan.expected:
+                raise Conflict(
+                    "this file was edited by hand and the edit is not committed",
+                    current=plan.old_sha,
+                    path=plan.path,
+                    hint="commit it with git or 'memfs commit', or pass its sha256 as expected",
+                )
+            edits.append(Planned(path=plan.path, before=None, after=plan.before, item=None))
         return edits
 
     def _is_ours(self, path: str, data: bytes) -> bool:
         written = self._parts.journal.latest(path)
         if written is not None:
             return written == sha256(data)
-        return self._parts.repository.head_blob(path) == blob_id(data)
+        try:
+            return self._parts.repository.head_blob(path) == blob_id(data)
+        except HistoryError:
+            return False
 
     def _sha_now(self, path: str) -> str:
         try:

@@ -55,8 +55,8 @@ def _items(checker: Checker) -> Iterator[Problem]:
 def _warnings(checker: Checker) -> Iterator[Problem]:
     parts = checker.parts
     broken = {problem.path for problem in checker.store.problems()}
-    for path in checker.store.own_paths():
-        if schema_of(path) or path in broken or not checker.store.is_item(path):
+    for path in checker.store.edits.own_paths():
+        if schema_of(path) or path in broken or not checker.store.following.is_item(path):
             continue
         try:
             content = parts.tree.read(path, READ_LIMIT)
@@ -69,7 +69,7 @@ def _warnings(checker: Checker) -> Iterator[Problem]:
 
 def _documents(checker: Checker) -> Iterator[Problem]:
     parts = checker.parts
-    for path in checker.store.own_paths():  # memfs.toml was read when the workspace was opened
+    for path in checker.store.edits.own_paths():  # memfs.toml was read when the workspace was opened
         schema = schema_of(path)
         if not schema:
             continue
@@ -103,7 +103,7 @@ def _attributes(checker: Checker) -> Iterator[Problem]:
             hint="memfs check --fix writes it",
             severity=WARNING,
         )
-    for conflict in attribute_conflicts(checker.parts.repository, checker.store.own_paths()):
+    for conflict in attribute_conflicts(checker.parts.repository, checker.store.edits.own_paths()):
         yield Problem.of(conflict)
 
 

@@ -122,8 +122,12 @@ class History:
         )
 
     def _plans(self, commit: str, target: str | None) -> list[Planned]:
-        then = {path: blob for path, blob in self._repository.tree(commit, CONTENT).items() if self._store.is_own(path)}
-        now = set(self._store.own_paths())
+        then = {
+            path: blob
+            for path, blob in self._repository.tree(commit, CONTENT).items()
+            if self._store.edits.is_own(path)
+        }
+        now = set(self._store.edits.own_paths())
         if target is None:
             wanted = then.keys() | now
         else:

@@ -6,6 +6,7 @@ Owns listing them and bringing one back on request. Nothing is ever brought back
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,8 +14,10 @@ from pathlib import Path
 from memfs.errors import ItemNotFound
 from memfs.files import io
 from memfs.history.repository import Repository
+from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
 from memfs.store.parts import stem
+from memfs.store.setaside import FOLDER, SUFFIX, read_aside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +35,16 @@ class Recovered:
 
     def __init__(self, store: Store, repository: Repository) -> None:
         self._store = store
-        self._folder: Path = repository.state / "recovered"
+        self._folder: Path = repository.state / FOLDER
 
     def list(self) -> list[Recoverable]:
         """What can be brought back, newest first."""
-        if not self._folder.is_dir():
-            return []
-        found = [self._describe(entry) for entry in os.scandir(self._folder) if not entry.name.startswith(".")]
+        found = [self._describe(entry) for entry in self._entries()]
+        known = {row.name for row in found}
+        for name, written, change in self._store.displaced():
+            if name not in known:
+                moment = datetime.fromtimestamp(written, UTC)
+                found.append(Recoverable(name=name, path=change.path, time=moment, bytes=len(change.data or b"")))
         return sorted(found, key=lambda row: (row.time, row.name), reverse=True)
 
     def restore(self, name: str) -> str:
@@ -55,15 +61,25 @@ class Recovered:
         if not matching:
             raise ItemNotFound(f"nothing set aside is called {name!r}", hint="memfs recover lists what there is")
         chosen = matching[0]
-        plan = self._store.plan_restore(chosen.path, io.read_file(self._folder / chosen.name))
+        plan = self._store.plan_restore(chosen.path, self._content(chosen))
         if plan is not None:
             self._store.carry_out([plan], f"Bring back {stem(chosen.path)}", source="recover")
-        io.unlink(self._folder / chosen.name, missing_ok=True)
+        io.unlink(self._folder / (chosen.name + SUFFIX), missing_ok=True)
         return chosen.path
+
+    def _content(self, chosen: Recoverable) -> bytes | None:
+        for name, _, change in self._store.displaced():
+            if name == chosen.name:
+                return change.data
+        return read_aside(self._folder / (chosen.name + SUFFIX))[1]
+
+    def _entries(self) -> Iterator[os.DirEntry[str]]:
+        if self._folder.is_dir():
+            with os.scandir(self._folder) as entries:
+                yield from (entry for entry in entries if entry.name.endswith(SUFFIX))
 
     @staticmethod
     def _describe(entry: os.DirEntry[str]) -> Recoverable:
-        facts = entry.stat(follow_symlinks=False)
-        path = entry.name.partition("-")[2].replace("%2F", "/")
-        moment = datetime.fromtimestamp(facts.st_mtime, UTC)
-        return Recoverable(name=entry.name, path=path, time=moment, bytes=facts.st_size)
+        path, data = read_aside(Path(entry.path))
+        moment = from_timestamp_ns(entry.stat(follow_symlinks=False).st_mtime_ns)
+        return Recoverable(name=entry.name.removesuffix(SUFFIX), path=path, time=moment, bytes=len(data))

@@ -93,8 +93,8 @@ def snapshot(workspace: Workspace) -> dict[str, tuple[str, str]]:
     """Type and content by id, as files say."""
     workspace.store.refresh()
     found = {}
-    for path in workspace.store.own_paths():
-        if workspace.store.is_item(path):
+    for path in workspace.store.edits.own_paths():
+        if workspace.store.following.is_item(path):
             item = workspace.store.read(path)
             found[item.id] = (item.type, item.content)
     return found

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from memfs.errors import FormatUnsupported, JournalDamaged, StorageFull
-from memfs.files.journal import FileChange, Journal, Operation
+from memfs.files.journal import Journal
+from memfs.files.operation import FileChange, Operation
 from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
 
 
@@ -30,27 +31,64 @@ def test_another_reader_sees_what_was_appended(tmp_path: Path) -> None:
     writer, reader = Journal(tmp_path / "journal"), Journal(tmp_path / "journal")
     writer.append([operation("a"), operation("b", None)])
     writer.mark_applied("a")
-    assert [found.id for found in reader.catch_up()] == ["a", "b"]
+    assert reader.news() is None
     assert reader.waiting == {"a": operation("a"), "b": operation("b", None)}
     assert reader.applied == {"a"}
     writer.append([operation("c")])
-    assert [found.id for found in reader.catch_up()] == ["c"]
+    assert reader.unseen() == {"ContextMemory/c.yaml"}
+    assert reader.news() == {"ContextMemory/c.yaml"}
+    assert reader.news() == set()
     assert reader.latest("ContextMemory/c.yaml") == "1"
 
 
 def test_dropping_starts_a_new_generation_and_keeps_the_rest(tmp_path: Path) -> None:
-    """What is committed goes; what waits stays, with its mark."""
+    """What is committed goes; what waits stays, with its mark; the commit behind it is remembered."""
     journal, other = Journal(tmp_path / "journal"), Journal(tmp_path / "journal")
     journal.append([operation("a"), operation("b")])
     journal.mark_applied("b")
-    other.catch_up()
     assert other.news() is None
     before = journal.generation
-    journal.drop(["a"])
+    journal.drop(["a"], tip="f" * 40)
     assert (list(journal.waiting), journal.applied, journal.generation) == (["b"], {"b"}, before + 1)
-    assert other.news() is None
-    assert list(other.waiting) == ["b"]
     assert other.news() == set()
+    assert (list(other.waiting), other.tip) == (["b"], "f" * 40)
+
+
+def test_a_drop_hides_nothing_from_a_reader_who_had_seen_it_and_is_told_to_one_who_had_not(tmp_path: Path) -> None:
+    """News stay complete across generations, or are said to be incomplete."""
+    journal, attentive, sleepy = (Journal(tmp_path / "journal") for _ in range(3))
+    journal.append([operation("a")])
+    assert (attentive.news(), sleepy.news()) == (None, None)
+    journal.append([operation("b")])
+    assert attentive.news() == {"ContextMemory/b.yaml"}
+    journal.drop(["a", "b"])
+    journal.append([operation("c")])
+    assert attentive.news() == {"ContextMemory/c.yaml"}
+    assert sleepy.news() is None
+    journal.append([operation("d")])
+    journal.drop(["c"])
+    assert attentive.news() is None
+    journal.append([operation("e")])
+    assert (attentive.news(), sleepy.news()) == ({"ContextMemory/e.yaml"}, None)
+
+
+def test_24_a_record_cut_off_after_a_failed_sync_leaves_other_readers_right(tmp_path: Path) -> None:
+    """Whoever had read a record that was then taken back does not damage what came after it (faults row 24)."""
+    writer, reader = Journal(tmp_path / "journal"), Journal(tmp_path / "journal")
+    writer.append([operation("first")])
+    reader.catch_up()
+    whole = (tmp_path / "journal").read_bytes()
+    writer.append([operation("refused")])
+    reader.catch_up()
+    with open(tmp_path / "journal", "r+b") as same_file:
+        same_file.truncate(len(whole))
+    fresh = Journal(tmp_path / "journal")
+    fresh.append([operation("acknowledged", b"x" * 500)])
+    reader.append([operation("later")])
+    last = Journal(tmp_path / "journal")
+    last.catch_up()
+    assert list(last.waiting) == ["first", "acknowledged", "later"]
+    assert last.damage == []
 
 
 def test_a_torn_tail_is_a_write_that_never_was(tmp_path: Path) -> None:
@@ -139,7 +177,7 @@ def test_a_foreign_or_newer_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "journal").write_text("something else\n")
     with pytest.raises(JournalDamaged):
         Journal(tmp_path / "journal").catch_up()
-    (tmp_path / "newer").write_text("memfs-journal 2 1 0011223344556677\n")
+    (tmp_path / "newer").write_text("memfs-journal 2 1 0011223344556677 0 0 -\n")
     with pytest.raises(FormatUnsupported):
         Journal(tmp_path / "newer").append([operation("a")])
-    assert (tmp_path / "newer").read_text() == "memfs-journal 2 1 0011223344556677\n"
+    assert (tmp_path / "newer").read_text() == "memfs-journal 2 1 0011223344556677 0 0 -\n"

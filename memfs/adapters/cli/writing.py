@@ -151,7 +151,7 @@ def _path_of(workspace: Workspace, reference: str) -> str:
         raise
     except ItemNotFound:
         path = workspace.store.path_of(reference)
-        if workspace.store.is_own(path) and workspace.parts.tree.entry(path) is not None:
+        if workspace.store.edits.is_own(path) and workspace.parts.tree.entry(path) is not None:
             return path
         raise
 

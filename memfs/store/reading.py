@@ -1,0 +1,63 @@
+"""Reading: items from their files, and the last good version of those that are invalid at present.
+
+Owns the promise that text comes from a file that was looked at, never from the index.
+"""
+
+from __future__ import annotations
+
+from memfs.errors import HistoryError, MemfsError
+from memfs.files.tree import Content
+from memfs.model import Candidate, MemoryItem
+from memfs.model.kinds import ITEM_LIMIT
+from memfs.model.time import from_timestamp_ns
+from memfs.store.following import Following
+from memfs.store.parts import Parts
+from memfs.store.values import Loaded
+
+
+class Reading:
+    """Reads items of one workspace."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def read(self, path: str) -> MemoryItem:
+        """See ``Store.read``."""
+        return self._decoded(path, self._parts.tree.read(path, ITEM_LIMIT))
+
+    def _decoded(self, path: str, content: Content, checked: bool = False) -> MemoryItem:
+        modified = from_timestamp_ns(content.stamp.mtime_ns)
+        return self._parts.codec.read(content.data, path, modified, checked=checked)
+
+    def load(self, candidate: Candidate, following: Following) -> Loaded | None:
+        """See ``Store.load``."""
+        if following.rejected(candidate.path):
+            item = self._last_good_item(candidate, following)
+            return Loaded(item=item, stale=True) if item else None
+        try:
+            content = self._parts.tree.read(candidate.path, ITEM_LIMIT)
+            stamp = following.stamp_of(candidate.path)
+            if stamp is None or stamp.blob != content.stamp.blob:
+                return None
+            return Loaded(item=self._decoded(candidate.path, content, checked=True), stale=False)
+        except (FileNotFoundError, MemfsError):
+            return None
+
+    def last_good(self, path: str) -> bytes | None:
+        """What history has for a path, None when it has nothing or cannot be read."""
+        try:
+            head = self._parts.repository.head()
+            return self._parts.repository.read(head.commit, path) if head.commit else None
+        except HistoryError:
+            return None
+
+    def _last_good_item(self, candidate: Candidate, following: Following) -> MemoryItem | None:
+        fresh = self._parts.index.item(candidate.id)
+        if fresh is not None:
+            return fresh
+        stamp = following.stamp_of(candidate.path)
+        try:
+            data = self._parts.repository.blob(stamp.blob) if stamp else None
+            return self._parts.codec.read(data, candidate.path, candidate.timestamp) if data else None
+        except MemfsError:
+            return None

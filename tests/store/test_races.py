@@ -1,0 +1,359 @@
+"""What happens between two steps: other writers, people and failing git in the middle of ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memfs import MemoryItem, Query
+from memfs.errors import Conflict, ContentError, IdExists
+from memfs.files.journal import Journal
+from memfs.workspace import Workspace, open_workspace
+
+Opened = Callable[..., Workspace]
+Git = Callable[..., str]
+
+
+def remember(workspace: Workspace, name: str, text: str = "x", kind: str = "knowledge") -> str:
+    """Store an item and return its path."""
+    return workspace.store.put(MemoryItem(text, kind, id=name)).path
+
+
+def found(workspace: Workspace, words: str) -> list[str]:
+    """Contents of the hits for some words."""
+    return [hit.item.content for hit in workspace.recall.search(words).hits]
+
+
+def test_a_write_on_another_branch_is_not_taken_out_with_the_first(opened: Opened, git: Git) -> None:
+    """The same file written on two branches is committed to both."""
+    workspace = opened()
+    git(workspace.root, "branch", "other")
+    remember(workspace, "p", "shared")
+    git(workspace.root, "checkout", "-q", "other")
+    remember(workspace, "p", "between")
+    path = remember(workspace, "p", "shared")
+    assert workspace.store.flush().waiting == 0
+    for branch in ("main", "other"):
+        assert "shared" in git(workspace.root, "show", f"{branch}:{path}")
+    assert found(workspace, "shared") == ["shared"]
+
+
+def test_an_identical_write_on_another_branch_is_recorded_too(opened: Opened, git: Git) -> None:
+    """Storing what lies there already counts for the branch that is checked out now."""
+    workspace = opened()
+    git(workspace.root, "branch", "other")
+    remember(workspace, "p", "same")
+    git(workspace.root, "checkout", "-q", "other")
+    item = workspace.store.get("p")
+    assert item is not None
+    path = workspace.store.put(item).path
+    workspace.store.flush()
+    for branch in ("main", "other"):
+        assert "same" in git(workspace.root, "show", f"{branch}:{path}")
+
+
+def test_x_y_x_within_a_second_ends_as_x(opened: Opened, git: Git) -> None:
+    """A repeated write is not taken for a repeated commit."""
+    workspace = opened(history__commit="each")
+    for text in ("X", "Y", "X"):
+        path = remember(workspace, "p", text)
+    assert "content: X" in git(workspace.root, "show", f"HEAD:{path}")
+    assert git(workspace.root, "status", "--porcelain") == ""
+
+
+def test_another_handles_new_item_is_known_before_writing(opened: Opened) -> None:
+    """Create-only, replace, retype and delete see what somebody else stored a moment ago."""
+    one = opened()
+    two = opened(one.root)
+    assert one.store.get("x") is None
+    remember(two, "x", "theirs")
+    with pytest.raises(IdExists):
+        one.store.put(MemoryItem("mine", "knowledge", id="X"), expected="")
+    with pytest.raises(IdExists):
+        one.store.put(MemoryItem("mine", "episodic", id="x"), expected="")
+    remember(two, "y", "theirs")
+    assert one.store.put(MemoryItem("mine", "knowledge", id="y")).content == "mine"
+    remember(two, "z", "theirs")
+    removed = one.store.delete("z")
+    assert removed is not None
+    assert removed.content == "theirs"
+    assert two.store.problems() == []
+
+
+def test_a_batch_refuses_one_id_in_two_types(opened: Opened) -> None:
+    """A batch cannot make twins."""
+    workspace = opened()
+    with pytest.raises(Conflict), workspace.store.batch("Twins") as batch:  # noqa: PT012
+        batch.put(MemoryItem("1", "knowledge", id="a"))
+        batch.put(MemoryItem("2", "episodic", id="A"))
+    assert workspace.store.select(Query()) == []
+
+
+def test_a_hand_edit_found_before_an_agents_write_is_not_committed_over_it(opened: Opened, git: Git) -> None:
+    """What a person had written is not recorded after what replaced it."""
+    workspace = opened()
+    path = remember(workspace, "p", "first")
+    workspace.store.flush()
+    (workspace.root / path).write_text("content: by hand\n")
+    edits = workspace.store.edits.find(include_staged=False).plans
+    remember(workspace, "p", "agent")
+    assert workspace.store._writing.record_edits(edits, "Edit p by hand") == []
+    workspace.store.flush()
+    assert "content: agent" in git(workspace.root, "show", f"HEAD:{path}")
+    assert git(workspace.root, "status", "--porcelain") == ""
+
+
+def test_a_delete_beside_a_flush_is_not_taken_for_a_persons(opened: Opened, git: Git) -> None:
+    """While one thread commits and another stores and deletes, history is whole and nothing is set aside."""
+    workspace = opened()
+    stop = threading.Event()
+
+    def flush() -> None:
+        while not stop.is_set():
+            workspace.store.flush(adopt=False)
+
+    flusher = threading.Thread(target=flush)
+    flusher.start()
+    try:
+        for number in range(40):
+            remember(workspace, f"n{number}")
+            workspace.store.delete(f"n{number}")
+    finally:
+        stop.set()
+        flusher.join()
+    workspace.store.flush(adopt=False)
+    assert workspace.recovered.list() == []
+    subjects = git(workspace.root, "log", "--format=%B")
+    assert all(f"Remember n{number}\n" in subjects or f"- Remember n{number}" in subjects for number in range(40))
+    assert git(workspace.root, "status", "--porcelain") == ""
+
+
+def test_threads_that_store_one_item_leave_the_last_findable(opened: Opened) -> None:
+    """The index learns in the order of the writes."""
+    workspace = opened()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [
+            threading.Thread(target=lambda number=number: remember(workspace, "one", f"version{number}"))
+            for number in range(24)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    item = workspace.store.get("one")
+    assert item is not None
+    assert [candidate.id for candidate in workspace.parts.index.search(Query(text=item.content))] == ["one"]
+
+
+def test_a_sparse_checkout_removes_nothing(opened: Opened, git: Git) -> None:
+    """Files that git leaves out of the tree by the person's wish are not committed as removed."""
+    workspace = opened()
+    path = remember(workspace, "a")
+    workspace.store.flush()
+    git(workspace.root, "update-index", "--skip-worktree", path)
+    (workspace.root / path).unlink()
+    assert workspace.store.flush(adopt=True).adopted == ()
+    assert path in git(workspace.root, "ls-tree", "-r", "--name-only", "HEAD")
+
+
+def test_a_fresh_removal_rests_before_it_is_adopted(opened: Opened) -> None:
+    """A file that was removed a moment ago may be about to come back."""
+    workspace = opened()
+    path = remember(workspace, "a")
+    workspace.store.flush()
+    (workspace.root / path).unlink()
+    assert workspace.store.flush(adopt=True, quiet_seconds=3600).adopted == ()
+    assert workspace.store.flush(adopt=True).adopted == (path,)
+
+
+def test_rollback_does_not_overwrite_an_invalid_edit(opened: Opened) -> None:
+    """A person's unfinished work counts as their work."""
+    workspace = opened()
+    path = remember(workspace, "a", "1")
+    (first,) = workspace.store.flush().commits
+    remember(workspace, "a", "2")
+    workspace.store.flush()
+    (workspace.root / path).write_text("content: [unfinished\n")
+    with pytest.raises(Conflict):
+        workspace.history.rollback(first, "a")
+    assert (workspace.root / path).read_text() == "content: [unfinished\n"
+
+
+def test_a_batch_may_name_the_edited_bytes_like_a_put(opened: Opened) -> None:
+    """``expected`` means the same in a batch (``leave``)."""
+    workspace = opened(history__adopt="leave")
+    path = remember(workspace, "a", "1")
+    workspace.store.flush()
+    (workspace.root / path).write_text("content: by hand\n")
+    read = workspace.store.get("a")
+    assert read is not None
+    with workspace.store.batch("Replace on purpose") as batch:
+        batch.put(read.replace(content="2"), expected=read.sha256)
+    assert (workspace.store.get("a") or read).content == "2"
+
+
+def test_what_is_set_aside_keeps_its_place_whatever_the_name(opened: Opened, git: Git) -> None:
+    """Long and foreign names come back where they were."""
+    workspace = opened()
+    folder = "ContextMemory/memories/knowledge/" + "/".join(["langer-Ordner-äöü%2F" * 4] * 3)
+    plan = workspace.store.plan_restore(f"{folder}/item.yaml", b"content: x\n")
+    assert plan is not None
+    workspace.store.carry_out([plan], "Deep")
+    (workspace.root / folder / "item.yaml").unlink()
+    assert [row.path for row in workspace.recovered.list()] == [f"{folder}/item.yaml"]
+    workspace.store.flush()
+    assert workspace.recovered.restore("item") == f"{folder}/item.yaml"
+    assert (workspace.root / folder / "item.yaml").read_bytes() == b"content: x\n"
+
+
+def test_deleting_the_older_twin_frees_the_id_for_the_younger(opened: Opened) -> None:
+    """The remaining file is found at once."""
+    workspace = opened()
+    for folder, text, created in (("y", "older", "2026-01-01"), ("x", "younger", "2026-02-01")):
+        path = workspace.root / f"ContextMemory/memories/semantic/{folder}/twin.yaml"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"content: {text}\ncreated: '{created}'\n")
+    workspace.store.refresh()
+    workspace.store.delete("twin")
+    assert found(workspace, "younger") == ["younger"]
+    assert workspace.store.problems() == []
+
+
+def test_a_kind_that_is_taken_away_takes_its_items_out_of_recall(opened: Opened) -> None:
+    """A type removed from kinds.yaml leaves problems, not hits that cannot be loaded."""
+    first = opened()
+    kinds = first.root / "ContextMemory/configuration/kinds.yaml"
+    kinds.write_text("kinds:\n  recipe:\n    layer: semantic\n    description: How to cook.\n")
+    with open_workspace(first.root, watch=False, settings={"history.commit": "manual"}) as workspace:
+        remember(workspace, "soup", "boil onions", "recipe")
+        workspace.store.fold()
+    kinds.unlink()
+    with open_workspace(first.root, watch=False, settings={"history.commit": "manual"}) as workspace:
+        recalled = workspace.recall.search("onions")
+        assert (recalled.hits, recalled.partial) == ((), False)
+        assert [problem.code for problem in workspace.store.problems()] == ["ContentError"]
+
+
+def test_writes_go_on_when_git_cannot_be_read(opened: Opened) -> None:
+    """An empty ref file, as a power cut leaves it, stops commits, not memory."""
+    workspace = opened()
+    remember(workspace, "a", "1")
+    workspace.store.flush()
+    ref = workspace.root / ".git/refs/heads/main"
+    good = ref.read_bytes()
+    ref.write_bytes(b"")
+    remember(workspace, "a", "2")
+    remember(workspace, "b", "1")
+    assert workspace.store.flush().reason != ""
+    assert sorted(found(workspace, "1 2")) == ["1", "2"]
+    ref.write_bytes(good)
+    assert workspace.store.flush().waiting == 0
+
+
+def test_an_unfinished_write_behind_a_link_does_not_stop_opening(opened: Opened, tmp_path: Path) -> None:
+    """What cannot be redone is set aside, and the workspace opens."""
+    workspace = opened()
+    path = remember(workspace, "a", "1")
+    journal = Journal(workspace.repository.state / "journal")
+    journal.catch_up()
+    (operation,) = (entry for entry in journal.operations() if entry.message == "Remember a")
+    journal.close()
+    workspace.parts.journal.applied.discard(operation.id)
+    workspace.parts.journal._renew()
+    (workspace.root / path).unlink()
+    (workspace.root / path).symlink_to(tmp_path / "elsewhere")
+    fresh = opened(workspace.root)
+    assert [problem.code for problem in fresh.store.notes] == ["KeptPersonsChange"]
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_files_time_beyond_all_calendars_is_borne(opened: Opened) -> None:
+    """A file from the year 60000 is an item like any other."""
+    workspace = opened()
+    path = workspace.root / "ContextMemory/memories/semantic/far.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("content: far future\n")
+    try:
+        os.utime(path, ns=(0, 1_831_000_000_000_000_000_000 // 1000))
+    except OSError:
+        pytest.skip("this file system has no such times")
+    assert found(workspace, "future") == ["far future"]
+
+
+def test_a_read_only_workspace_can_be_read(opened: Opened, tmp_path: Path) -> None:
+    """Recall needs no right to write into the repository's folder."""
+    workspace = opened()
+    remember(workspace, "a", "readable")
+    journal = workspace.repository.state / "journal"
+    journal.chmod(0o400)
+    assert found(opened(workspace.root), "readable") == ["readable"]
+
+
+def test_closing_with_a_full_cache_disk_releases_everything(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that cannot be written is not worth an error at the end."""
+    from memfs.errors import StorageFull
+    from memfs.index.layers import SearchIndex
+
+    def full(self: SearchIndex) -> bool:
+        raise StorageFull("no space")
+
+    monkeypatch.setattr(SearchIndex, "fold", full)
+    workspace = open_workspace(opened().root, watch=False, settings={"history.commit": "manual"})
+    remember(workspace, "a", "1")
+    assert found(workspace, "1") == ["1"]
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    workspace.close()
+    assert before == 0 or len(os.listdir("/proc/self/fd")) < before
+
+
+def test_a_failed_open_leaves_no_descriptor(opened: Opened) -> None:
+    """Opening a workspace with bad settings again and again does not use up descriptors."""
+    workspace = opened()
+    kinds = workspace.root / "ContextMemory/configuration/kinds.yaml"
+    kinds.write_text("kinds: [\n")
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    for _ in range(5):
+        with pytest.raises(ContentError, match="kinds"):
+            open_workspace(workspace.root, watch=False)
+    after = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    assert after <= before
+
+
+def test_a_proof_counts_invalid_files_by_what_they_hold(opened: Opened, git: Git) -> None:
+    """An uncommitted invalid edit is dirty; a committed one is not."""
+    workspace = opened()
+    path = remember(workspace, "a", "1")
+    workspace.store.flush()
+    assert workspace.store.freshness().dirty == 0
+    (workspace.root / path).write_text("content: [\n")
+    workspace.store.refresh()
+    assert workspace.store.freshness().dirty == 1
+    git(workspace.root, "commit", "-qam", "broken")
+    assert workspace.store.freshness().dirty == 0
+
+
+def test_contextmemory_replaced_under_a_watcher_is_noticed(opened: Opened, tmp_path: Path) -> None:
+    """When the watched folder is another one now, recall scans."""
+    with open_workspace(opened().root, watch=True, settings={"history.commit": "manual"}) as workspace:
+        remember(workspace, "a", "apple")
+        memory = workspace.root / "ContextMemory"
+        shutil.copytree(memory, tmp_path / "copy")
+        shutil.rmtree(memory)
+        shutil.copytree(tmp_path / "copy", memory)
+        path = memory / "memories/semantic/b.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("content: banana\n")
+        assert found(workspace, "banana") == ["banana"]
+        path.write_text("content: cherry\n")
+        assert found(workspace, "cherry") == ["cherry"]
+        assert workspace.store.watching.startswith("degraded")
