@@ -41,6 +41,12 @@ class MemfsError(Exception):
         """The error's stable name, for scripts."""
         return type(self).__name__
 
+    @property
+    def sentence(self) -> str:
+        """What is wrong, after the field concerned where the message does not name it itself."""
+        named = not self.field or repr(self.field) in self.message
+        return self.message if named else f"{self.field}: {self.message}"
+
     def located(self, path: str) -> MemfsError:
         """Fill in the path where it is still unknown and return the error itself."""
         if self.path is None:
@@ -49,9 +55,8 @@ class MemfsError(Exception):
 
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.path, self.line, self.column) if part is not None)
-        field = f"{self.field}: " if self.field else ""
         hint = f" ({self.hint})" if self.hint else ""
-        return f"{place + ': ' if place else ''}{field}{self.message}{hint}"
+        return f"{place + ': ' if place else ''}{self.sentence}{hint}"
 
 
 # -- content of a file --------------------------------------------------------------------------------------------

@@ -51,12 +51,13 @@ class Journal:
         self._header = _Header()
         self._latest: dict[str, str] = {}
         self._news: set[str] = set()
-        self._gap = True
+        self._gap = False
         self._count = 0
         self._inode = 0
         self._offset = 0
         self._unmarked: list[str] = []
         self._suspect = False
+        self._opened = False
         self._fd = -1
         self._writing_fd = -1
         self._lock = threading.RLock()
@@ -107,7 +108,10 @@ class Journal:
             self._catch_up()
 
     def unseen(self) -> set[str] | None:
-        """Paths that other processes wrote since ``news`` was last asked; None when some may have been missed."""
+        """Paths that other processes wrote since ``news`` was last asked; None when some may have been missed.
+
+        To one who asks for the first time, what waits is news.
+        """
         with self._lock:
             self._catch_up()
             return None if self._gap else set(self._news)
@@ -156,7 +160,8 @@ class Journal:
         line = os.pread(self._fd, 256, 0).split(b"\n")[0]
         self._header = _header(line, str(self.path))
         self._offset = len(line) + 1
-        self._gap = self._gap or seen < self._header.total
+        first, self._opened = not self._opened, True
+        self._gap = self._gap or (seen < self._header.total and not first)
 
     def _tail(self) -> bytes:
         chunks = []

@@ -109,11 +109,21 @@ class MemoryItem:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
+        if not (  # spelt out: every file that is read passes here, and a loop over names takes three times as long
+            type(self.content) is type(self.title) is type(self.id) is type(self.status) is str
+            and type(self.path) is type(self.sha256) is str
+            and type(self.context) is type(self.metadata) is type(self.data) is dict
+            and type(self.origin) is Origin
+            and type(self.importance) is float
+            and type(self.pinned) is bool
+            and type(self.memory_type) is type(self.trust) is str
+        ):
+            _check_sorts(self)
         put(self, "memory_type", str(self.memory_type))
         put(self, "trust", str(self.trust))
         put(self, "tags", _names("tags", self.tags))
         put(self, "supersedes", _names("supersedes", self.supersedes))
-        put(self, "links", tuple(self.links))
+        put(self, "links", _links(self.links))
         for name in ("timestamp", "created", "updated", "expires"):
             value = getattr(self, name)
             if value is not None:
@@ -131,12 +141,64 @@ class MemoryItem:
         return dataclasses.replace(self, **changes)
 
 
+_SORTS: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
+    ("content", str, "text"),
+    ("memory_type", str, "the name of a type"),
+    ("id", str, "text"),
+    ("title", str, "text"),
+    ("origin", Origin, "an Origin"),
+    ("trust", str, "text"),
+    ("importance", (float, int), "a number"),
+    ("pinned", bool, "True or False"),
+    ("status", str, "text"),
+    ("context", (dict, Mapping), "a mapping"),
+    ("metadata", (dict, Mapping), "a mapping"),
+    ("data", (dict, Mapping), "a mapping"),
+    ("path", str, "text"),
+    ("sha256", str, "text"),
+)
+
+
+def _check_sorts(item: MemoryItem) -> None:
+    """Refuse a field whose value is of the wrong sort, by its name."""
+    for name, wanted, told in _SORTS:
+        value = getattr(item, name)
+        if not isinstance(value, wanted) or (type(value) is bool and wanted is not bool):
+            raise _unfit(name, told, value)
+
+
+def _unfit(name: str, wanted: str, value: object) -> SchemaInvalid:
+    written = ascii(value)
+    shown = written if len(written) <= 60 else written[:57] + "..."
+    return SchemaInvalid(f"expected {wanted}, got {shown}", field=name, hint="see docs/format.md for each field")
+
+
 def _names(name: str, values: Iterable[str]) -> tuple[str, ...]:
     if values == ():
         return ()
     if isinstance(values, str):
         raise SchemaInvalid("expected a list of texts, got one text", field=name, hint=f"write {name}=[{values!r}]")
-    return tuple(dict.fromkeys(values))
+    if not isinstance(values, Iterable):
+        raise _unfit(name, "a list of texts", values)
+    found = tuple(values)
+    for number, value in enumerate(found):
+        if not isinstance(value, str):
+            raise _unfit(f"{name}.{number}", "text", value)
+    return tuple(dict.fromkeys(found))
+
+
+def _links(values: Iterable[Link]) -> tuple[Link, ...]:
+    if values == ():
+        return ()
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise _unfit("links", "a list of Link", values)
+    found = tuple(values)
+    for number, value in enumerate(found):
+        if not isinstance(value, Link):
+            raise SchemaInvalid(
+                f"expected a Link, got {ascii(value)[:60]}", field=f"links.{number}", hint='write Link(to="an-id")'
+            )
+    return found
 
 
 def _moment(name: str, value: str | datetime) -> datetime:

@@ -133,8 +133,9 @@ class KindTable:
         """
         kind = self._by_name.get(name)
         if kind is None:
+            known = "the types are " + ", ".join(self._by_name)
             raise SettingInvalid(
-                f"unknown memory type {name!r}", field="type", hint=nearest(name, self._by_name) or "see 'memfs stats'"
+                f"unknown memory type {name!r}", field="type", hint=nearest(name, self._by_name) or known
             )
         return kind
 

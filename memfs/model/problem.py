@@ -36,11 +36,10 @@ class Problem:
     @classmethod
     def of(cls, error: MemfsError, path: str = "", severity: str = ERROR) -> Problem:
         """The problem an error describes."""
-        field = f"{error.field}: " if error.field else ""
         return cls(
             path=error.path or path,
             code=error.code,
-            message=field + error.message,
+            message=error.sentence,
             line=error.line,
             hint=error.hint or "",
             severity=severity,

@@ -5,12 +5,18 @@ Values only; how they are found is the index's business, how they are ordered th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from memfs.errors import QueryInvalid
 from memfs.model.item import MemoryItem
+from memfs.model.time import parse_time, parse_until, parse_when, utc_now
+
+MOST = 10_000
+"""The most items a query may ask for."""
+_NAMES = ("types", "layers", "tags", "agents", "sessions", "phases")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +29,14 @@ class Query:
     Attributes:
         text: natural words; a hit shares at least one stem with it.
         limit: at most this many, 1 to 10,000.
-        types, tags, agents, sessions, phases: names to match exactly.
+        types, tags, agents, sessions, phases: names to match exactly; any iterable of texts is taken.
         layers: layers to search (the index itself sees them as types).
-        since, until: bounds of ``timestamp``, both inclusive.
+        since, until: bounds of ``timestamp``, both inclusive; text such as ``2026-03-01``, ``7d`` or ``2 days ago`` is
+            read, and a day as ``until`` means the whole of it.
         path: only items whose path begins with this prefix, at a "/" boundary.
+
+    Raises:
+        QueryInvalid: a value is of the wrong sort; ``field`` names it.
     """
 
     text: str = ""
@@ -40,6 +50,64 @@ class Query:
     since: datetime | None = None
     until: datetime | None = None
     path: str = ""
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        for name in ("text", "path"):
+            if not isinstance(getattr(self, name), str):
+                raise _unfit(name, "text", getattr(self, name))
+        if not isinstance(self.limit, int) or isinstance(self.limit, bool):
+            raise _unfit("limit", "a whole number", self.limit)
+        if not 1 <= self.limit <= MOST:
+            raise QueryInvalid(f"a limit of {self.limit} is out of range", field="limit", hint=f"ask for 1 to {MOST:,}")
+        for name in _NAMES:
+            put(self, name, _names(name, getattr(self, name)))
+        for name in ("since", "until"):
+            put(self, name, moment(name, getattr(self, name), end=name == "until"))
+
+
+def moment(name: str, value: str | datetime | None, *, end: bool = False) -> datetime | None:
+    """A point in time as people write it, in UTC; None stays None.
+
+    Args:
+        name: what to call it in the error.
+        end: whether it ends a span, so that a day means the whole of it.
+
+    Raises:
+        QueryInvalid: it is none.
+    """
+    if value is None:
+        return None
+    try:
+        if isinstance(value, datetime):
+            return parse_time(value)
+        return (parse_until if end else parse_when)(value, utc_now())
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        raise QueryInvalid(
+            f"{ascii(value)[:60]} is not a date, time or age",
+            field=name,
+            hint="write 2026-03-01, 2026-03-01T10:00Z, 7d or '2 days ago'",
+        ) from error
+
+
+def _names(name: str, values: Iterable[str]) -> frozenset[str]:
+    if isinstance(values, str):
+        raise QueryInvalid(
+            f"expected several names, got one text: {ascii(values)[:60]}",
+            field=name,
+            hint=f"write {name}={{{ascii(values)[:60]}}}",
+        )
+    if not isinstance(values, Iterable):
+        raise _unfit(name, "a set of names", values)
+    found = tuple(values)
+    for value in found:
+        if not isinstance(value, str):
+            raise _unfit(name, "texts", value)
+    return frozenset(map(str, found))
+
+
+def _unfit(name: str, wanted: str, value: object) -> QueryInvalid:
+    return QueryInvalid(f"expected {wanted}, got {ascii(value)[:60]}", field=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +156,18 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall:
-    """The answer to a query: hits best first, whether something is missing, and (when asked) what it rests on."""
+    """The answer to a query.
+
+    Attributes:
+        query: what was asked.
+        hits: what was found, best first.
+        partial: whether something is missing that the index could not give.
+        fresh: what the answer rests on, when that was asked.
+        more: whether a higher limit would give more hits.
+    """
 
     query: Query
     hits: tuple[Hit, ...]
     partial: bool
     fresh: Freshness | None = None
+    more: bool = False

@@ -9,9 +9,12 @@ import re
 from datetime import UTC, datetime, timedelta
 
 _RELATIVE = re.compile(r"(\d{1,6})\s*(s|m|h|d|w|mo|y)")
+_AGO = re.compile(r"(\d{1,6}|an?)[ ._-]*(second|minute|hour|day|week|month|year)s?[ ._-]+ago")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _FIRST = datetime.min.replace(tzinfo=UTC).timestamp()
 _LAST = datetime.max.replace(tzinfo=UTC).timestamp() - 1
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "mo": 30 * 86400, "y": 365 * 86400}
+_UNITS = {"second": "s", "minute": "m", "hour": "h", "day": "d", "week": "w", "month": "mo", "year": "y"}
 
 
 def utc_now() -> datetime:
@@ -39,15 +42,30 @@ def parse_time(value: str | datetime) -> datetime:
 
 
 def parse_when(value: str, now: datetime) -> datetime:
-    """Read a point in time or an age before ``now`` such as ``7d``, ``12h``, ``3mo``.
+    """Read a point in time or an age before ``now`` such as ``7d``, ``12h``, ``3mo``, ``2 days ago``, ``yesterday``.
 
     Raises:
-        ValueError: the text is neither.
+        ValueError, OverflowError: the text is neither.
     """
-    relative = _RELATIVE.fullmatch(value.strip().lower())
-    if relative:
+    plain = value.strip().lower()
+    if plain in ("now", "today", "yesterday"):
+        return now - timedelta(days=1) if plain == "yesterday" else now
+    if relative := _RELATIVE.fullmatch(plain):
         return now - timedelta(seconds=int(relative[1]) * _SECONDS[relative[2]])
+    if ago := _AGO.fullmatch(plain):
+        number = int(ago[1]) if ago[1].isdigit() else 1
+        return now - timedelta(seconds=number * _SECONDS[_UNITS[ago[2]]])
     return parse_time(value)
+
+
+def parse_until(value: str, now: datetime) -> datetime:
+    """Read the end of a span as ``parse_when`` does; a day without a time means the whole of it.
+
+    Raises:
+        ValueError, OverflowError: the text is no point in time.
+    """
+    moment = parse_when(value, now)
+    return moment + timedelta(days=1, microseconds=-1) if _DAY.fullmatch(value.strip()) else moment
 
 
 def format_time(moment: datetime) -> str:

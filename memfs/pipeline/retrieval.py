@@ -5,17 +5,18 @@ Owns the order freshness, search, ranking, loading. Text always comes from the f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
 from memfs.errors import QueryInvalid
-from memfs.model import Candidate, Hit, Query, Recall
+from memfs.model import Candidate, Hit, KindTable, Layer, Phase, Query, Recall
+from memfs.model.kinds import nearest
+from memfs.model.query import MOST
 from memfs.pipeline.ranking import preset, score
 from memfs.store import Store
 
 _CANDIDATES_PER_HIT = 3
-_LIMIT = 10_000
 _TEXT_LIMIT = 5_000
 _TRIES = 2
 
@@ -23,10 +24,14 @@ _TRIES = 2
 class Recaller:
     """Answers questions from one workspace."""
 
-    def __init__(self, store: Store, preset_name: str, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, store: Store, preset_name: str, clock: Callable[[], datetime], kinds: KindTable | None = None
+    ) -> None:
+        """``kinds``: the types there are; without them any type may be asked for."""
         self._store = store
         self._preset = preset_name
         self._clock = clock
+        self._kinds = kinds
 
     def search(self, query: Query | str, *, prove: bool = False) -> Recall:
         """The best items for a question, from the files as they are now.
@@ -36,11 +41,11 @@ class Recaller:
             prove: also say what the answer rests on (``Recall.fresh``).
 
         Raises:
-            QueryInvalid, SettingInvalid.
+            QueryInvalid: naming the field that cannot be understood, and the nearest type, layer or phase.
         """
-        asked = _checked(Query(text=query) if isinstance(query, str) else query)
+        asked = self._checked(Query(text=query) if isinstance(query, str) else query)
         for _ in range(_TRIES):
-            hits, missing = self._once(asked)
+            hits, missing, more = self._once(asked)
             if not missing:
                 break
             self._store.refresh(missing)
@@ -49,21 +54,31 @@ class Recaller:
             hits=tuple(hits),
             partial=bool(missing),
             fresh=self._store.freshness() if prove else None,
+            more=more,
         )
 
-    def _once(self, query: Query) -> tuple[list[Hit], list[str]]:
-        found = self._store.candidates(replace(query, limit=min(query.limit * _CANDIDATES_PER_HIT, _LIMIT)))
+    def _checked(self, query: Query) -> Query:
+        if not isinstance(query, Query):
+            raise QueryInvalid(f"expected a Query or a text, got {ascii(query)[:60]}", field="query")
+        _check_known("layers", query.layers, [layer.value for layer in Layer])
+        _check_known("phases", query.phases, [phase.value for phase in Phase])
+        if self._kinds is not None:
+            _check_known("types", query.types, [kind.name for kind in self._kinds])
+        return replace(query, text=query.text[:_TEXT_LIMIT]) if len(query.text) > _TEXT_LIMIT else query
+
+    def _once(self, query: Query) -> tuple[list[Hit], list[str], bool]:
+        found = self._store.candidates(replace(query, limit=min(query.limit * _CANDIDATES_PER_HIT, MOST)))
         hits: list[Hit] = []
         missing: list[str] = []
         for candidate, points, reasons in self._ranked(found, query):
             if len(hits) == query.limit:
-                break
+                return hits, missing, True
             loaded = self._store.load(candidate)
             if loaded is None:
                 missing.append(candidate.path)
             else:
                 hits.append(Hit(item=loaded.item, score=points, reasons=reasons, stale=loaded.stale))
-        return hits, missing
+        return hits, missing, False
 
     def _ranked(self, found: list[Candidate], query: Query) -> list[tuple[Candidate, float, dict[str, float]]]:
         weights = preset(self._preset)
@@ -74,9 +89,8 @@ class Recaller:
         return scored
 
 
-def _checked(query: Query) -> Query:
-    if not 1 <= query.limit <= _LIMIT:
-        raise QueryInvalid(f"a limit of {query.limit} is out of range", field="limit", hint=f"ask for 1 to {_LIMIT}")
-    if len(query.text) > _TEXT_LIMIT:
-        return replace(query, text=query.text[:_TEXT_LIMIT])
-    return query
+def _check_known(field: str, names: Iterable[str], known: list[str]) -> None:
+    for name in names:
+        if name not in known:
+            hint = nearest(name, known) or "known: " + ", ".join(known)
+            raise QueryInvalid(f"there is no {field.removesuffix('s')} {name!r}", field=field, hint=hint)

@@ -263,10 +263,13 @@ class Store:
         if at_once:
             self.follow()
 
-    def _open_eyes(self) -> None:
+    def _open_eyes(self) -> bool:
+        """Begin to watch, if that is still to be done; whether it was done now."""
         make, self._make_eyes = self._make_eyes, None
-        if make is not None:
-            self._eyes = make()
+        if make is None:
+            return False
+        self._eyes = make()
+        return True
 
     @property
     def watching(self) -> str:
@@ -289,10 +292,10 @@ class Store:
     def follow(self) -> Refreshed:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
         with self._following_now:
-            self._open_eyes()
+            opened = self._open_eyes()
             news = self._parts.journal.news()
             seen = self._eyes.drain() if self._eyes else None
-            if news is None or seen is None:
+            if opened or news is None or seen is None:
                 return self.refresh()
             try:
                 return self.following.refresh({*news, *seen}) if news or seen else Refreshed()

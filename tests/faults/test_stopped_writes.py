@@ -79,7 +79,7 @@ class Prepared:
     def reopen(self) -> Workspace:
         """The workspace as it is, with every file looked at."""
         workspace = open_workspace(self.root, watch=False, settings=SETTINGS)
-        workspace.store.refresh()
+        workspace.store.follow()
         return workspace
 
 
@@ -167,4 +167,4 @@ def test_24_25_a_failing_disk_is_a_typed_error_and_the_old_state(prepared: Prepa
         assert snapshot(workspace) == after, fault.seen[-1]
         assert leftovers(prepared.root) == [], fault.seen[-1]
         workspace.close()
-    assert refused > total / 2
+    assert refused > total / 3

@@ -31,7 +31,7 @@ def test_another_reader_sees_what_was_appended(tmp_path: Path) -> None:
     writer, reader = Journal(tmp_path / "journal"), Journal(tmp_path / "journal")
     writer.append([operation("a"), operation("b", None)])
     writer.mark_applied("a")
-    assert reader.news() is None
+    assert reader.news() == {"ContextMemory/a.yaml", "ContextMemory/b.yaml"}
     assert reader.waiting == {"a": operation("a"), "b": operation("b", None)}
     assert reader.applied == {"a"}
     writer.append([operation("c")])
@@ -46,7 +46,7 @@ def test_dropping_starts_a_new_generation_and_keeps_the_rest(tmp_path: Path) -> 
     journal, other = Journal(tmp_path / "journal"), Journal(tmp_path / "journal")
     journal.append([operation("a"), operation("b")])
     journal.mark_applied("b")
-    assert other.news() is None
+    assert other.news() == {"ContextMemory/a.yaml", "ContextMemory/b.yaml"}
     before = journal.generation
     journal.drop(["a"], tip="f" * 40)
     assert (list(journal.waiting), journal.applied, journal.generation) == (["b"], {"b"}, before + 1)
@@ -58,7 +58,7 @@ def test_a_drop_hides_nothing_from_a_reader_who_had_seen_it_and_is_told_to_one_w
     """News stay complete across generations, or are said to be incomplete."""
     journal, attentive, sleepy = (Journal(tmp_path / "journal") for _ in range(3))
     journal.append([operation("a")])
-    assert (attentive.news(), sleepy.news()) == (None, None)
+    assert attentive.news() == sleepy.news() == {"ContextMemory/a.yaml"}
     journal.append([operation("b")])
     assert attentive.news() == {"ContextMemory/b.yaml"}
     journal.drop(["a", "b"])

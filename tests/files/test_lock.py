@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -85,3 +86,51 @@ def test_processes_count_without_losing_one(tmp_path: Path) -> None:
     for process in processes:
         process.join()
     assert counter.read_text() == "200"
+
+
+def test_a_forked_child_neither_keeps_nor_ends_the_lock(tmp_path: Path) -> None:
+    """A child forked under the lock shares its open file: the parent's release frees it, the child's exit does not."""
+    path = tmp_path / "lock"
+    gone_in, go_out = os.pipe()
+    left_in, left_out = os.pipe()
+    with FileLock(path).hold("parent"):
+        leaving = FileLock(path).hold("child")
+        child = os.fork()
+        if child == 0:  # it lives on with the descriptor until it is told to end
+            os.close(go_out)
+            os.read(gone_in, 1)
+            os._exit(0)
+        del leaving
+    with FileLock(path).hold("after", timeout=0.5):
+        pass
+    manager = FileLock(path).hold("parent")
+    manager.__enter__()
+    second = os.fork()
+    if second == 0:
+        manager.__exit__(None, None, None)
+        os.write(left_out, b"x")
+        os._exit(0)
+    os.read(left_in, 1)
+    with pytest.raises(LockTimeout):
+        _take(FileLock(path))
+    manager.__exit__(None, None, None)
+    os.close(go_out)
+    for one in (child, second):
+        os.waitpid(one, 0)
+    for fd in (gone_in, left_in, left_out):
+        os.close(fd)
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_22_a_full_disk_does_not_keep_the_lock_from_being_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    """What the holder writes into the file is for messages only: the lock is had without it (faults row 22)."""
+
+    def fail(*_: object) -> int:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(os, "pwrite", fail)
+    lock = FileLock(tmp_path / "lock")
+    with lock.hold("first"), pytest.raises(LockTimeout, match="an unknown process"):
+        _take(FileLock(tmp_path / "lock"))

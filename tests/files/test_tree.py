@@ -138,3 +138,119 @@ def test_removing_what_is_gone_does_nothing(tree: Tree) -> None:
     tree.remove("a/x.yaml")
     tree.remove("nowhere/x.yaml")
     assert tree.entry("a/x.yaml") is None
+
+
+# -- trees that hold strange things -------------------------------------------------------------------------------
+def irregular(tree: Tree, folder: str) -> dict[str, str]:
+    """What a scan cannot enter or read, with the reason."""
+    return {entry.path: entry.reason for entry in tree.scan(folder) if not entry.regular}
+
+
+def test_12_a_link_or_file_in_a_folders_place_is_told_by_the_scan(tree: Tree, tmp_path: Path) -> None:
+    """The folder asked for, or the one above it, may be a link or a file: it is an entry, no error (faults row 12)."""
+    tree.write("kinds/good/x.yaml", b"x")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.yaml").write_bytes(b"s")
+    (tree.root / "kinds/link").symlink_to(tmp_path / "outside")
+    (tree.root / "kinds/file").write_bytes(b"f")
+    for folder in ("kinds/link", "kinds/file", "kinds/link/below"):
+        (only,) = tree.scan(folder)
+        assert (only.path, only.regular) == (folder, False)
+        assert "a link or a file" in only.reason
+    assert {entry.path for entry in tree.scan("kinds") if entry.regular} == {"kinds/good/x.yaml", "kinds/file"}
+    assert list(tree.scan("kinds/nowhere")) == []
+
+
+def test_a_thousand_nested_folders_are_cut_off_and_told(tree: Tree) -> None:
+    """A scan goes 64 folders down, tells the folder it did not enter, and goes on beside it (faults row 11)."""
+    fd = os.open(tree.root, os.O_RDONLY)
+    for _ in range(1100):
+        os.mkdir("d", dir_fd=fd)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = deeper
+    os.close(fd)
+    tree.write("/".join(["d"] * 64) + "/deep.yaml", b"x")
+    tree.write("beside/x.yaml", b"x")
+    found = {entry.path: entry for entry in tree.scan("")}
+    assert sorted(path for path, entry in found.items() if entry.regular) == [
+        "beside/x.yaml",
+        "/".join(["d"] * 64) + "/deep.yaml",
+    ]
+    assert irregular(tree, "") == {"/".join(["d"] * 65): "more than 64 folders deep"}
+
+
+@pytest.mark.parametrize("failing", ["open", "list"])
+def test_a_folder_that_cannot_be_read_is_told_and_the_others_are_scanned(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    """Neither a missing permission nor a failing disk in one folder ends the scan."""
+    tree.write("top/good/x.yaml", b"x")
+    tree.write("top/shut/x.yaml", b"x")
+    inode = os.stat(tree.root / "top/shut").st_ino
+    if failing == "open":
+        real_open = os.open
+
+        def refuse(path: str, *arguments: object, **named: object) -> int:
+            if path == "shut":
+                raise PermissionError(errno.EACCES, "Permission denied")
+            return real_open(path, *arguments, **named)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(os, "open", refuse)
+    else:
+        real_scandir = os.scandir
+
+        def fail(fd: int) -> object:
+            if os.fstat(fd).st_ino == inode:
+                raise OSError(errno.EIO, "Input/output error")
+            return real_scandir(fd)
+
+        monkeypatch.setattr(os, "scandir", fail)
+    found = {entry.path: entry.regular for entry in tree.scan("top")}
+    assert found == {"top/good/x.yaml": True, "top/shut": False}
+    assert irregular(tree, "top")["top/shut"]
+
+
+def test_scanning_leaves_no_descriptor_open(tree: Tree) -> None:
+    """Finished, broken off or refused, a scan closes what it opened."""
+    tree.write("a/b/c/x.yaml", b"x")
+    (tree.root / "a/link").symlink_to("b")
+    before = len(os.listdir("/proc/self/fd"))
+    list(tree.scan("a"))
+    list(tree.scan("a/link"))
+    broken_off = tree.scan("a")
+    next(broken_off)
+    broken_off.close()  # type: ignore[attr-defined]
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("path", ["link/x.yaml", "file/x.yaml", "../x", "a//b", "", "a/\ud800/x", "\ud800", "a/b\0c"])
+def test_12_there_is_nothing_behind_a_link_or_outside(tree: Tree, tmp_path: Path, path: str) -> None:
+    """Asking for the facts of what no path of the workspace can name answers None, never an error (rows 12 and 13)."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "x.yaml").write_bytes(b"s")
+    (tree.root / "link").symlink_to(tmp_path / "outside")
+    (tree.root / "file").write_bytes(b"f")
+    assert tree.entry(path) is None
+    with pytest.raises(PathEscape):
+        tree.write(path, b"x")
+
+
+def test_names_that_are_no_unicode_are_files_like_others(tree: Tree) -> None:
+    """A folder with a Latin-1 name is scanned, read and written."""
+    folder = os.fsdecode(b"caf\xe9")
+    tree.write(f"{folder}/x.yaml", b"x")
+    assert [entry.path for entry in tree.scan("")] == [f"{folder}/x.yaml"]
+    assert tree.read(f"{folder}/x.yaml", 10).data == b"x"
+    assert os.listdir(os.fsencode(tree.root)) == [b"caf\xe9"]
+
+
+def test_a_batch_over_many_folders_holds_few_of_them_open(tree: Tree) -> None:
+    """A process may open 1,024 files; a batch over more folders than that must not need them all at once."""
+    before = len(os.listdir("/proc/self/fd"))
+    with tree.holding_folders():
+        for number in range(200):
+            tree.write(f"month-{number:03d}/x.yaml", b"x", durable=False)
+        assert len(os.listdir("/proc/self/fd")) <= before + 64
+        assert tree.read("month-000/x.yaml", 10).data == b"x"
+    assert len(os.listdir("/proc/self/fd")) == before
