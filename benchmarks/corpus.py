@@ -17,6 +17,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from memfs.index.analyzer import STOP_WORDS
+
 _DEBIAN = Path("/var/lib/dpkg/status")
 _DOCSTRING = re.compile(r'^[ \t]*[rR]?("""|\'\'\')(.*?)\1', re.DOTALL | re.MULTILINE)
 _DESCRIPTION = re.compile(r"^Package: (\S+)$.*?^Description: (.*?)^(?=\S)", re.DOTALL | re.MULTILINE)
@@ -106,7 +108,7 @@ def questions(texts: tuple[Text, ...], count: int, seed: int = 2) -> list[Questi
     asked: list[Question] = []
     while len(asked) < count:
         text = random_.choice(texts)
-        words = sorted(set(_WORD.findall(text.content.lower())) - _ENGLISH)
+        words = sorted(set(_WORD.findall(text.content.lower())) - _ENGLISH - STOP_WORDS)
         if len(words) >= 3:
             around = timedelta(days=45)
             chosen = " ".join(random_.sample(words, 3))

@@ -11,15 +11,49 @@ from typing import TYPE_CHECKING, Any
 from memfs.version import __version__
 
 if TYPE_CHECKING:
-    from memfs.errors import MemfsError as MemfsError
-    from memfs.model import Hit as Hit
+    from memfs.errors import (
+        AliasForbidden,
+        AttributeConflict,
+        Conflict,
+        ContentError,
+        CorruptRecord,
+        DuplicateId,
+        DuplicateKey,
+        FormatUnsupported,
+        GitBusy,
+        GitFailed,
+        HistoryError,
+        HistoryUnavailable,
+        IdExists,
+        IdInvalid,
+        IndexUnavailable,
+        InvisibleCharacter,
+        ItemNotFound,
+        ItemSyntaxError,
+        ItemTooDeep,
+        ItemTooLarge,
+        JournalDamaged,
+        LockTimeout,
+        MemfsError,
+        NotRegularFile,
+        PathEscape,
+        QueryInvalid,
+        RepoUnsupported,
+        RepoUntrusted,
+        SchemaInvalid,
+        SchemaRefForbidden,
+        SchemaTooComplex,
+        SettingInvalid,
+        SharedStorageUnsupported,
+        StorageFull,
+        StorageIO,
+        StorageReadOnly,
+        TagForbidden,
+        WorkspaceNotFound,
+    )
+    from memfs.model import Hit, MemoryItem, MemoryType, Origin, Query
     from memfs.model import MemoryItem as Memory
-    from memfs.model import MemoryItem as MemoryItem
-    from memfs.model import MemoryType as MemoryType
-    from memfs.model import Origin as Origin
-    from memfs.model import Query as Query
-    from memfs.workspace import Workspace as Workspace
-    from memfs.workspace import open_workspace as open_workspace
+    from memfs.workspace import Workspace, open_workspace
 
 _HOMES = {
     "Hit": "memfs.model",
@@ -35,34 +69,61 @@ _OTHER_NAMES = {"Memory": "MemoryItem"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), _OTHER_NAMES.get(name, name))
-    errors = import_module("memfs.errors")
-    if name in _error_names():
-        return getattr(errors, name)
+    if name in __all__:  # what is in no other home is an error
+        return getattr(import_module(_HOMES.get(name, "memfs.errors")), _OTHER_NAMES.get(name, name))
     raise AttributeError(f"module 'memfs' has no attribute {name!r}")
 
 
-def _error_names() -> list[str]:
-    errors = import_module("memfs.errors")
-    return [
-        name for name, value in vars(errors).items() if isinstance(value, type) and value.__module__ == errors.__name__
-    ]
-
-
 def __dir__() -> list[str]:
-    return sorted([*_HOMES, *_error_names(), "__version__"])
+    return __all__
 
 
 __all__ = [
+    "AliasForbidden",
+    "AttributeConflict",
+    "Conflict",
+    "ContentError",
+    "CorruptRecord",
+    "DuplicateId",
+    "DuplicateKey",
+    "FormatUnsupported",
+    "GitBusy",
+    "GitFailed",
+    "HistoryError",
+    "HistoryUnavailable",
     "Hit",
+    "IdExists",
+    "IdInvalid",
+    "IndexUnavailable",
+    "InvisibleCharacter",
+    "ItemNotFound",
+    "ItemSyntaxError",
+    "ItemTooDeep",
+    "ItemTooLarge",
+    "JournalDamaged",
+    "LockTimeout",
     "MemfsError",
     "Memory",
     "MemoryItem",
     "MemoryType",
+    "NotRegularFile",
     "Origin",
+    "PathEscape",
     "Query",
+    "QueryInvalid",
+    "RepoUnsupported",
+    "RepoUntrusted",
+    "SchemaInvalid",
+    "SchemaRefForbidden",
+    "SchemaTooComplex",
+    "SettingInvalid",
+    "SharedStorageUnsupported",
+    "StorageFull",
+    "StorageIO",
+    "StorageReadOnly",
+    "TagForbidden",
     "Workspace",
+    "WorkspaceNotFound",
     "__version__",
     "open_workspace",
 ]

@@ -202,6 +202,7 @@ class Watcher:
         try:
             noticed = self._catch_up()
             self._adopt()
+            self._store.fold_if_large()
         except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
             # A thread that died here would leave the index behind in silence: say what happened, and go on scanning.
             self._store.note_failure(error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from memfs.upkeep.recovered import Recovered
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Workspace:
     """The parts of one open workspace. The name of a part says which module to open.
 
@@ -56,7 +56,7 @@ class Workspace:
     repository: Repository
     store: Store
     recall: Recaller
-    parts: Parts = field(repr=False)
+    parts: Parts
     created: Created | None = None
 
     # The parts below are made when first used: a process that only recalls is spared what they import.
@@ -80,6 +80,9 @@ class Workspace:
         from memfs.upkeep.check import Checker
 
         return Checker(store=self.store, parts=self.parts, recovered=self.recovered)
+
+    def __repr__(self) -> str:
+        return f"<Workspace {self.root}>"
 
     def close(self) -> None:
         """Commit what waits where the policy says so, and release everything."""
@@ -115,14 +118,7 @@ def open_workspace(
     root = _make(Path(path or ".")) if create else find_workspace(path)
     fresh = create and not (root / "memfs.toml").exists()
     chosen = load(root, settings)
-    repository = Repository.find(root, allow_detached=chosen.history.allow_detached)
-    made = repository is None
-    if repository is None:
-        if not create:
-            raise RepoUnsupported(
-                "this workspace is in no git repository", path=str(root), hint=f"run 'memfs init {root}' to make one"
-            )
-        repository = Repository.create(root)
+    repository, made = _repository(root, create, chosen.history.allow_detached)
     if fresh:
         chosen = load(root, {**first_policies(made), **(settings or {})})
     parts = _parts(root, repository, chosen)
@@ -157,6 +153,18 @@ def _make(path: Path) -> Path:
             f"cannot make a workspace: {error.strerror}", path=str(root), hint="choose a folder you can write in"
         ) from error
     return root
+
+
+def _repository(root: Path, create: bool, allow_detached: bool) -> tuple[Repository, bool]:
+    """The repository that holds the workspace, and whether it was made now."""
+    found = Repository.find(root, allow_detached=allow_detached)
+    if found is not None:
+        return found, False
+    if not create:
+        raise RepoUnsupported(
+            "this workspace is in no git repository", path=str(root), hint=f"run 'memfs init {root}' to make one"
+        )
+    return Repository.create(root), True
 
 
 def _arrange_watching(store: Store, parts: Parts, settings: Settings, at_once: bool) -> None:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, StorageIO, StorageReadOnly
 from memfs.files import io
-from memfs.model.stamp import Stamp
+from memfs.model.stamp import Stamp, object_id
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _READ = os.O_RDONLY | os.O_NONBLOCK
@@ -37,8 +37,8 @@ def sha256(data: bytes) -> str:
 
 
 def blob_id(data: bytes) -> str:
-    """The id git gives to this content (SHA-1 repositories)."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+    """The id git gives to this content."""
+    return object_id("blob", data)
 
 
 class Entry(NamedTuple):
@@ -46,7 +46,7 @@ class Entry(NamedTuple):
 
     Attributes:
         regular: false for links, pipes and devices, and for a folder that could not be entered.
-        reason: why a folder could not be entered, in words; "" otherwise.
+        reason: why a folder could not be entered, in words; "" otherwise. Its facts may be all zero.
     """
 
     path: str
@@ -136,15 +136,9 @@ class Tree:
         except FileNotFoundError:
             return
         except (MemfsError, OSError) as error:
-            yield _refused(folder, self._facts(folder), _reason(error))
+            yield Entry(folder, 0, 0, 0, 0, False, _reason(error))
             return
         yield from _scan(fd, folder, hidden)
-
-    def _facts(self, path: str) -> os.stat_result | None:
-        try:
-            return os.lstat(self.root / path)
-        except (OSError, ValueError):
-            return None
 
     # -- writing ------------------------------------------------------------------------------------------------
     def write(self, path: str, data: bytes, *, durable: bool = True) -> Stamp:
@@ -375,14 +369,8 @@ def _listed(fd: int, folder: str, hidden: bool) -> tuple[list[Entry], list[Entry
                 else:
                     entries.append(found)
     except OSError as error:
-        entries.append(_refused(folder, os.fstat(fd), _reason(error)))
+        entries.append(Entry(folder, 0, 0, 0, 0, False, _reason(error)))
     return entries, folders
-
-
-def _refused(path: str, facts: os.stat_result | None, reason: str) -> Entry:
-    if facts is None:
-        return Entry(path, 0, 0, 0, 0, False, reason)
-    return _entry(path, facts)._replace(regular=False, reason=reason)
 
 
 def _reason(error: Exception) -> str:

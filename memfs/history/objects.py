@@ -1,6 +1,6 @@
 """Git objects: their ids, their bytes, and how they become durable files.
 
-Owns hashing, the tree and pack formats, and writing loose objects. Knows nothing of refs, indexes or processes.
+Owns the tree and pack formats, and writing loose objects. Knows nothing of refs, indexes or processes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from memfs.errors import HistoryUnavailable, MemfsError
 from memfs.files import io
+from memfs.model.stamp import object_id
 
 FILE = "100644"
 EXECUTABLE = "100755"
@@ -45,13 +46,6 @@ class Entry:
 
 Tree = Mapping[bytes, Entry]
 Objects = dict[str, Object]
-
-
-def object_id(kind: str, data: bytes) -> str:
-    """What git calls these bytes."""
-    digest = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
-    digest.update(data)
-    return digest.hexdigest()
 
 
 def add(objects: Objects, kind: str, data: bytes) -> str:

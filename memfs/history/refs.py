@@ -109,7 +109,11 @@ class Refs:
 
 def _sound(ref: str) -> bool:
     """Whether a text can be a ref that lies among the others; one cut off or filled up by a power cut cannot."""
-    return ref.startswith("refs/") and "\0" not in ref and not {"", ".", ".."} & set(ref.split("/"))
+    try:
+        os.fsencode(ref)
+    except UnicodeEncodeError:
+        return False
+    return ref.startswith("refs/") and "\0" not in ref and {"", ".", ".."}.isdisjoint(ref.split("/"))
 
 
 def require_branch(ref: str) -> str:

@@ -24,6 +24,7 @@ from memfs.history.objects import Entry, Object, Tree
 from memfs.history.refs import HEX, Head, Refs
 from memfs.history.revisions import resolve
 from memfs.history.staged import StagedEntry, left_out, staged_changes
+from memfs.model.stamp import object_id
 from memfs.model.time import utc_now
 
 _KEPT = 4096
@@ -177,7 +178,7 @@ class Repository:
         found = objects.read_loose(self.common_dir / "objects", name)
         if found is None:
             found = self.git.object(name)
-            if objects.object_id(found.kind, found.data) != name:
+            if object_id(found.kind, found.data) != name:
                 raise HistoryUnavailable(f"the object {name} is damaged", hint="run git fsck")
         return found
 
@@ -220,7 +221,7 @@ class Repository:
 
     def blob_id(self, data: bytes) -> str:
         """What git would call these bytes."""
-        return objects.object_id("blob", data)
+        return object_id("blob", data)
 
     # -- content at a revision ------------------------------------------------------------------------------------
     def resolve(self, revision: str) -> str:

@@ -306,11 +306,12 @@ class SearchIndex:
     def _fold_in_memory(self) -> None:
         with self._lock:
             table, changes = self._stamps(), self._fresh.changes()
-            if changes:
+            entries = {**self._fresh.restamped, **changes.entries}
+            if changes or entries:
                 index = self._index or self._engine.open(self.folder)
                 index.remove(changes.hidden)
                 index.add(changes.items)
-                self._keep(index, table.changed(changes.gone, changes.entries), changes)
+                self._keep(index, table.changed(changes.gone, entries), changes)
 
     def _keep(self, index: Index, table: StampTable, changes: Changes) -> None:
         self._index, self._table = index, table

@@ -185,21 +185,21 @@ class LayeredStamps(Mapping[str, Entry]):
     def __init__(self, base: StampTable, rows: Rows) -> None:
         self._base = base
         self._rows = rows
-        self._before: dict[str, Entry | None | EllipsisType] = {}
+        self._before: dict[str, Entry | EllipsisType | None] = {}
 
     def keep(self, path: str) -> None:
         """Go on saying what is said of a path now: it is about to change."""
         if path not in self._before:
             self._before[path] = self._rows.get(path, ...)
 
-    def _row(self, path: str) -> Entry | None | EllipsisType:
+    def _row(self, path: str) -> Entry | EllipsisType | None:
         """What lies over a path of the table: ``...`` where nothing does."""
-        row: Entry | None | EllipsisType = self._rows.get(path, ...)
+        row: Entry | EllipsisType | None = self._rows.get(path, ...)
         return self._before.get(path, row) if self._before else row
 
     def _over(self) -> Rows:
         """All that lies over the table."""
-        rows: dict[str, Entry | None | EllipsisType] = {**self._rows}
+        rows: dict[str, Entry | EllipsisType | None] = {**self._rows}
         rows.update(self._before.copy())
         return {path: row for path, row in rows.items() if row is not ...}
 

@@ -187,7 +187,7 @@ def _names(name: str, values: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _links(values: Iterable[Link]) -> tuple[Link, ...]:
+def _links(values: Any) -> tuple[Link, ...]:
     if values == ():
         return ()
     if isinstance(values, str) or not isinstance(values, Iterable):
@@ -206,7 +206,7 @@ def _moment(name: str, value: str | datetime) -> datetime:
         return value
     try:
         return parse_time(value)
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise SchemaInvalid(
             f"{value!r} is not a date or time", field=name, hint="write it like 2026-03-01T10:00:00Z"
         ) from error

@@ -133,9 +133,10 @@ class KindTable:
         """
         kind = self._by_name.get(name)
         if kind is None:
+            meant = nearest(name, self._by_name)
             known = "the types are " + ", ".join(self._by_name)
             raise SettingInvalid(
-                f"unknown memory type {name!r}", field="type", hint=nearest(name, self._by_name) or known
+                f"unknown memory type {name!r}", field="type", hint=f"{meant} {known}" if meant else known
             )
         return kind
 

@@ -1,13 +1,21 @@
 """Stamp: the facts by which a file is recognised as unchanged.
 
-A value; taking stamps is ``memfs.files.tree``'s business.
+A value; taking stamps is ``memfs.files.tree``'s business. Owns git's formula for ids, by which content is named, too.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import NamedTuple
 
 RACY_NS = 2_000_000_000
+
+
+def object_id(kind: str, data: bytes) -> str:
+    """The id git gives to these bytes as a ``blob``, ``tree`` or ``commit`` (SHA-1 repositories)."""
+    digest = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
+    digest.update(data)
+    return digest.hexdigest()
 
 
 class Stamp(NamedTuple):

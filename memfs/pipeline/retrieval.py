@@ -92,5 +92,5 @@ class Recaller:
 def _check_known(field: str, names: Iterable[str], known: list[str]) -> None:
     for name in names:
         if name not in known:
-            hint = nearest(name, known) or "known: " + ", ".join(known)
+            hint = " ".join(filter(None, (nearest(name, known), f"the {field} are {', '.join(known)}")))
             raise QueryInvalid(f"there is no {field.removesuffix('s')} {name!r}", field=field, hint=hint)

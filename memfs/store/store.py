@@ -12,17 +12,16 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from memfs.errors import Conflict, IndexUnavailable, ItemNotFound, StorageIO
+from memfs.errors import Conflict, IndexUnavailable, StorageIO
 from memfs.files.operation import FileChange
 from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
-from memfs.model.kinds import nearest
 from memfs.store.batch import Batch
 from memfs.store.edits import HandEdits
 from memfs.store.following import Following, Progress, Refreshed
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
 from memfs.store.plan import Planned, Planner, describe
 from memfs.store.proof import prove
-from memfs.store.reading import Reading
+from memfs.store.reading import Reading, not_found
 from memfs.store.values import Eyes, Flushed, Loaded, Pending
 from memfs.store.window import Window
 from memfs.store.writing import PlanOutdated, Writing, signatures_of
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
     from memfs.store.committing import Committing
 
 _TRIES = 20
-_FOLD_AT = 200
+_FOLD_AT = 500
+_FOLD_AT_CLOSE = 200
 
 
 class Store:
@@ -160,10 +160,10 @@ class Store:
         )
         self._wrote = True
         policy = self._parts.policy.commit
-        if policy == "each" or (policy == "batch" and batch):
-            self._committing.flush()
-        elif policy == "interval":
+        if policy == "interval":
             self._window.opened()
+        elif policy == "each" or (policy == "batch" and batch):
+            self._committing.flush()
 
     def _learn(self, plans: list[Planned], stamps: dict[str, Stamp]) -> None:
         items = [(plan.item, stamps[plan.path]) for plan in plans if plan.item is not None and plan.after is not None]
@@ -212,11 +212,7 @@ class Store:
         starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
         if len(starting) == 1 and (only := self.get(starting[0])) is not None:
             return only
-        if starting:
-            hint = "it could be " + ", ".join(sorted(starting)[:5])
-        else:
-            hint = nearest(reference, ids) or "memfs list shows what there is"
-        raise ItemNotFound(f"no memory is called {reference!r}", hint=hint)
+        raise not_found(reference, starting, ids)
 
     def path_of(self, reference: str) -> str:
         """The path below the workspace that a person's path means, whether or not it begins with ``ContextMemory/``."""
@@ -314,6 +310,15 @@ class Store:
         self.following.settle()
         return self._parts.index.fold()
 
+    def fold_if_large(self, limit: int = _FOLD_AT) -> None:
+        """Fold when more than ``limit`` files are not in the base of the index.
+
+        The index is a cache: where there is no room for it, the next process scans.
+        """
+        if self._parts.index.overlay_size() > limit:
+            with contextlib.suppress(StorageIO):
+                self.fold()
+
     def problems(self) -> list[Problem]:
         """What is wrong with files at present, and what was noticed since the workspace was opened."""
         return [*self.following.problems(), *self.notes]
@@ -348,8 +353,7 @@ class Store:
     def pending(self) -> Pending:
         """What waits for its commit, and why."""
         count = len(self._parts.journal.operations())
-        reason = self._parts.repository.busy() if count else ""
-        return Pending(count=count, reason=reason)
+        return Pending(count=count, reason=self._parts.repository.busy() if count else "")
 
     def hand_edits(self) -> list[str]:
         """Paths a person changed since the last commit."""
@@ -369,6 +373,7 @@ class Store:
     def _flush_window(self) -> bool:
         flushed = self._committing.flush()
         self.notes.extend(flushed.notes)
+        self.fold_if_large()
         return flushed.waiting == 0
 
     def close(self) -> None:
@@ -386,10 +391,8 @@ class Store:
 
     def _fold_if_due(self) -> None:
         index = self._parts.index
-        first = self._asked and index.generation == 0 and len(index.stamps()) > 0
-        if index.overlay_size() >= _FOLD_AT or first:
-            with contextlib.suppress(StorageIO):  # the index is a cache: without room for it the next process scans
-                self.fold()
+        never = self._asked and index.generation == 0 and len(index.stamps()) > 0
+        self.fold_if_large(0 if never else _FOLD_AT_CLOSE)
 
 
 def _stored(plan: Planned) -> MemoryItem:

@@ -22,6 +22,7 @@ from memfs.upkeep.recovered import Recovered
 
 Examine = Callable[["Checker"], Iterator[Problem]]
 
+ATTRIBUTES = f"{CONTENT}/.gitattributes"
 _TOO_MANY_FOR_WHOOSH = 200_000
 _NETWORK_TYPES = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph"})
 
@@ -42,10 +43,23 @@ class Checker:
                 missing git attributes.
         """
         if fix:
-            _repair(self)
+            self.repair()
         self.store.refresh()
         found = [problem for examine in EXAMINATIONS for problem in examine(self)]
         return sorted(found, key=lambda problem: (problem.path, problem.line or 0, problem.code))
+
+    def repair(self) -> list[str]:
+        """Repair what can be repaired without losing anything; say in a sentence each what was done."""
+        removed = _remove_leftovers(self)
+        done = [f"removed {removed} temporary file(s) that a killed process left"] if removed else []
+        if _restore_attributes(self):
+            done.append(f"wrote {ATTRIBUTES} anew")
+        return [*done, f"built the index anew over {self.store.reindex()} item(s)"]
+
+    def invalid_edits(self) -> list[str]:
+        """Files that a person changed since the last commit and that are not valid, so that nothing commits them."""
+        invalid = {problem.path for examine in (_items, _documents) for problem in examine(self)}
+        return [path for path in self.store.hand_edits() if path in invalid]
 
 
 def _items(checker: Checker) -> Iterator[Problem]:
@@ -95,9 +109,9 @@ def _leftovers(checker: Checker) -> Iterator[Problem]:
 
 
 def _attributes(checker: Checker) -> Iterator[Problem]:
-    if checker.parts.tree.entry(f"{CONTENT}/.gitattributes") is None:
+    if checker.parts.tree.entry(ATTRIBUTES) is None:
         yield Problem(
-            path=f"{CONTENT}/.gitattributes",
+            path=ATTRIBUTES,
             code="AttributesMissing",
             message="git could change the bytes of memory files at checkout",
             hint="memfs check --fix writes it",
@@ -174,14 +188,17 @@ EXAMINATIONS: tuple[Examine, ...] = (
 )
 
 
-def _repair(checker: Checker) -> None:
+def _remove_leftovers(checker: Checker) -> int:
     tree = checker.parts.tree
     folders = {entry.path.rpartition("/")[0] for entry in tree.scan(CONTENT, hidden=True)}
     with checker.parts.lock.hold("sweep"):
-        for folder in folders:
-            tree.sweep(folder)
-    path = f"{CONTENT}/.gitattributes"
-    plan = checker.store.plan_restore(path, files({})[path]) if tree.entry(path) is None else None
+        return sum(tree.sweep(folder) for folder in folders)
+
+
+def _restore_attributes(checker: Checker) -> bool:
+    if checker.parts.tree.entry(ATTRIBUTES) is not None:
+        return False
+    plan = checker.store.plan_restore(ATTRIBUTES, files({})[ATTRIBUTES])
     if plan is not None:
         checker.store.carry_out([plan], "Restore the git attributes of memory files", source="check")
-    checker.store.reindex()
+    return plan is not None

@@ -47,10 +47,24 @@ class History:
     def log(self, target: str | None = None, limit: int = 20, since: datetime | None = None) -> list[Revision]:
         """Revisions that touched the memory, or one item or path, newest first, not before ``since``.
 
+        An item is followed through changes of its type and folder: an id means every path it had.
+
         Raises:
-            ItemNotFound: no item ever had that id.
+            ItemNotFound: no item ever had that id, or nothing was ever at that path.
         """
-        return reading.log(self._repository, self._paths(target), limit, since)
+        paths = self._paths(target)
+        if target is not None and not self._is_path(target):
+            paths = self._followed(paths[0], target)
+        found = reading.log(self._repository, paths, limit, since)
+        if not found and target is not None and not self._is_there(paths[0]) and not self.has_seen(paths[0]):
+            raise ItemNotFound(
+                f"the history has nothing at {paths[0]!r}", hint="give a path from the workspace's folder, or an id"
+            )
+        return found
+
+    def has_seen(self, path: str) -> bool:
+        """Whether any commit touched a file or folder, by its path from the workspace's folder."""
+        return bool(reading.log(self._repository, (path,), 1))
 
     def diff(self, older: str = "HEAD", newer: str | None = None, target: str | None = None) -> str:
         """Unified diff of the memory between two revisions; ``newer`` None means the files as they are."""
@@ -106,7 +120,7 @@ class History:
             raise Conflict(
                 f"{len(unsaved)} file(s) hold edits that are not committed: {', '.join(unsaved[:3])}",
                 path=unsaved[0],
-                hint="commit them first with 'memfs commit', or undo them with git",
+                hint=self._way_out(unsaved),
             )
         made: str | None = None
         if plans and not dry_run:
@@ -120,6 +134,14 @@ class History:
             removed=tuple(plan.path for plan in plans if plan.after is None),
             commit=made,
         )
+
+    def _way_out(self, unsaved: list[str]) -> str:
+        """What a person can do about edits that stand in the way of a rollback."""
+        known = [path for path in unsaved if self._repository.head_blob(path) is not None]
+        undo = f"undo it with 'git checkout -- {known[0]}'" if known else "move the file out of ContextMemory/"
+        if any(map(self._store.following.rejected, unsaved)):
+            return f"'memfs check' names what is wrong: correct it and 'memfs commit', or {undo}"
+        return f"'memfs commit' commits it, after you corrected what 'memfs check' names; or {undo}"
 
     def _plans(self, commit: str, target: str | None) -> list[Planned]:
         then = {
@@ -144,7 +166,7 @@ class History:
 
     def _meant(self, path: str, target: str) -> bool:
         if self._is_path(target):
-            folder = self._store.path_of(target).rstrip("/")
+            folder = self._path_of(target)
             return path == folder or path.startswith(folder + "/")
         return path.endswith(ITEM_SUFFIXES) and stem(path).casefold() == target.casefold()
 
@@ -157,7 +179,7 @@ class History:
         if target is None:
             return (CONTENT,)
         if self._is_path(target):
-            return (self._store.path_of(target),)
+            return (self._path_of(target),)
         current = self._store.locate(target)
         if current:
             return (current,)
@@ -165,6 +187,25 @@ class History:
         if past is None:
             raise ItemNotFound(f"no memory ever had the id {target!r}", hint="memfs log lists what happened")
         return (past,)
+
+    def _path_of(self, target: str) -> str:
+        return CONTENT if target.rstrip("/") == CONTENT else self._store.path_of(target).rstrip("/")
+
+    def _is_there(self, path: str) -> bool:
+        return any((own + "/").startswith(path + "/") for own in self._store.edits.own_paths())
+
+    def _followed(self, path: str, item_id: str) -> tuple[str, ...]:
+        """Every path the item had: a commit that moved it touched the place it came from, too."""
+        known: list[str] = []
+        new = [path]
+        if self._repository.head_blob(path) is None and self._repository.head().commit is not None:
+            new += [other for other in self._candidates("HEAD", item_id) if other != path]  # moved since HEAD
+        while new:
+            known += new
+            revisions = reading.log(self._repository, new, _SEARCH_DEPTH)
+            touched = dict.fromkeys(other for revision in revisions for other in revision.paths)
+            new = [other for other in touched if other not in known and self._meant(other, item_id)]
+        return tuple(known)
 
     def _past_path(self, item_id: str) -> str | None:
         for revision in reading.log(self._repository, (CONTENT,), _SEARCH_DEPTH):
@@ -175,5 +216,5 @@ class History:
 
     def _candidates(self, commit: str, target: str) -> Iterable[str]:
         if self._is_path(target):
-            return (self._store.path_of(target),)
+            return (self._path_of(target),)
         return [path for path in self._repository.tree(commit, CONTENT) if self._meant(path, target)]

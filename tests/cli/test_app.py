@@ -155,6 +155,7 @@ def test_help_imports_nothing_it_does_not_need(tmp_path: Path) -> None:
         "memfs.adapters.cli.app",
         "memfs.adapters.cli.frame",
         "memfs.adapters.cli.output",
+        "memfs.adapters.cli.streams",
         "memfs.adapters.cli.verbs",
         "memfs.version",
     }

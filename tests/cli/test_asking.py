@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memfs.adapters.cli.asking import query, when
-from memfs.errors import QueryInvalid, SettingInvalid
-from memfs.model import KindTable, Query
+from memfs.adapters.cli.frame import Unclear
+from memfs.model import Query
 from memfs.model.time import utc_now
+from memfs.workspace import Workspace, open_workspace
 
 NOTHING: dict[str, Any] = {
     **dict.fromkeys(("types", "layers", "tags", "agents", "sessions", "phases"), ()),
@@ -20,13 +23,20 @@ NOTHING: dict[str, Any] = {
 }
 
 
-def ask(**chosen: Any) -> Query:
-    return query("words", 5, KindTable(), **{**NOTHING, **chosen})
+@pytest.fixture
+def workspace(root: Path) -> Iterator[Workspace]:
+    """The workspace that is asked."""
+    with open_workspace(root, watch=False) as opened:
+        yield opened
 
 
-def test_options_become_filters() -> None:
+def ask(workspace: Workspace, **chosen: Any) -> Query:
+    return query(workspace, "words", 5, **{**NOTHING, **chosen})
+
+
+def test_options_become_filters(workspace: Workspace) -> None:
     """Each option lands in the filter of its name."""
-    asked = ask(types=("semantic", "rule"), tags=("a",), agents=("coder",), layers=("episodic",))
+    asked = ask(workspace, types=("semantic", "rule"), tags=("a",), agents=("coder",), layers=("episodic",))
     assert asked == Query(
         text="words",
         limit=5,
@@ -37,34 +47,36 @@ def test_options_become_filters() -> None:
     )
 
 
-def test_an_unknown_type_names_the_nearest() -> None:
-    """A mistyped type is an error, not an empty answer."""
-    with pytest.raises(SettingInvalid) as caught:
-        ask(types=("semntic",))
-    assert caught.value.hint == "did you mean 'semantic'?"
+def test_an_unknown_type_names_the_nearest_and_all(workspace: Workspace) -> None:
+    """A mistyped type is an error, not an empty answer, and says which types there are."""
+    with pytest.raises(Unclear) as caught:
+        ask(workspace, types=("semntic",))
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("did you mean 'semantic'? the types are context, working, ")
 
 
-def test_a_day_given_as_the_end_is_included() -> None:
+def test_a_day_given_as_the_end_is_included(workspace: Workspace) -> None:
     """--until 2026-03-01 means the whole of that day; a time means itself."""
-    asked = ask(since="2026-03-01", until="2026-03-01")
+    asked = ask(workspace, since="2026-03-01", until="2026-03-01")
     assert asked.since == datetime(2026, 3, 1, tzinfo=UTC)
     assert asked.until == datetime(2026, 3, 1, 23, 59, 59, 999999, tzinfo=UTC)
-    assert ask(until="2026-03-01T12:00").until == datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert ask(workspace, until="2026-03-01T12:00").until == datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def test_an_age_is_counted_from_now() -> None:
-    """7d is seven days ago."""
-    moment = when("7d", "since")
+@pytest.mark.parametrize("written", ["7d", "7 days ago", "1w", "a week ago"])
+def test_an_age_is_counted_from_now(written: str) -> None:
+    """7d and 7 days ago are seven days ago, as for show --at."""
+    moment = when(written, "since")
     assert moment is not None
     assert abs(utc_now() - timedelta(days=7) - moment) < timedelta(seconds=10)
 
 
-@pytest.mark.parametrize("written", ["yesterday", "2026-13-01", "999999y", ""])
+@pytest.mark.parametrize("written", ["soon", "2026-13-01", "999999y", "", "999999 years ago"])
 def test_what_is_no_time_is_refused(written: str) -> None:
     """The error names the option and shows how to write it."""
-    with pytest.raises(QueryInvalid) as caught:
+    with pytest.raises(Unclear) as caught:
         when(written, "since")
-    assert caught.value.field == "--since"
+    assert caught.value.message.startswith("--since: ")
     assert "7d" in (caught.value.hint or "")
 
 
@@ -73,9 +85,13 @@ def test_what_is_no_time_is_refused(written: str) -> None:
     [
         ("memories/semantic", "ContextMemory/memories/semantic"),
         ("./ContextMemory/conventions/", "ContextMemory/conventions"),
+        (".", "ContextMemory"),
         ("", ""),
     ],
 )
-def test_a_folder_may_be_written_with_or_without_its_beginning(written: str, path: str) -> None:
+def test_a_folder_may_be_written_with_or_without_its_beginning(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, written: str, path: str
+) -> None:
     """--path counts from the workspace or from ContextMemory/."""
-    assert ask(path=written).path == path
+    monkeypatch.chdir(workspace.root)
+    assert ask(workspace, path=written).path == path

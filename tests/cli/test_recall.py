@@ -126,7 +126,7 @@ def test_filters_narrow_list_and_recall_alike(filled: Memfs, arguments: list[str
 def test_an_unknown_type_is_refused(filled: Memfs) -> None:
     """A filter that names no type is an error with the nearest, not an empty answer."""
     ran = filled("recall", "x", "--type", "semantik")
-    assert ran.code == 1
+    assert ran.code == 2
     assert "did you mean 'semantic'?" in ran.err
 
 

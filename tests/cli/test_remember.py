@@ -125,18 +125,22 @@ def test_replace_needs_an_id(memfs: Memfs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "hint"),
+    ("arguments", "code", "hint"),
     [
-        (["--type", "semantc"], "did you mean 'semantic'?"),
-        (["--id", "../x"], "letters, digits"),
-        (["--context", "novalue"], "--context branch=main"),
-        (["--time", "soon"], "7d"),
+        (["--type", "semantc"], 2, "did you mean 'semantic'?"),
+        (["--type", "zzz"], 2, "the types are context, working, "),
+        (["--id", "../x"], 1, "letters, digits"),
+        (["--context", "novalue"], 2, "--context branch=main"),
+        (["--time", "soon"], 2, "7d"),
+        (["--phase", "soon"], 2, "refine"),
     ],
 )
-def test_what_is_wrong_is_refused_with_a_hint(memfs: Memfs, arguments: list[str], hint: str) -> None:
-    """A wrong option is refused with code 1, the reason and what would be right; nothing is stored (faults row 13)."""
+def test_what_is_wrong_is_refused_with_a_hint(memfs: Memfs, arguments: list[str], code: int, hint: str) -> None:
+    """A wrong option is refused, with code 2 where it cannot be understood, and what would be right; nothing is stored
+    (faults row 13).
+    """
     ran = memfs("remember", "x", *arguments)
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith("memfs: ")
     assert hint in ran.err
     assert memfs("list", "--json").json == {"items": []}

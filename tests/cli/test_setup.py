@@ -70,7 +70,7 @@ def test_init_goes_by_the_answer(
     bare: Memfs, project: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
     """On a terminal it asks once, and does nothing after a no."""
-    monkeypatch.setattr("memfs.adapters.cli.setup._somebody_there", lambda: True)
+    monkeypatch.setattr("memfs.adapters.cli.setup.somebody_types", lambda: True)
     ran = bare("init", str(project), stdin=answer)
     assert ran.code == code
     assert ran.err.count("Go ahead?") == 1
@@ -125,7 +125,7 @@ def test_config_of_one_key_is_its_value_alone(memfs: Memfs) -> None:
         "variable": "MEMFS_INDEX_ENGINE",
     }
     ran = memfs("config", "index.engin")
-    assert ran.code == 1
+    assert ran.code == 2
     assert "did you mean 'index.engine'?" in ran.err
 
 
@@ -133,7 +133,8 @@ def test_a_setting_may_be_given_for_one_command(memfs: Memfs) -> None:
     """--set KEY=VALUE, before or after the verb, wins over everything else."""
     assert memfs("--set", "recall.limit=3", "config", "recall.limit", "--json").json["origin"] == "argument"
     assert memfs("config", "recall.limit", "--set", "recall.limit=4").out == "4\n"
-    assert memfs("config", "--set", "recall.limits=4").code == 1
+    assert memfs("config", "--set", "recall.limits=4").code == 2
+    assert memfs("config", "--set", "recall.limit=many").code == 2
     assert memfs("config", "--set", "recall.limit").code == 2
 
 

@@ -46,10 +46,11 @@ def test_status_names_problems_and_edits_and_still_succeeds(root: Path, item: Pa
         "SchemaInvalid",
     )
     assert "title" in problem["hint"]
-    assert ran.json["hand_edits"] == [other.relative_to(root).as_posix()]
+    assert sorted(ran.json["hand_edits"]) == sorted(path.relative_to(root).as_posix() for path in (item, other))
     assert "1 problem" in ran.err
     shown = memfs("status").out
-    assert f"edited {other.relative_to(root).as_posix()}" in shown
+    assert f"edited {other.relative_to(root).as_posix()}\n" in shown
+    assert f"edited {item.relative_to(root).as_posix()}  invalid" in shown
     assert "ttle" in shown
 
 

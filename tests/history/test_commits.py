@@ -649,3 +649,81 @@ def test_a_removed_object_folder_is_made_again(world):
         world.commit(world.put(NEW, f"{number} again\n"))
         world.git("prune-packed")
     world.check()
+
+
+# -- what the branch holds already --------------------------------------------------------------------------------
+MOMENT = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+
+def at_once(world, text):
+    """A group as the policy ``each`` makes it: same writer, sentence and second as the others."""
+    change = world.change(ITEM, text)
+    return Group(changes=(change,), message="Update it", writers=(Writer(agent="a"),), time=MOMENT)
+
+
+def test_row_21_a_value_that_comes_back_within_a_second_is_committed(world):
+    """X, Y, X on one item, each committed by itself: the third is no replay of the first, and HEAD ends with X."""
+    for text in ("X\n", "Y\n", "X\n", "Y\n", "X\n"):
+        since = world.repository.head().commit
+        made = commit(world.repository, [at_once(world, text)], MAIN, since).commits
+        assert len(made) == 1
+        assert world.git("show", f"HEAD:{ITEM}") == text
+    assert world.status() == ""
+
+
+def test_row_21_a_replay_after_a_crash_makes_no_commit_however_values_repeat(world):
+    """Groups that were committed and not yet forgotten are recognised, each by a commit of its own."""
+    since = world.repository.head().commit
+    groups = [at_once(world, text) for text in ("X\n", "Y\n", "X\n")]
+    assert len(commit(world.repository, groups[:2], MAIN, since).commits) == 2
+    assert len(commit(world.repository, groups, MAIN, since).commits) == 1
+    assert world.git("show", f"HEAD:{ITEM}") == "X\n"
+    assert commit(world.repository, groups, MAIN, since).commits == ()
+    assert commit(world.repository, groups, MAIN).commits == ()
+    world.write("src/main.c", "person\n")
+    world.git("commit", "-qam", "by hand")
+    assert commit(world.repository, groups, MAIN, since).commits == ()
+
+
+def test_row_42_a_replay_is_recognised_on_rewritten_and_on_merged_history(world):
+    """Where the known commit was rewritten, recent commits are looked at; where it was merged, both lines are."""
+    world.commit(world.put(NEW, "before\n"))
+    since = world.repository.head().commit
+    groups = [at_once(world, text) for text in ("X\n", "Y\n")]
+    commit(world.repository, groups, MAIN, since)
+    world.git("branch", "ours")
+    world.git("rebase", "-q", "--force-rebase", "HEAD~3", GIT_COMMITTER_DATE="2030-01-01T00:00:00Z")
+    assert world.git("merge-base", "HEAD", since).strip() != since
+    assert commit(world.repository, groups, MAIN, since).commits == ()
+    world.git("reset", "-q", "--hard", "HEAD~3")
+    world.write("src/main.c", "theirs\n")
+    world.git("commit", "-qam", "theirs")
+    world.git("merge", "-q", "--no-edit", "ours")
+    assert commit(world.repository, groups, MAIN, since).commits == ()
+
+
+@pytest.mark.parametrize("since", ["0" * 40, "--all", "main", "\ud800"])
+def test_a_known_commit_that_is_none_is_as_if_none_were_known(world, since):
+    """What the caller remembered may be gone or garbled; recent commits are looked at then."""
+    group = at_once(world, "X\n")
+    assert len(commit(world.repository, [group], MAIN, since).commits) == 1
+    assert commit(world.repository, [group], MAIN, since).commits == ()
+
+
+def test_row_21_recovery_sweeps_what_killed_writers_left(world):
+    """Temporary files of dead processes leave the state folder when it is recovered."""
+    left = world.repository.state / ".journal.99999999.tmp"
+    left.write_bytes(b"half")
+    own = world.repository.state / f".journal.{os.getpid()}.tmp"
+    own.write_bytes(b"half")
+    assert recover(world.repository) == []
+    assert not left.exists()
+    assert own.exists()
+
+
+def test_a_commit_makes_the_index_where_there_is_none(world):
+    """A person may have deleted the index; the commit's paths are in the one that git then makes."""
+    (world.root / ".git/index").unlink()
+    world.commit(world.put(NEW, "1\n"))
+    assert world.git("ls-files", "-z") == f"{NEW}\0"
+    world.check()

@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from memfs.errors import HistoryError, HistoryUnavailable, PathEscape, RepoUnsupported, RepoUntrusted
-from memfs.history import layout
+from memfs.errors import GitBusy, HistoryUnavailable, MemfsError, PathEscape, RepoUnsupported, RepoUntrusted
+from memfs.files import io
+from memfs.history import layout, objects
+from memfs.history import repository as repository_module
+from memfs.history.attributes import attribute_conflicts
+from memfs.history.blame import blame
+from memfs.history.commitobject import parse_commit
+from memfs.history.commits import Change, commit
+from memfs.history.log import diff, log, show
 from memfs.history.repository import Head, Repository
 
 ITEM = "ContextMemory/memories/semantic/2026-11/use-postgres-7h2k9q.yaml"
@@ -63,14 +71,6 @@ def test_head_is_read_without_a_process(world, monkeypatch):
     assert repository.head() == Head(None, loose.commit)
 
 
-def test_an_unreadable_head_is_an_error(world):
-    """A damaged HEAD is named, not guessed at."""
-    repository = world.repository
-    (world.root / ".git/HEAD").write_text("garbage\n")
-    with pytest.raises(HistoryError, match="HEAD is unreadable"):
-        repository.head()
-
-
 def test_a_workspace_below_the_top_has_a_prefix(make_world):
     """Paths are relative to the workspace wherever it lies in the working tree."""
     world = make_world(below="docs/team memory")
@@ -95,6 +95,28 @@ def test_row_35_a_linked_worktree_works(world, tmp_path):
     assert repository.common_dir == world.repository.common_dir
     assert repository.state != world.repository.state
     assert repository.read("HEAD", ITEM) == b"title: first\n"
+
+
+@pytest.mark.parametrize("worktree_config", [False, True])
+def test_row_35_a_worktree_of_a_bare_repository_may_have_its_branch(world, tmp_path, worktree_config):
+    """A bare repository's HEAD checks nothing out: its default branch belongs to the worktree that has it."""
+    bare = tmp_path / "bare.git"
+    world.git("clone", "-q", "--bare", str(world.root), str(bare))
+    if worktree_config:
+        world.git("config", "extensions.worktreeConfig", "true", folder=bare)
+        world.git("config", "--unset", "core.bare", folder=bare)
+        world.git("config", "--file", str(bare / "config.worktree"), "core.bare", "true", folder=bare)
+    tree = tmp_path / "tree"
+    world.git("worktree", "add", "-q", str(tree), "main", folder=bare)
+    repository = world.open(tree)
+    assert repository.busy() == ""
+    (tree / ITEM).write_bytes(b"title: second\n")
+    group = world.group(Change(path=ITEM, data=b"title: second\n"))
+    assert len(commit(repository, [group], "refs/heads/main").commits) == 1
+    assert world.git("status", "--porcelain", folder=tree) == ""
+    other = tmp_path / "other"
+    world.git("worktree", "add", "-q", "--force", str(other), "main", folder=bare)
+    assert f"main is checked out in {other}" in repository.busy()
 
 
 def test_row_35_a_submodule_works(world, make_world):
@@ -300,3 +322,213 @@ def test_the_layout_is_found_from_deep_inside(world):
     """find() looks upwards from any folder."""
     deep = world.root / Path(ITEM).parent
     assert Repository.find(deep).prefix == str(Path(ITEM).parent)
+
+
+# -- damage (rows 28 and 42) --------------------------------------------------------------------------------------
+def damaged_head(content):
+    def damage(world):
+        (world.root / ".git/HEAD").write_bytes(content)
+
+    return damage
+
+
+def damaged_branch(content):
+    def damage(world):
+        (world.root / ".git/refs/heads/main").write_bytes(content)
+
+    return damage
+
+
+def damaged_packed_refs(world):
+    world.git("pack-refs", "--all")
+    path = world.root / ".git/packed-refs"
+    path.write_bytes(path.read_bytes().replace(world.head.encode(), b"\0" * 40))
+
+
+@pytest.mark.parametrize(
+    ("damage", "ref", "words"),
+    [
+        (damaged_head(b""), None, "HEAD is unreadable"),
+        (damaged_head(b"garbage\n"), None, "HEAD is unreadable"),
+        (damaged_head(b"\0" * 41), None, "HEAD is unreadable"),
+        (damaged_head(b"x" * 10_000), None, "HEAD is unreadable"),
+        (damaged_head(b"ref: refs/heads/ma\0\0\0"), None, "HEAD is unreadable"),
+        (damaged_head(b"ref: "), None, "HEAD is unreadable"),
+        (damaged_head(b"ref: ../../elsewhere\n"), None, "HEAD is unreadable"),
+        (damaged_branch(b""), "refs/heads/main", "refs/heads/main is unreadable"),
+        (damaged_branch(b"\0" * 41), "refs/heads/main", "refs/heads/main is unreadable"),
+        (damaged_branch(b"ref: refs/\0"), "refs/heads/main", "is no ref"),
+        (damaged_branch(b"x" * 10_000), "refs/heads/main", "refs/heads/main' is unreadable"),
+        (damaged_packed_refs, "refs/heads/main", "refs/heads/main is unreadable"),
+    ],
+)
+def test_row_28_damaged_refs_are_told_and_never_taken_for_a_new_branch(world, damage, ref, words):
+    """After a power cut HEAD answers what is known of it, commits wait and say why, and what needs history is typed."""
+    repository = world.repository
+    world.head = world.git("rev-parse", "HEAD").strip()
+    group = world.put("ContextMemory/neu.yaml", "1\n")
+    damage(world)
+    head = repository.head()
+    assert (head.ref, head.commit) == (ref, None)
+    assert words in head.damage
+    assert words in repository.busy()
+    with pytest.raises(GitBusy, match=r"unreadable|no ref"):
+        commit(repository, [group], "refs/heads/main")
+    for question in (
+        lambda: repository.head_blob(ITEM),
+        lambda: repository.head_commit(),
+        lambda: repository.staged([ITEM]),
+        lambda: repository.staged_differently([ITEM]),
+        lambda: log(repository),
+    ):
+        with pytest.raises(HistoryUnavailable):
+            question()
+    if ref is not None:
+        with pytest.raises(HistoryUnavailable):
+            repository.ref_commit(ref)
+    (world.root / ".git/packed-refs").unlink(missing_ok=True)
+    (world.root / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (world.root / ".git/refs/heads/main").write_text(world.head + "\n")
+    assert repository.head_blob(ITEM)
+    assert len(commit(repository, [group], "refs/heads/main").commits) == 1
+    world.check()
+
+
+@pytest.mark.parametrize("what", ["HEAD", "HEAD^{tree}", "HEAD:ContextMemory"])
+@pytest.mark.parametrize("content", [None, b""])
+def test_row_28_missing_and_emptied_objects_are_unavailable(world, what, content):
+    """An object that a power cut emptied, or that is gone, makes head_blob unavailable and leaves HEAD readable."""
+    name = world.git("rev-parse", what).strip()
+    path = world.root / ".git/objects" / name[:2] / name[2:]
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    repository = world.open()
+    assert repository.head() == Head("refs/heads/main", world.git("rev-parse", "HEAD").strip())
+    with pytest.raises(HistoryUnavailable):
+        repository.head_blob(ITEM)
+
+
+def test_row_28_a_disk_that_fails_makes_head_blob_unavailable(world):
+    """Whatever goes wrong below, whoever asks for a blob of HEAD needs to know one error only."""
+
+    def fail(name, path):
+        raise OSError(5, "Input/output error")
+
+    repository = world.repository
+    io.set_hook(fail)
+    with pytest.raises(HistoryUnavailable):
+        repository.head_blob(ITEM)
+    io.set_hook(None)
+    assert repository.head_blob(ITEM)
+
+
+def test_objects_of_another_kind_are_unavailable(world):
+    """A blob where a tree or commit should be, and a tree that is none, are typed errors."""
+    repository = world.repository
+    blob = repository.head_blob(ITEM)
+    for ask in (repository.read_tree, repository.root):
+        with pytest.raises(HistoryUnavailable, match="is a blob"):
+            ask(blob)
+    for data in (b"100644 name", b"100644 name\0", b"\xff x\0" + b"1" * 20):
+        if data != b"100644 name\0":
+            with pytest.raises(HistoryUnavailable):
+                objects.parse_tree(data)
+    with pytest.raises(HistoryUnavailable):
+        parse_commit(b"author x <x> 1 +0000\n\nno tree")
+
+
+# -- names (row 13) -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["\ud800", "ContextMemory/\ud800.yaml", "ContextMemory/\udfff/x.yaml"])
+def test_row_13_names_that_no_file_can_have_are_refused(world, name):
+    """A lone surrogate that stands for no byte is a typed error wherever a path or a revision is asked for."""
+    repository = world.repository
+    for question in (
+        lambda: repository.read("HEAD", name),
+        lambda: repository.head_blob(name),
+        lambda: repository.tree("HEAD", name),
+        lambda: repository.staged([name]),
+        lambda: repository.staged_differently([name]),
+        lambda: log(repository, [name]),
+        lambda: diff(repository, "HEAD", None, [name]),
+        lambda: show(repository, "HEAD", [name]),
+        lambda: blame(repository, name),
+        lambda: attribute_conflicts(repository, [name]),
+        lambda: commit(repository, [world.group(Change(path=name, data=b""))], "refs/heads/main"),
+    ):
+        with pytest.raises(PathEscape):
+            question()
+    for question in (
+        lambda: repository.resolve(name),
+        lambda: repository.read(name, ITEM),
+        lambda: log(repository, since=name),
+        lambda: diff(repository, name),
+        lambda: show(repository, name),
+        lambda: blame(repository, ITEM, name),
+    ):
+        with pytest.raises(HistoryUnavailable):
+            question()
+    assert repository.ref_commit(f"refs/heads/{name}") is None
+    assert Repository.find(Path(name)) is None
+    assert Repository.find(Path("a\0b")) is None
+
+
+def test_row_13_files_and_folders_whose_names_are_no_unicode_have_history(world):
+    """A folder named in Latin-1 is committed, read, listed, compared and blamed like any other."""
+    path = os.fsdecode(b"ContextMemory/memories/caf\xe9/na\xefve.yaml")
+    world.commit(world.put(path, "1\n"))
+    repository = world.repository
+    assert repository.read("HEAD", path) == b"1\n"
+    assert path in repository.tree("HEAD")
+    assert repository.head_blob(path)
+    assert repository.staged_differently([path]) == set()
+    (revision,) = log(repository, [path])
+    assert revision.paths == (path,)
+    assert "caf\\351/na\\357ve.yaml" in diff(repository, "HEAD~1", "HEAD")
+    assert [line.text for line in blame(repository, path)] == ["1"]
+    assert attribute_conflicts(repository, [path]) == []
+    assert world.status() == ""
+
+
+def test_row_13_a_workspace_in_a_folder_whose_name_is_no_unicode(make_world):
+    """The repository itself may lie below such a folder."""
+    world = make_world(os.fsdecode(b"caf\xe9"))
+    world.commit(world.put(ITEM, "title: second\n"))
+    assert world.repository.read("HEAD~1", ITEM) == b"title: first\n"
+    assert len(log(world.repository)) == 2
+    world.check()
+
+
+# -- threads ------------------------------------------------------------------------------------------------------
+def test_threads_share_the_caches_while_they_are_cleared(world, monkeypatch):
+    """Readers never meet a cache that another thread has just emptied, and no cache grows without end."""
+    for number in range(12):
+        world.commit(world.put(ITEM, f"title: {number}\n"))
+    repository = world.open()
+    commits = world.git("rev-list", "HEAD").split()[:-1]
+    monkeypatch.setattr(repository_module, "_KEPT", 2)
+    expected = {one: repository.entry(one, ITEM).id for one in commits}
+    wrong = []
+
+    def read():
+        for _ in range(60):
+            for one in commits:
+                try:
+                    if repository.entry(one, ITEM).id != expected[one]:
+                        wrong.append(one)
+                except (KeyError, MemfsError) as error:
+                    wrong.append(error)
+
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=read) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(switch)
+    assert wrong == []
+    assert len(repository._roots) <= 5
+    assert len(repository._trees) <= 5

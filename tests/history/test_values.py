@@ -12,9 +12,10 @@ from memfs.history.commitobject import compose, encode_commit, parse_commit
 from memfs.history.configfile import parse_config, truth
 from memfs.history.group import Writer
 from memfs.history.identity import MEMFS, Person, agent, identity, sanitised
-from memfs.history.objects import EMPTY_TREE, add, encode_tree, object_id, pack, parse_tree
+from memfs.history.objects import EMPTY_TREE, add, encode_tree, pack, parse_tree
 from memfs.history.revisions import parse_moment
 from memfs.history.trees import TreeEditor
+from memfs.model.stamp import object_id
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ADA = Person("Ada", "ada@example.org")

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -357,3 +358,18 @@ def test_contextmemory_replaced_under_a_watcher_is_noticed(opened: Opened, tmp_p
         path.write_text("content: cherry\n")
         assert found(workspace, "cherry") == ["cherry"]
         assert workspace.store.watching.startswith("degraded")
+
+
+def test_a_long_lived_writer_folds_the_index_behind_the_scenes(opened: Opened) -> None:
+    """The overlay of a process that never closes does not grow without bound."""
+    root = opened().root
+    settings = {"history.interval_seconds": 0.05, "index.engine": "sqlite"}
+    with open_workspace(root, watch=False, settings=settings) as workspace:
+        with workspace.store.batch("Many") as batch:
+            for number in range(600):
+                batch.put(MemoryItem(f"number {number}", "knowledge", id=f"n{number}"))
+        until = time.monotonic() + 20
+        while workspace.parts.index.overlay_size() > 500 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert workspace.parts.index.overlay_size() <= 500
+        assert found(workspace, "599") == ["number 599"]

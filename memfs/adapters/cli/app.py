@@ -6,7 +6,6 @@ Imports no verb until it is asked for. Knows nothing of what the verbs do.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +14,7 @@ import click
 
 from memfs.adapters.cli.frame import Invocation, set_settings, set_workspace
 from memfs.adapters.cli.output import complain, write_error
+from memfs.adapters.cli.streams import drop_output, output_fails, secure
 from memfs.adapters.cli.verbs import ALIASES, FAMILIES, VERBS
 from memfs.errors import MemfsError
 
@@ -112,9 +112,7 @@ def cli(ctx: click.Context) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 refused, 2 could not tell (also: could not be understood)."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that knows only ASCII shows the rest as escapes
-            stream.reconfigure(errors="backslashreplace")
+    secure()
     try:
         code = cli.main(arguments, prog_name="memfs", standalone_mode=False, obj=Invocation())
         sys.stdout.flush()
@@ -123,7 +121,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return REFUSED
     except click.UsageError as error:
         verb = f" {error.ctx.info_name}" if error.ctx is not None and error.ctx.parent is not None else ""
-        complain(error.format_message(), hint=f"see 'memfs{verb} --help'")
+        complain(error.format_message(), hint=getattr(error, "hint", None) or f"see 'memfs{verb} --help'")
         return UNCLEAR
     except click.ClickException as error:
         complain(error.format_message())
@@ -131,7 +129,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
-        # what reads our output has gone; the interpreter must not stumble over it while it closes
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return PIPE_CLOSED
+    except OSError as error:  # what the library does not expect is refused with the system's words
+        failed = "the output cannot be written: " if output_fails() else ""
+        complain(f"{failed}{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        return REFUSED
     return code if isinstance(code, int) else 0

@@ -5,20 +5,22 @@ Owns how types, layers and points in time are written on the command line. Knows
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.adapters.cli.frame import complete_types
-from memfs.errors import QueryInvalid
-from memfs.model import KindTable, Layer, Phase, Query
-from memfs.model.time import parse_when, utc_now
+from memfs.adapters.cli.frame import Unclear, complete_types
+from memfs.adapters.cli.places import place
+from memfs.errors import QueryInvalid, SettingInvalid
+from memfs.model import Kind, Layer, Phase, Query
+from memfs.model.query import moment
 
-MOST = 10_000
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
+
+PHASE = click.Choice([phase.value for phase in Phase])
 _OPTIONS = (
     click.option("--type", "types", multiple=True, metavar="TYPE", shell_complete=complete_types,
                  help="Only this type; may be repeated: any of them."),
@@ -27,11 +29,11 @@ _OPTIONS = (
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only items with this tag; repeated: with all."),
     click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only what this agent wrote."),
     click.option("--session", "sessions", multiple=True, metavar="NAME", help="Only from this session."),
-    click.option("--phase", "phases", multiple=True, type=click.Choice([phase.value for phase in Phase]),
+    click.option("--phase", "phases", multiple=True, type=PHASE,
                  help="Only from this phase of the work."),
-    click.option("--since", metavar="WHEN", help="Not before this date, time or age: 2026-03-01, 7d, 12h."),
+    click.option("--since", metavar="WHEN", help="Not before this date, time or age: 2026-03-01, 7d, '2 days ago'."),
     click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age."),
-    click.option("--path", metavar="FOLDER", default="", help="Only files below this folder."),
+    click.option("--path", metavar="FOLDER", default="", help="Only files below this folder (or this file)."),
 )  # fmt: skip
 
 
@@ -43,50 +45,46 @@ def filters(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def query(
-    text: str, limit: int, kinds: KindTable, *, path: str, since: str | None, until: str | None, **names: Any
+    workspace: Workspace, text: str, limit: int, *, path: str, since: str | None, until: str | None, **names: Any
 ) -> Query:
     """The query that the options describe.
 
     Raises:
-        SettingInvalid: an unknown type; the hint names the nearest.
-        QueryInvalid: a point in time that cannot be read.
+        Unclear: a type or a point in time that cannot be understood; the hint says what would be right.
+        PathEscape: a folder outside the workspace.
     """
     for name in names["types"]:
-        kinds.get(name)
+        known_type(workspace, name)
     chosen = {key: frozenset(values) for key, values in names.items()}
     return Query(
         text=text,
         limit=limit,
         since=when(since, "since"),
-        until=when(until, "until", end_of_day=True),
-        path=_folder(path),
+        until=when(until, "until", end=True),
+        path=place(workspace, path) if path else "",
         **chosen,
     )
 
 
-def when(written: str | None, option: str, *, end_of_day: bool = False) -> datetime | None:
+def known_type(workspace: Workspace, name: str) -> Kind:
+    """The type of that name.
+
+    Raises:
+        Unclear: there is none; the hint lists them.
+    """
+    try:
+        return workspace.kinds.get(name)
+    except SettingInvalid as error:
+        raise Unclear(error.message, error.hint) from error  # the message says that it is about a type
+
+
+def when(written: str | None, option: str, *, end: bool = False) -> datetime | None:
     """A point in time as a person writes it; None stays None.
 
     Raises:
-        QueryInvalid: it is none.
+        Unclear: it is none.
     """
-    if written is None:
-        return None
     try:
-        moment = parse_when(written, utc_now())
-    except (ValueError, OverflowError) as error:
-        raise QueryInvalid(
-            f"{written!r} is not a date, time or age",
-            field=f"--{option}",
-            hint="write 2026-03-01, 2026-03-01T10:00Z or 7d",
-        ) from error
-    if end_of_day and _DAY.fullmatch(written.strip()):
-        return moment + timedelta(days=1, microseconds=-1)
-    return moment
-
-
-def _folder(written: str) -> str:
-    path = written.replace("\\", "/").removeprefix("./").rstrip("/")
-    if not path or path.split("/")[0] == "ContextMemory":
-        return path
-    return f"ContextMemory/{path}"
+        return moment(f"--{option}", written, end=end)
+    except QueryInvalid as error:
+        raise Unclear.of(error, f"--{option}") from error

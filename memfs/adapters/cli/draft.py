@@ -7,14 +7,15 @@ business.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from memfs.adapters.cli.asking import when
-from memfs.errors import ItemSyntaxError, MemfsError, SchemaInvalid
+from memfs.adapters.cli.frame import Unclear
+from memfs.adapters.cli.streams import read_input
+from memfs.errors import ItemSyntaxError, MemfsError
 from memfs.model import MemoryItem, Origin, Trust
 
 _ORIGIN = ("agent", "session", "phase", "role", "tool")
@@ -122,8 +123,7 @@ def draft(*, context: tuple[str, ...], time: str | None, **given: Any) -> Draft:
     """The draft that the options describe.
 
     Raises:
-        SchemaInvalid: a ``--context`` without ``=``.
-        QueryInvalid: a ``--time`` that is none.
+        Unclear: a ``--context`` without ``=``, a ``--time`` that is none.
     """
     pairs = dict(_pair(written) for written in context)
     return Draft(context=pairs, time=when(time, "time"), **given)
@@ -132,7 +132,7 @@ def draft(*, context: tuple[str, ...], time: str | None, **given: Any) -> Draft:
 def _pair(written: str) -> tuple[str, str]:
     name, equals, value = written.partition("=")
     if not equals or not name.strip():
-        raise SchemaInvalid(f"{written!r} has no name and value", field="--context", hint="write --context branch=main")
+        raise Unclear(f"--context: {written!r} has no name and value", "write --context branch=main")
     return name.strip(), value
 
 
@@ -140,9 +140,10 @@ def standard_input() -> str:
     """All of standard input.
 
     Raises:
+        StorageIO: it is closed or cannot be read.
         ItemSyntaxError: it is not UTF-8.
     """
-    return decoded(sys.stdin.buffer.read(), "standard input")
+    return decoded(read_input(), "standard input")
 
 
 def decoded(data: bytes, name: str) -> str:

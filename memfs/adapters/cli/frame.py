@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from memfs.errors import MemfsError
     from memfs.workspace import Workspace
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -23,6 +24,19 @@ class Invocation:
     def __init__(self) -> None:
         self.workspace: str | None = None
         self.settings: dict[str, str] = {}
+
+
+class Unclear(click.UsageError):
+    """An argument that cannot be understood: the command ends with exit code 2 and says what would be right."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    @classmethod
+    def of(cls, error: MemfsError, option: str = "") -> Unclear:
+        """What an error says of the value of an option."""
+        return cls(f"{option}: {error.message}" if option else error.sentence, error.hint)
 
 
 class VerbCommand(click.Command):
@@ -49,8 +63,24 @@ def set_settings(ctx: click.Context, parameter: click.Parameter, values: tuple[s
         key, equals, value = written.partition("=")
         if not equals:
             raise click.BadParameter("write KEY=VALUE, such as index.engine=sqlite", ctx, parameter)
+        check_key(key.strip())
         ctx.ensure_object(Invocation).settings[key.strip()] = value
     return values
+
+
+def check_key(key: str) -> None:
+    """Refuse the name of a setting that does not exist.
+
+    Raises:
+        Unclear: the hint names the nearest.
+    """
+    from memfs.errors import SettingInvalid
+    from memfs.settings import spec_of  # most commands name no setting
+
+    try:
+        spec_of(key)
+    except SettingInvalid as error:
+        raise Unclear.of(error) from error
 
 
 def verb(name: str, *, example: str, json: bool = True) -> Callable[[Callable[..., Any]], click.Command]:
@@ -74,11 +104,19 @@ def opened(ctx: click.Context) -> Iterator[Workspace]:
 
     Raises:
         WorkspaceNotFound: there is none; the hint offers ``memfs init``.
+        Unclear: a value given with ``--set`` is none for its setting.
     """
+    from memfs.errors import SettingInvalid
     from memfs.workspace import open_workspace  # costs start-up time, which --help and completion must not pay
 
     asked = ctx.ensure_object(Invocation)
-    with open_workspace(asked.workspace, watch=False, settings=dict(asked.settings)) as workspace:
+    try:
+        workspace = open_workspace(asked.workspace, watch=False, settings=dict(asked.settings))
+    except SettingInvalid as error:
+        if error.path is None and error.field in asked.settings:
+            raise Unclear.of(error, f"--set {error.field}") from error
+        raise
+    with workspace:
         yield workspace
 
 

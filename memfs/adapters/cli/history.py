@@ -23,6 +23,7 @@ from memfs.adapters.cli.output import (
     time_text,
     width,
 )
+from memfs.adapters.cli.places import is_path, reference
 from memfs.errors import ContentError, HistoryUnavailable, ItemNotFound
 
 if TYPE_CHECKING:
@@ -50,16 +51,17 @@ def commit(ctx: click.Context, message: str, include_staged: bool, as_json: bool
     """
     with opened(ctx) as workspace:
         done = workspace.store.flush(adopt=True, include_staged=include_staged, message=message)
+        invalid = [path for path in workspace.checker.invalid_edits() if path not in done.skipped]
         problems = workspace.store.problems()
     if as_json:
-        names = ("commits", "adopted", "skipped")
-        print_json(
-            {**{name: list(getattr(done, name)) for name in names}, "waiting": done.waiting, "reason": done.reason}
-        )
+        facts = {"commits": list(done.commits), "adopted": list(done.adopted), "skipped": [*done.skipped, *invalid]}
+        print_json({**facts, "waiting": done.waiting, "reason": done.reason})
     else:
         _print_commits(done.commits, done.adopted)
     for path in done.skipped:
         note(f"{path} is left alone: something else is staged for it (--include-staged takes it too)")
+    for path in invalid:
+        note(f"{path} is left alone: it is invalid, see 'memfs check'")
     if done.reason:
         note(f"{count(done.waiting, 'change')} still to commit: {done.reason}")
     note_problems(problems)
@@ -92,7 +94,7 @@ def log(ctx: click.Context, id: str | None, limit: int, since: str | None, as_js
     for revision in revisions:
         _print_revision(revision)
     if not revisions:
-        note("no commits yet")
+        note("no commits yet" if since is None else f"no commits since {since}")
 
 
 def revision_json(revision: Revision) -> dict[str, Any]:
@@ -148,9 +150,12 @@ def _sides(workspace: Workspace, arguments: tuple[str, ...]) -> tuple[str, str |
 
 
 def _named(workspace: Workspace, target: str | None) -> str | None:
-    """The id that the beginning of one stands for; a path, or an item that is gone or unreadable, stays as written."""
-    if target is None or "/" in target:
-        return target
+    """The id that the beginning of one stands for, or the path that one means; what is gone or unreadable stays."""
+    if target is None:
+        return None
+    named = reference(workspace, target)
+    if named != target or is_path(named):
+        return named
     try:
         return workspace.store.find(target).id
     except (ItemNotFound, ContentError):
@@ -207,7 +212,7 @@ def blame(ctx: click.Context, id: str, as_json: bool) -> None:
 def rollback(ctx: click.Context, revision: str, target: str | None, dry_run: bool, message: str, as_json: bool) -> None:
     """Bring back the memory, one item or one folder as it was at REV, as a new commit; history is never rewritten.
 
-    A file edited by hand since its last commit is not overwritten: commit the edit first.
+    A file edited by hand since its last commit is not overwritten: commit the edit or undo it first.
     """
     with opened(ctx) as workspace:
         done = workspace.history.rollback(revision, _named(workspace, target), message=message, dry_run=dry_run)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.adapters.cli.draft import Draft, decoded, mapping_of
 from memfs.adapters.cli.landing import SOURCE
 from memfs.adapters.cli.output import count, note, progress, write_error
+from memfs.adapters.cli.streams import read_input
 from memfs.errors import ContentError, IdExists, MemfsError, StorageIO
 from memfs.model.ids import check_id, new_id
 from memfs.model.time import utc_now
@@ -50,7 +50,7 @@ def import_lines(workspace: Workspace, file: str, wanted: Draft, replace: bool) 
 
 def _lines(file: str, name: str) -> Iterator[tuple[int, str]]:
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        data = read_input() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a JSONL file") from error
     for number, line in enumerate(decoded(data, name).split("\n"), 1):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.adapters.cli.asking import MOST, filters, query
+from memfs.adapters.cli.asking import filters, query
 from memfs.adapters.cli.frame import complete_ids, opened, verb
 from memfs.adapters.cli.landing import SOURCE, is_committed, land
 from memfs.adapters.cli.output import (
@@ -21,16 +21,23 @@ from memfs.adapters.cli.output import (
     print_json,
     print_raw,
     print_table,
+    readable,
     say,
     styled,
     time_text,
 )
+from memfs.adapters.cli.places import reference
 from memfs.model.kinds import ITEM_LIMIT
+from memfs.model.query import MOST
 from memfs.model.time import utc_now
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
     from memfs.workspace import Workspace
+
+
+_SHOWN = 100
+"""How many items ``list`` shows a person who names no limit."""
 
 
 @verb(
@@ -47,7 +54,10 @@ def show(ctx: click.Context, id: str, at: str | None, raw: bool, as_json: bool) 
     name, _, revision = id.partition("@")
     revision = at or revision
     with opened(ctx) as workspace:
-        item, data = _item_at(workspace, name, revision) if revision else _item_now(workspace, name)
+        named = reference(workspace, name)
+        if revision:
+            revision = workspace.repository.resolve(revision)
+        item, data = _item_at(workspace, named, revision) if revision else _item_now(workspace, named)
     if as_json:
         print_json({**item_json(item), **({"revision": revision} if revision else {})})
     elif raw:
@@ -89,20 +99,23 @@ def _print_item(item: MemoryItem) -> None:
             print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
     for name, mapping in (("context", item.context), ("metadata", item.metadata), ("data", item.data)):
         for key, value in mapping.items():
-            print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(f'{key} = {value}')}")
+            print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(f'{key} = {readable(value)}')}")
     if item.content:
         print_raw("")
         print_raw(clean(item.content.rstrip("\n")))
 
 
 @verb("list", example="memfs list --type convention\nmemfs list --since 7d --agent coder --limit 20\nmemfs list --json")
-@click.option("-n", "--limit", type=click.IntRange(1, MOST), default=MOST, help="At most this many; 10,000 by default.")
+@click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most this many; 100 by default, all with --json.")
 @filters
 @click.pass_context
-def list_(ctx: click.Context, /, limit: int, as_json: bool, **chosen: Any) -> None:
+def list_(ctx: click.Context, /, limit: int | None, as_json: bool, **chosen: Any) -> None:
     """List items, newest first."""
+    shown = limit or (MOST if as_json else _SHOWN)
     with opened(ctx) as workspace:
-        items = workspace.store.select(query("", limit, workspace.kinds, **chosen))
+        found = workspace.store.candidates(query(workspace, "", MOST, **chosen))
+        loaded = (workspace.store.load(candidate) for candidate in found[:shown])
+        items = [item.item for item in loaded if item is not None]
         problems = workspace.store.problems()
     if as_json:
         print_json({"items": [item_json(item) for item in items]})
@@ -111,7 +124,8 @@ def list_(ctx: click.Context, /, limit: int, as_json: bool, **chosen: Any) -> No
             [(item.id, item.type, day(item), item.title or one_line(item.content[:500], 100)) for item in items],
             dim=(1, 2),
         )
-    note(f"{count(len(items), 'item')}" + (" (there may be more: raise --limit)" if len(items) == limit else ""))
+    more = f"the newest {len(items):,} of {len(found):,}{'+' if len(found) == MOST else ''} items; --limit shows more"
+    note(more if len(found) > shown else count(len(items), "item"))
     note_problems(problems)
 
 
@@ -123,7 +137,7 @@ def list_(ctx: click.Context, /, limit: int, as_json: bool, **chosen: Any) -> No
 def forget(ctx: click.Context, ids: tuple[str, ...], reason: str, dry_run: bool, as_json: bool) -> None:
     """Remove items from the memory; history keeps them, and the command that brings each back is printed."""
     with opened(ctx) as workspace:
-        found = [workspace.store.find(name) for name in dict.fromkeys(ids)]
+        found = [workspace.store.find(reference(workspace, name)) for name in dict.fromkeys(ids)]
         items = list({item.id: item for item in found}.values())
         revision, waits = (None, "") if dry_run else _forget(workspace, items, reason)
     if as_json:

@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,21 +56,23 @@ def say(text: str = "", **style: Any) -> None:
 
 
 def note(text: str) -> None:
-    """Print a remark on standard error."""
-    click.echo(f"memfs: {clean(text)}", err=True)
+    """Print a remark on standard error; where that cannot be written there is nobody to tell."""
+    with suppress(OSError):
+        click.echo(f"memfs: {clean(text)}", err=True)
 
 
 def complain(message: str, hint: str | None = None) -> None:
     """Print what went wrong, and what to do about it, on standard error."""
     note(message)
     if hint:
-        click.echo(f"  {clean(hint)}", err=True)
+        with suppress(OSError):
+            click.echo(f"  {clean(hint)}", err=True)
 
 
 def write_error(error: MemfsError) -> None:
     """Print an error with its place, and its hint on a line of its own."""
     place = ":".join(str(part) for part in (error.path, error.line, error.column) if part is not None)
-    complain(": ".join(part for part in (place, error.field or "", error.message) if part), hint=error.hint)
+    complain(f"{place}: {error.sentence}" if place else error.sentence, hint=error.hint)
 
 
 def width() -> int:
@@ -177,6 +179,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(inner) for inner in value]
     return value
+
+
+def readable(value: Any) -> str:
+    """A value of a free field on one line, as a person would write it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)) and not any(isinstance(part, (Mapping, list, tuple)) for part in value):
+        return ", ".join(readable(part) for part in value)
+    return json.dumps(plain(value), ensure_ascii=False, default=str)
 
 
 def time_text(moment: Any) -> str | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.adapters.cli.asking import MOST, filters, query
+from memfs.adapters.cli.asking import filters, query
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.output import (
     clean,
@@ -22,6 +23,7 @@ from memfs.adapters.cli.output import (
     time_text,
     width,
 )
+from memfs.model.query import MOST
 
 if TYPE_CHECKING:
     from memfs.model import Hit, MemoryItem, Recall
@@ -47,15 +49,18 @@ def recall(
     """Find what was remembered, best first.
 
     QUERY is a question or a few words; an item is found when it shares at least one word with it, in whatever form.
+    An empty QUERY brings the newest items.
     """
     with opened(ctx) as workspace:
-        asked = query(" ".join(question), limit or workspace.settings.recall.limit, workspace.kinds, **chosen)
+        asked = query(workspace, " ".join(question), limit or workspace.settings.recall.limit, **chosen)
         answer = workspace.recall.search(asked, prove=as_json)
         problems = workspace.store.problems()
     if as_json:
         print_json(_answer_json(answer, explain))
     else:
         _print_answer(answer, explain)
+    if not answer.hits:
+        note(_why_nothing(answer.query.text))
     if answer.partial:
         note("the answer may be incomplete: part of the index could not be asked")
     note_problems(problems)
@@ -92,20 +97,32 @@ def _hit_json(hit: Hit, explain: bool) -> dict[str, Any]:
 
 
 def _print_answer(answer: Recall, explain: bool) -> None:
-    if not answer.hits:
-        note(f"nothing found for {answer.query.text!r}")
-        return
+    asked = bool(answer.query.text.strip())
     for number, hit in enumerate(answer.hits):
         if number:
             print_raw("")
-        _print_hit(hit, explain)
-    if len(answer.hits) == answer.query.limit:
-        note(f"the best {count(len(answer.hits), 'hit')}; --limit shows more")
+        _print_hit(hit, explain, scored=asked)
+    if answer.hits and not asked:
+        note("nothing was asked, so these are the newest")
+    if answer.more:
+        note(f"the {'best' if asked else 'newest'} {count(len(answer.hits), 'hit')}; --limit shows more")
 
 
-def _print_hit(hit: Hit, explain: bool) -> None:
+def _why_nothing(text: str) -> str:
+    """What to say about an empty answer."""
+    words = list(dict.fromkeys(re.findall(r"\w+", text.casefold())))
+    if text.strip() and not words:
+        return f"{text!r} holds no word to look for"
+    from memfs.index.analyzer import STOP_WORDS  # wanted for an empty answer only
+
+    if words and STOP_WORDS.issuperset(words):
+        return f"too common to look for: {', '.join(words)}; add a word that says what it is about"
+    return f"nothing found for {text!r}" if words else "nothing found"
+
+
+def _print_hit(hit: Hit, explain: bool, scored: bool) -> None:
     item = hit.item
-    facts = [item.type, day(item), f"{hit.score:.3f}"]
+    facts = [item.type, day(item), *([f"{hit.score:.3f}"] if scored else [])]
     if item.trust in _UNVOUCHED:
         facts.append(f"by {item.trust} {item.origin.agent}".rstrip())
     print_raw(f"{styled(item.id, fg='green', bold=True)}  {styled('  '.join(facts), dim=True)}")

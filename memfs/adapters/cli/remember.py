@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.adapters.cli.asking import PHASE, known_type
 from memfs.adapters.cli.draft import Draft, draft, standard_input
 from memfs.adapters.cli.frame import Invocation, complete_types, opened, verb
 from memfs.adapters.cli.landing import SOURCE, Landed, land
 from memfs.adapters.cli.output import clean, note, print_json, print_raw, styled
-from memfs.errors import IdExists
+from memfs.errors import IdExists, ItemNotFound
+from memfs.files.textguard import findings
+from memfs.model.ids import check_id
+from memfs.model.kinds import BUILT_IN, nearest
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
@@ -25,7 +29,11 @@ if TYPE_CHECKING:
 )
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @click.option(
-    "--type", "type", metavar="TYPE", shell_complete=complete_types, help="What sort of memory; semantic by default."
+    "--type",
+    "type",
+    metavar="TYPE",
+    shell_complete=complete_types,
+    help="What sort of memory; semantic by default. Built in: " + ", ".join(kind.name for kind in BUILT_IN) + ".",
 )
 @click.option("--title", help="A short name; the id is made from it.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A free word; may be repeated.")
@@ -36,7 +44,7 @@ if TYPE_CHECKING:
 )
 @click.option("--agent", metavar="NAME", help="The agent that says so. Without it the memory is a person's.")
 @click.option("--session", metavar="NAME", help="The session it comes from.")
-@click.option("--phase", metavar="PHASE", help="expand, differentiate, refine or retrospect.")
+@click.option("--phase", type=PHASE, help="The phase of the work it comes from.")
 @click.option("--role", metavar="ROLE", help="Who spoke: user, assistant or tool.")
 @click.option("--tool", metavar="NAME", help="The tool it comes from.")
 @click.option("--time", metavar="WHEN", help="When it happened: a date, a time, or an age such as 2d. Now by default.")
@@ -66,29 +74,49 @@ def remember(
     if file:
         _import(ctx, file, text, wanted, replace, as_json)
         return
-    content = _content(text)
+    content = _content(ctx, text)
     if content is None and not wanted.title and not replace:
         raise click.UsageError("nothing to remember: give a text, or '-' to read standard input", ctx)
     with opened(ctx) as workspace:
         item = _put(workspace, wanted, content, replace)
         landed = land(workspace, item)
+    _advise(wanted, item, allow_invisible)
     if as_json:
         print_json({"id": item.id, "path": item.path, "sha256": item.sha256, "stored": True, **landed.json()})
     else:
         _print_stored(item, landed)
 
 
-def _content(words: tuple[str, ...]) -> str | None:
-    if words == ("-",):
-        return standard_input().rstrip("\r\n")
-    return " ".join(words) if words else None
+def _content(ctx: click.Context, words: tuple[str, ...]) -> str | None:
+    if not words:
+        return None
+    if words[0] == "-" and len(words) > 1:
+        raise click.UsageError("'-' reads the text from standard input: leave out the other words", ctx)
+    content = standard_input().rstrip("\r\n") if words == ("-",) else " ".join(words)
+    if not content.strip():
+        raise click.UsageError("nothing to remember: the text is blank", ctx)
+    return content
+
+
+def _advise(wanted: Draft, item: MemoryItem, allow_invisible: bool) -> None:
+    """Say what the person may not expect of what was stored."""
+    for tag in wanted.tags:
+        if "," in tag:
+            words = " ".join(f"--tag {part.strip()}" for part in tag.split(",") if part.strip())
+            note(f"{tag!r} is one tag; several are written {words}")
+    if allow_invisible and any(found.refused for text in (item.title, item.content) for found in findings(text)):
+        note("it is read only where such characters are allowed: with --set security.allow_invisible=true,")
+        note("or with MEMFS_SECURITY_ALLOW_INVISIBLE=true in the environment; elsewhere 'memfs check' reports it")
 
 
 def _put(workspace: Workspace, wanted: Draft, content: str | None, replace: bool) -> MemoryItem:
     if wanted.type is not None:
-        workspace.kinds.get(wanted.type)
-    existing = workspace.store.get(wanted.id) if replace and wanted.id else None
-    if existing is not None:
+        known_type(workspace, wanted.type)
+    if replace and wanted.id:
+        existing = workspace.store.get(check_id(wanted.id))
+        if existing is None:
+            hint = nearest(wanted.id, workspace.store.following.ids()) or "leave out --replace to make it"
+            raise ItemNotFound(f"there is no memory {wanted.id!r} to replace", hint=hint)
         return workspace.store.put(wanted.over(existing, content), expected=existing.sha256, source=SOURCE)
     try:
         return workspace.store.put(wanted.fresh(content or ""), expected="", source=SOURCE)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.adapters.cli.frame import opened, verb
-from memfs.adapters.cli.output import clean, note, print_json, print_raw, print_table, styled
+from memfs.adapters.cli.frame import check_key, opened, verb
+from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, styled
+from memfs.adapters.cli.streams import somebody_types
 from memfs.config import toml
 from memfs.errors import MemfsError
 from memfs.history.repository import Repository
-from memfs.settings import SPECS, spec_of
+from memfs.settings import SPECS
+from memfs.store.values import Flushed
 from memfs.workspace import open_workspace
 
 if TYPE_CHECKING:
     from memfs.upkeep.layout import Created
+    from memfs.workspace import Workspace
 
 
 @verb("init", example="memfs init notes\nmemfs init . --yes")
@@ -29,28 +31,37 @@ def init(ctx: click.Context, path: str, yes: bool, as_json: bool) -> None:
 
     Inside an existing repository memfs commits only its own files, and asks once before it does so.
     """
-    del ctx
+    if not path.strip():
+        raise click.UsageError("name the folder, or leave PATH out for the current one", ctx)
     root = Path(path).resolve()
     around = Repository.find(root) if root.is_dir() else Repository.find(_nearest_folder(root))
     if around is not None and not yes and not (root / "ContextMemory").is_dir():
         _ask(around.work_tree)
     with open_workspace(root, create=True, watch=False) as workspace:
-        created = workspace.created if workspace.created and workspace.created.files else None
+        created = workspace.created
+        assert created is not None  # this is what create=True promises
+        found = _take_in(workspace, created)
         shown = str(workspace.root)
+    made = bool(created.files) or created.repository_made
     if as_json:
-        print_json(_created_json(shown, created))
-    elif created is None:
-        print_raw(f"{clean(shown)} is a workspace already")
+        print_json(_created_json(shown, created, found) if made else _created_json(shown, None, found))
+    elif made:
+        _print_created(shown, created, found)
     else:
-        _print_created(shown, created)
+        print_raw(f"{clean(shown)} is a workspace already")
+    if found.reason:
+        note(f"the commit waits: {found.reason}")
+
+
+def _take_in(workspace: Workspace, created: Created) -> Flushed:
+    """Commit what stood there already, where its repository is new: else it would have no history to fall back on."""
+    if not created.repository_made:
+        return Flushed(reason=created.reason)
+    return workspace.store.flush(adopt=True, message="Take in the memory that was here")
 
 
 def _nearest_folder(path: Path) -> Path:
     return next(folder for folder in path.parents if folder.is_dir())
-
-
-def _somebody_there() -> bool:
-    return sys.stdin.isatty()
 
 
 def _ask(work_tree: Path) -> None:
@@ -59,7 +70,7 @@ def _ask(work_tree: Path) -> None:
     Raises:
         MemfsError: the answer is no, or there is nobody to ask.
     """
-    if not _somebody_there():
+    if not somebody_types():
         raise MemfsError(
             "this is a git repository already, and memfs would commit its own files there",
             path=str(work_tree),
@@ -71,27 +82,31 @@ def _ask(work_tree: Path) -> None:
         raise MemfsError("nothing was written")
 
 
-def _created_json(root: str, created: Created | None) -> dict[str, Any]:
+def _created_json(root: str, created: Created | None, found: Flushed) -> dict[str, Any]:
     return {
         "workspace": root,
         "created": created is not None,
         "files": list(created.files) if created else [],
         "repository_made": created is not None and created.repository_made,
         "policies": dict(created.policies) if created else {},
-        "commit": created.commit if created else None,
+        "adopted": list(found.adopted),
+        "commit": found.commits[-1] if found.commits else created.commit if created else None,
     }
 
 
-def _print_created(root: str, created: Created) -> None:
-    print_raw(f"Made a workspace in {styled(root, fg='green', bold=True)}")
-    if created.repository_made:
+def _print_created(root: str, created: Created, found: Flushed) -> None:
+    made = "Made a workspace in" if created.files else "Made a git repository for the workspace in"
+    print_raw(f"{made} {styled(root, fg='green', bold=True)}")
+    if created.files and created.repository_made:
         print_raw("  and a git repository for it")
     for path in created.files:
         print_raw(f"  wrote {clean(path)}")
-    for key, value in created.policies.items():
+    for key, value in created.policies.items() if "memfs.toml" in created.files else ():
         print_raw(f"  chose {clean(f'{key} = {toml(value)}')}")
-    if created.commit:
-        print_raw(f"  committed as {styled(created.commit[:12], fg='yellow')}")
+    for commit in filter(None, (created.commit, *found.commits)):
+        print_raw(f"  committed as {styled(commit[:12], fg='yellow')}")
+    if found.adopted:
+        print_raw(f"  with {count(len(found.adopted), 'file')} that stood there already")
 
 
 @verb("config", example="memfs config\nmemfs config index.engine\nMEMFS_INDEX_ENGINE=sqlite memfs config --json")
@@ -100,7 +115,7 @@ def _print_created(root: str, created: Created) -> None:
 def config(ctx: click.Context, key: str | None, as_json: bool) -> None:
     """Show the settings, and where each value comes from: the default, memfs.toml with its line, or a variable."""
     if key is not None:
-        spec_of(key)
+        check_key(key)
     with opened(ctx) as workspace:
         settings = workspace.settings
     rows = {name: {"value": settings.get(name), "origin": settings.origins.get(name, "default")} for name in SPECS}

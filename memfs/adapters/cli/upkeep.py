@@ -42,12 +42,13 @@ def status(ctx: click.Context, as_json: bool) -> None:
     """Show how the workspace stands: items, git branch, what waits for a commit, the index, and problems."""
     with opened(ctx) as workspace:
         facts = _status(workspace)
+        invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
         problems = workspace.store.problems()
         root = str(workspace.root)
     if as_json:
         print_json({**facts, "problems": [problem_json(problem) for problem in problems]})
     else:
-        _print_status(root, facts)
+        _print_status(root, facts, invalid)
         for problem in problems:
             print_problem(problem)
     note_problems(problems)
@@ -70,7 +71,7 @@ def _status(workspace: Workspace) -> dict[str, Any]:
     }
 
 
-def _print_status(root: str, facts: dict[str, Any]) -> None:
+def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> None:
     branch = facts["branch"] or "detached HEAD"
     at = f" at {facts['head'][:12]}" if facts["head"] else ", no commits yet"
     waiting = count(facts["pending_commits"], "change") if facts["pending_commits"] else "nothing"
@@ -86,7 +87,8 @@ def _print_status(root: str, facts: dict[str, Any]) -> None:
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
     for path in edits:
-        print_raw(f"{'':11}{styled('edited', fg='yellow')} {clean(path)}")
+        wrong = "  invalid: 'memfs commit' leaves it alone" if path in invalid else ""
+        print_raw(f"{'':11}{styled('edited', fg='yellow')} {clean(path)}{wrong}")
 
 
 @verb("check", example="memfs check\nmemfs check --fix\nmemfs check --json || echo 'look at your memory'")
@@ -100,13 +102,16 @@ def check(ctx: click.Context, fix: bool, strict: bool, as_json: bool) -> int:
     """
     try:
         with opened(ctx) as workspace:
-            problems = workspace.checker.check(fix=fix)
+            fixed = workspace.checker.repair() if fix else []
+            problems = workspace.checker.check()
     except MemfsError as error:
         write_error(error)
         return _COULD_NOT_TELL
     if as_json:
-        print_json({"problems": [problem_json(problem) for problem in problems]})
+        print_json({"problems": [problem_json(problem) for problem in problems], **({"fixed": fixed} if fix else {})})
     else:
+        for sentence in fixed:
+            print_raw(f"{styled('Fixed', fg='green')}: {sentence}")
         for problem in problems:
             print_problem(problem)
         errors = sum(problem.severity == ERROR for problem in problems)

@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.adapters.cli.asking import known_type
 from memfs.adapters.cli.frame import complete_ids, complete_types, opened, verb
 from memfs.adapters.cli.landing import AT_ONCE
 from memfs.adapters.cli.output import clean, note, print_json, print_raw, styled, write_error
+from memfs.adapters.cli.places import reference
+from memfs.adapters.cli.streams import is_interactive
 from memfs.errors import ContentError, IdExists, ItemNotFound, MemfsError, NotRegularFile, StorageIO
 from memfs.model.ids import check_id, new_id
 from memfs.model.kinds import ITEM_LIMIT
@@ -39,19 +41,24 @@ _TITLE = re.compile(r"^title:.*$", re.MULTILINE)
 def new(ctx: click.Context, type: str, title: str | None, id: str | None, no_edit: bool, as_json: bool) -> int:
     """Start an item from the template of its TYPE, and open it in your editor.
 
-    On a terminal the editor ($VISUAL, $EDITOR) is opened at once; a template left as it was is taken away again.
+    The editor ($VISUAL, $EDITOR) is opened at once, where one is set or there is a terminal; a template left as it was
+    is taken away again.
     """
     with opened(ctx) as workspace:
-        kind = workspace.kinds.get(type)
+        kind = known_type(workspace, type)
         chosen = _free_id(workspace, id or new_id(title or type))
         path = _place(kind, chosen)
         text = _filled(kind, path, title)
         _create(workspace, path, text)
-        problems = _wrong(workspace, path) if no_edit or not _interactive() else _edited(workspace, path)
-        kept = no_edit or not _interactive() or title is not None or _read(workspace, path) != text.encode()
+        edits = not no_edit and _has_editor()
+        problems = _first_edit(workspace, path, text) if edits else _wrong(workspace, path)
+        kept = not edits or _read(workspace, path) != text.encode()
         if not kept:
             workspace.parts.tree.remove(path)
-        _take_in(workspace, path, commit=kept and not no_edit and not problems)
+            problems = []
+        _take_in(workspace, path, commit=kept and edits and not problems)
+    if kept and not edits:
+        note("it holds the template's words until you edit it")
     if as_json:
         print_json({"id": chosen, "path": path, "created": kept, "problems": _rows(problems)})
     elif kept:
@@ -71,7 +78,7 @@ def edit(ctx: click.Context, id: str, as_json: bool) -> int:
     """
     with opened(ctx) as workspace:
         path = _path_of(workspace, id)
-        if not _interactive() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+        if not _has_editor():
             hint = "set EDITOR, or change the file directly"
             raise StorageIO("there is no terminal to edit on", path=path, hint=hint)
         before = _read(workspace, path)
@@ -87,8 +94,22 @@ def edit(ctx: click.Context, id: str, as_json: bool) -> int:
 
 
 # -- the editor ---------------------------------------------------------------------------------------------------
-def _interactive() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty()
+def _has_editor() -> bool:
+    """Whether there is an editor that a person can use here."""
+    return is_interactive() or bool(os.environ.get("VISUAL") or os.environ.get("EDITOR"))
+
+
+def _first_edit(workspace: Workspace, path: str, text: str) -> list[MemfsError]:
+    """Edit a fresh template; where the editor fails, take the template away unless something was written into it."""
+    try:
+        return _edited(workspace, path)
+    except click.ClickException as error:
+        left = _read(workspace, path) != text.encode()
+        if not left:
+            workspace.parts.tree.remove(path)
+        workspace.store.refresh([path])
+        hint = f"what you wrote is in {path}" if left else "the template was taken away again"
+        raise StorageIO(error.format_message(), hint=hint) from error
 
 
 def _edited(workspace: Workspace, path: str) -> list[MemfsError]:
@@ -96,7 +117,7 @@ def _edited(workspace: Workspace, path: str) -> list[MemfsError]:
     while True:
         click.edit(filename=str(workspace.root / path))
         problems = _wrong(workspace, path)
-        if not problems or not _interactive():
+        if not problems or not is_interactive():
             return problems
         for problem in problems:
             write_error(problem)
@@ -128,7 +149,7 @@ def _wrong(workspace: Workspace, path: str) -> list[MemfsError]:
 def _tell(problems: list[MemfsError], path: str, again: str) -> int:
     if not problems:
         return 0
-    if not _interactive():  # there they were named before the question
+    if not is_interactive():  # there they were named before the question
         for problem in problems:
             write_error(problem)
     note(f"your text is kept in {path}; correct it there or with '{again}'")
@@ -141,16 +162,17 @@ def _rows(problems: list[MemfsError]) -> list[dict[str, Any]]:
 
 
 # -- files --------------------------------------------------------------------------------------------------------
-def _path_of(workspace: Workspace, reference: str) -> str:
+def _path_of(workspace: Workspace, written: str) -> str:
     """The file of an item, also when it cannot be read at present."""
+    named = reference(workspace, written)
     try:
-        return workspace.store.find(reference).path
+        return workspace.store.find(named).path
     except ContentError as error:
         if error.path:
             return error.path
         raise
     except ItemNotFound:
-        path = workspace.store.path_of(reference)
+        path = workspace.store.path_of(named)
         if workspace.store.edits.is_own(path) and workspace.parts.tree.entry(path) is not None:
             return path
         raise

@@ -1,0 +1,68 @@
+"""Streams: standard input, output and error as the command finds them, also when they are closed or full.
+
+Owns what happens to the three streams of the process. Knows nothing of what is read or written.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def secure() -> None:
+    """Make the streams safe to use: what is closed leads nowhere, what a terminal cannot show is written as escapes.
+
+    A closed stream's number would else be given to the next file that is opened, and our output written into it.
+    """
+    for number, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  it lives as long as we
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def is_interactive() -> bool:
+    """Whether a person sits at a terminal that is both our input and our output."""
+    return somebody_types() and sys.stdout.isatty()
+
+
+def somebody_types() -> bool:
+    """Whether our input is a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def read_input() -> bytes:
+    """All of standard input.
+
+    Raises:
+        StorageIO: it is closed or cannot be read.
+    """
+    from memfs.errors import StorageIO  # every command passes this module, few read their input
+
+    try:
+        if sys.stdin is None:
+            raise OSError("it is closed")
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise StorageIO(f"standard input cannot be read: {error.strerror or error}") from error
+
+
+def output_fails() -> bool:
+    """Whether what we print can no longer be written; if so, the rest of it is dropped."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        drop_output()
+        return True
+    return False
+
+
+def drop_output() -> None:
+    """Lead standard output nowhere, so that the interpreter does not stumble over it while it closes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
