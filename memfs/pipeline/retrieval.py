@@ -64,7 +64,8 @@ class Recaller:
         _check_known("phases", query.phases, [phase.value for phase in Phase])
         if self._kinds is not None:
             _check_known("types", query.types, [kind.name for kind in self._kinds])
-        return replace(query, text=query.text[:_TEXT_LIMIT]) if len(query.text) > _TEXT_LIMIT else query
+        text = query.text[:_TEXT_LIMIT] if query.text.strip() else ""
+        return query if text == query.text else replace(query, text=text)
 
     def _once(self, query: Query) -> tuple[list[Hit], list[str], bool]:
         found = self._store.candidates(replace(query, limit=min(query.limit * _CANDIDATES_PER_HIT, MOST)))

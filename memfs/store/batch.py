@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from memfs.errors import Conflict
 from memfs.model import MemoryItem
-from memfs.store.parts import stem
+from memfs.model.ids import stem_of
 from memfs.store.plan import Planned, Planner
 
 
@@ -35,7 +35,7 @@ class Batch:
 
     def _take(self, plans: list[Planned]) -> None:
         paths = {plan.path.casefold() for plan in plans}
-        ids = {stem(plan.path).casefold() for plan in plans}
+        ids = {stem_of(plan.path).casefold() for plan in plans}
         if paths & self._paths or ids & self._ids:
             raise Conflict(
                 "this batch writes the same item twice", path=plans[0].path, hint="merge the two writes into one"

@@ -16,8 +16,9 @@ from memfs.files.tree import sha256
 from memfs.history import commits
 from memfs.history.commits import Change, Group, Writer
 from memfs.model import Problem
+from memfs.model.ids import stem_of
 from memfs.store.edits import HandEdits
-from memfs.store.parts import READ_LIMIT, Parts, stem
+from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.plan import Planned
 from memfs.store.setaside import set_aside
 from memfs.store.values import Flushed
@@ -220,4 +221,4 @@ def _last_contents(operations: Iterable[Operation]) -> dict[str, str]:
 
 def _edit_message(plans: Sequence[Planned]) -> str:
     verb = "Remove" if all(plan.after is None for plan in plans) else "Edit"
-    return f"{verb} {stem(plans[0].path) if len(plans) == 1 else f'{len(plans)} files'} by hand"
+    return f"{verb} {stem_of(plans[0].path) if len(plans) == 1 else f'{len(plans)} files'} by hand"

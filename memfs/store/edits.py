@@ -50,10 +50,12 @@ class HandEdits:
     def changed_paths(self) -> list[str]:
         """Every file of ours that a person changed or removed since the last commit, valid or not."""
         self._following.refresh()
-        present = dict(self._present())
+        closed: list[str] = []
+        present = dict(self._present(closed))
         committed = self._committed()
         changed = [path for path in present if self._differs(path, present[path], committed)]
-        removed = [path for path in committed if path not in present and self._parts.journal.latest(path) is None]
+        absent = [path for path in committed if path not in present and not path.startswith(tuple(closed))]
+        removed = [path for path in absent if self._parts.journal.latest(path) is None]
         unwanted = self._parts.repository.left_out(removed) if removed else set()
         return [*changed, *(path for path in removed if path not in unwanted)]
 
@@ -66,8 +68,11 @@ class HandEdits:
         """Whether memfs keeps the file at this path in git."""
         return path in ROOT_FILES or self._following.is_item(path) or is_own_file(path)
 
-    def _present(self) -> Iterator[tuple[str, str]]:
-        """Every file of ours on disk with its blob id, "" where it cannot be read."""
+    def _present(self, closed: list[str]) -> Iterator[tuple[str, str]]:
+        """Every file of ours on disk with its blob id, "" where it cannot be read.
+
+        ``closed`` is filled with the folders that cannot be entered: what lies behind them is not known to be gone.
+        """
         for path in ROOT_FILES:
             if self._parts.tree.entry(path) is not None:
                 yield path, self._blob(path)
@@ -75,6 +80,8 @@ class HandEdits:
         blobs = dict(stamps.blobs())
         for entry in self._parts.tree.scan(CONTENT, hidden=True):
             path = entry.path
+            if not entry.regular:
+                closed.append(f"{path}/")
             if stamps.vouches(*entry[:5]):
                 yield path, blobs[path]
             elif self.is_own(path):
@@ -88,7 +95,7 @@ class HandEdits:
 
     def _committed(self) -> dict[str, str]:
         repository = self._parts.repository
-        if repository.head().commit is None:
+        if repository.head_commit() is None:
             return {}
         tree = repository.tree("HEAD", CONTENT)
         own = {path: blob for path, blob in tree.items() if self.is_own(path)}

@@ -16,10 +16,10 @@ from memfs.files.codec import Codec
 from memfs.files.tree import Content, Entry, Tree, blob_id
 from memfs.index.layers import SearchIndex
 from memfs.model import KindTable, MemoryItem, Problem, Stamp
-from memfs.model.ids import check_id
+from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content, stem
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 
 LastGood = Callable[[str], bytes | None]
 Progress = Callable[[int, int], None]
@@ -80,7 +80,7 @@ class Following:
             return path
 
     def _held_by(self, folded: str) -> str:
-        rejected = [path for path in self._rejected if stem(path).casefold() == folded]
+        rejected = [path for path in self._rejected if stem_of(path).casefold() == folded]
         candidates = [self._paths().get(folded, ""), *rejected]
         return next((path for path in candidates if path and self._tree.entry(path) is not None), "")
 
@@ -157,10 +157,14 @@ class Following:
         known = self._index.stamps()
         suspects: dict[str, Entry | None] = {}
         seen = set()
+        closed: list[str] = []
         for entry in self._entries():
             path = entry.path
             seen.add(path)
-            if not self._is_typed(path.rpartition("/")[0]):
+            if not entry.regular:
+                closed.append(f"{path}/")
+                self._reject_irregular(entry)
+            elif not self._is_typed(path.rpartition("/")[0]):
                 self._reject_stray(entry)
                 if path in known:
                     self._update((), [path])
@@ -168,8 +172,10 @@ class Following:
                 self._rejected.pop(path, None)
             elif path not in self._rejected or self._rejected[path].facts != entry[1:5]:
                 suspects[path] = entry
-        suspects.update((path, None) for path in known if path not in seen)
-        suspects.update((path, None) for path in self._rejected if path not in seen)
+        # What lies behind a folder that cannot be entered is not known to be gone.
+        behind = tuple(closed)
+        for paths in (known, self._rejected):
+            suspects.update((path, None) for path in paths if path not in seen and not path.startswith(behind))
         self._scanned = True
         return self._look_at(suspects, progress)
 
@@ -184,8 +190,13 @@ class Following:
         folders = {kind.folder.split("/")[0] for kind in self._kinds}
         for folder in sorted(folders):
             for entry in self._tree.scan(f"{CONTENT}/{folder}"):
-                if entry.path.endswith(ITEM_SUFFIXES):
+                if entry.path.endswith(ITEM_SUFFIXES) or not entry.regular:
                     yield entry
+
+    def _reject_irregular(self, entry: Entry) -> None:
+        what = entry.reason or "not a regular file"
+        error = NotRegularFile(what, hint="replace it by a folder or file, or move it away")
+        self._rejected[entry.path] = _Rejected(Problem.of(error, entry.path), entry[1:5])
 
     def _reject_stray(self, entry: Entry) -> None:
         error = ContentError(
@@ -248,7 +259,7 @@ class Following:
         except FileNotFoundError:
             return None
         try:
-            check_id(stem(entry.path))
+            check_id(stem_of(entry.path))
         except IdInvalid as error:
             raise error.located(entry.path) from None
         return content
@@ -303,8 +314,8 @@ class Following:
             return
         owners = self._paths()
         for path in gone:
-            if owners.get(stem(path).casefold()) == path:
-                del owners[stem(path).casefold()]
+            if owners.get(stem_of(path).casefold()) == path:
+                del owners[stem_of(path).casefold()]
         for item, _ in rows:
             owners[item.id.casefold()] = item.path
         self._index.update(rows, gone)

@@ -56,8 +56,3 @@ class Parts:
 def below_content(path: str) -> str:
     """The path below ``ContextMemory/``, "" when it lies elsewhere."""
     return path[len(CONTENT) + 1 :] if path.startswith(CONTENT + "/") else ""
-
-
-def stem(path: str) -> str:
-    """A file's name without folder and suffix: the id of the item in it."""
-    return path.rpartition("/")[2].rpartition(".")[0]

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound
 from memfs.files.tree import Content, sha256
 from memfs.model import MemoryItem
-from memfs.model.ids import check_id, new_id
+from memfs.model.ids import check_id, new_id, stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.store.following import Following
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts, stem
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
 _IGNORED_IN_COMPARISON = {"updated": None, "path": "", "sha256": ""}
 
@@ -168,4 +168,4 @@ def describe(plans: list[Planned]) -> str:
     first = plans[0]
     verb = "Forget" if first.after is None else "Remember" if first.before is None and len(plans) == 1 else "Update"
     note = " (comments could not be kept)" if first.rewritten else ""
-    return f"{verb} {stem(first.path)}{note}"
+    return f"{verb} {stem_of(first.path)}{note}"

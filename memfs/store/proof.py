@@ -25,9 +25,10 @@ def prove(parts: Parts, following: Following) -> Freshness:
     """HEAD, how many memory files differ from it, and a digest of exactly what is indexed."""
     indexed = dict(parts.index.stamps().blobs())
     digest = _digest(indexed)
-    head = parts.repository.head().commit
+    found = parts.repository.head()
+    head = found.commit
     if head is None:
-        return Freshness(head=None, dirty=len(indexed), indexed=digest)
+        return Freshness(head=None, dirty=None if found.damage else len(indexed), indexed=digest)
     broken = {path: _blob(parts, path) for path in following.rejected_items()}
     present = {**indexed, **{path: blob for path, blob in broken.items() if blob}}
     if _kept(parts, head) == (_digest(present) if broken else digest):

@@ -24,7 +24,8 @@ from memfs.files import io
 from memfs.files.operation import FileChange, Operation
 from memfs.files.tree import blob_id, sha256
 from memfs.model import Problem, Stamp
-from memfs.store.parts import READ_LIMIT, Parts, stem
+from memfs.model.ids import stem_of
+from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.plan import Planned
 from memfs.store.setaside import set_aside
 
@@ -182,9 +183,9 @@ class Writing:
         unseen = self._parts.journal.unseen()
         if unseen is None:
             raise PlanOutdated(plans[0].path)
-        ids = {stem(path).casefold() for path in unseen}
+        ids = {stem_of(path).casefold() for path in unseen}
         for plan in plans:
-            if stem(plan.path).casefold() in ids or self._sha_now(plan.path) != plan.old_sha:
+            if stem_of(plan.path).casefold() in ids or self._sha_now(plan.path) != plan.old_sha:
                 raise PlanOutdated(plan.path)
 
     def _check(self, plans: Sequence[Planned]) -> list[Planned]:

@@ -19,8 +19,9 @@ from memfs.history.blame import blame as blame_lines
 from memfs.history.log import Revision
 from memfs.history.maintenance import Maintained
 from memfs.history.repository import Repository
+from memfs.model.ids import stem_of
 from memfs.store import Store
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, stem
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 from memfs.store.plan import Planned
 
 _SEARCH_DEPTH = 20_000
@@ -168,7 +169,7 @@ class History:
         if self._is_path(target):
             folder = self._path_of(target)
             return path == folder or path.startswith(folder + "/")
-        return path.endswith(ITEM_SUFFIXES) and stem(path).casefold() == target.casefold()
+        return path.endswith(ITEM_SUFFIXES) and stem_of(path).casefold() == target.casefold()
 
     # -- names ----------------------------------------------------------------------------------------------------
     @staticmethod

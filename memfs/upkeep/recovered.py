@@ -14,9 +14,9 @@ from pathlib import Path
 from memfs.errors import ItemNotFound
 from memfs.files import io
 from memfs.history.repository import Repository
+from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
-from memfs.store.parts import stem
 from memfs.store.setaside import FOLDER, SUFFIX, read_aside
 
 
@@ -57,13 +57,13 @@ class Recovered:
             ItemNotFound: there is no such content.
             Conflict: the file changes at the same moment.
         """
-        matching = [row for row in self.list() if name in (row.name, stem(row.path), row.path)]
+        matching = [row for row in self.list() if name in (row.name, stem_of(row.path), row.path)]
         if not matching:
             raise ItemNotFound(f"nothing set aside is called {name!r}", hint="memfs recover lists what there is")
         chosen = matching[0]
         plan = self._store.plan_restore(chosen.path, self._content(chosen))
         if plan is not None:
-            self._store.carry_out([plan], f"Bring back {stem(chosen.path)}", source="recover")
+            self._store.carry_out([plan], f"Bring back {stem_of(chosen.path)}", source="recover")
         io.unlink(self._folder / (chosen.name + SUFFIX), missing_ok=True)
         return chosen.path
 

@@ -143,3 +143,61 @@ def test_recover_lists_and_brings_back(root: Path, memfs: Memfs, monkeypatch: py
     assert [row["path"] for row in rows] == [path.relative_to(root).as_posix()]
     assert memfs("recover", "x", "--json").json == {"restored": rows[0]["path"]}
     assert memfs("show", "x", "--json").json["content"] == "precious"
+
+
+def test_commit_names_edits_that_are_not_valid(root: Path, item: Path, memfs: Memfs) -> None:
+    """An invalid edit is not committed, and the person is told: on standard error and among the skipped."""
+    item.write_text("content: x\nttle: y\n")
+    path = item.relative_to(root).as_posix()
+    assert memfs("commit", "--json").json["skipped"] == [path]
+    ran = memfs("commit")
+    assert (ran.code, ran.out) == (0, "Nothing to commit\n")
+    assert f"{path} is left alone: it is invalid, see 'memfs check'" in ran.err
+    configuration = root / "ContextMemory/configuration/system_config.json"
+    configuration.write_text("{")
+    assert configuration.relative_to(root).as_posix() in memfs("commit", "--json").json["skipped"]
+
+
+def test_rollback_over_an_invalid_edit_says_the_way_out(root: Path, item: Path, memfs: Memfs) -> None:
+    """The hint does not send the person to a commit that would leave the file alone."""
+    item.write_text("content: x\nttle: y\n")
+    ran = memfs("rollback", "HEAD~1", "x")
+    assert ran.code == 1
+    assert "memfs check" in ran.err
+    assert f"git checkout -- {item.relative_to(root).as_posix()}" in ran.err
+    git(root, "checkout", "--", item.relative_to(root).as_posix())
+    assert memfs("rollback", "HEAD~1", "x").code == 0
+
+
+def test_log_follows_an_item_whose_path_changed(root: Path, item: Path, memfs: Memfs) -> None:
+    """The log of an id goes on beyond a change of type, a move by hand, and the end of the item."""
+    memfs("remember", "--id", "x", "--replace", "--type", "rule")
+    own = memfs("log", "x", "--json").json["revisions"]
+    assert [revision["subject"] for revision in own] == ["Update x", "Update x", "Remember x"]
+    moved = next((root / "ContextMemory/memories/rule").rglob("x.yaml"))
+    (root / "ContextMemory/memories/rule/mine").mkdir()
+    moved.rename(root / "ContextMemory/memories/rule/mine/x.yaml")
+    assert memfs("log", "x", "--json").json["revisions"] == own
+    memfs("commit")
+    assert len(memfs("log", "x", "--json").json["revisions"]) == 4
+    assert len(memfs("log", "x", "--limit", "2", "--json").json["revisions"]) == 2
+    memfs("forget", "x")
+    assert len(memfs("log", "x", "--json").json["revisions"]) == 5
+
+
+@pytest.mark.parametrize("name", ["ContextMemory/memories/semantic/nothing.yaml", "nothing/at/all", "nothing"])
+def test_log_of_what_never_was_is_refused(item: Path, memfs: Memfs, name: str) -> None:
+    """A mistyped path or id is an error, not an empty log."""
+    ran = memfs("log", name)
+    assert (ran.code, ran.out) == (1, "")
+    assert "nothing" in ran.err
+
+
+def test_log_of_what_is_not_committed_yet_is_empty(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is there has a history still to come."""
+    monkeypatch.setenv("MEMFS_HISTORY_COMMIT", "session")
+    path = memfs("remember", "x", "--id", "x", "--json").json["path"]
+    for name in ("x", path):
+        ran = memfs("log", name)
+        assert (ran.code, ran.out) == (0, "")
+        assert "no commits yet" in ran.err

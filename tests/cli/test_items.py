@@ -99,3 +99,34 @@ def test_forget_dry_run_changes_nothing(root: Path, memfs: Memfs) -> None:
     ran = memfs("forget", "a", "--dry-run")
     assert ran.out.startswith("Would forget a")
     assert memfs("show", "a").code == 0
+
+
+def test_show_at_a_date_names_the_commit(root: Path, memfs: Memfs) -> None:
+    """Whatever names the revision, JSON has the commit it stands for."""
+    memfs("remember", "one", "--id", "x")
+    head = git(root, "rev-parse", "HEAD").strip()
+    for at in ("HEAD", "now", "2999-01-01"):
+        assert memfs("show", "x", "--at", at, "--json").json["revision"] == head
+    assert memfs("show", f"x@{head[:8]}", "--json").json["revision"] == head
+
+
+def test_show_prints_lists_and_mappings_readably(root: Path, memfs: Memfs) -> None:
+    """No Python in what a person reads."""
+    line = '{"content": "c", "id": "x", "metadata": {"places": ["here", "there"], "deep": {"a": [1, true]}}}'
+    memfs("remember", "--file", "-", stdin=line)
+    shown = memfs("show", "x").out
+    assert "places = here, there\n" in shown
+    assert 'deep = {"a": [1, true]}\n' in shown
+
+
+def test_list_shows_a_person_the_newest_hundred(memfs: Memfs) -> None:
+    """A long list is cut with a word on how many more there are; --limit and --json give them."""
+    lines = "".join(f'{{"content": "fact {number}"}}\n' for number in range(103))
+    memfs("remember", "--file", "-", stdin=lines)
+    ran = memfs("list")
+    assert len(ran.out.splitlines()) == 100
+    assert "the newest 100 of 103 items; --limit shows more" in ran.err
+    assert len(memfs("list", "--json").json["items"]) == 103
+    ran = memfs("list", "--limit", "103")
+    assert len(ran.out.splitlines()) == 103
+    assert ran.err == "memfs: 103 items\n"

@@ -156,3 +156,47 @@ def test_hidden_characters_are_shown_as_escapes(memfs: Memfs) -> None:
 def test_search_is_recall(filled: Memfs) -> None:
     """The alias answers the same."""
     assert filled("search", "database", "--json").json["hits"] == filled("recall", "database", "--json").json["hits"]
+
+
+@pytest.mark.parametrize("text", ["", "  "])
+def test_an_empty_question_lists_the_newest(filled: Memfs, text: str) -> None:
+    """Nothing asked brings the newest, without scores that would mean nothing."""
+    ran = filled("recall", text)
+    assert ran.code == 0
+    heads = [line for line in ran.out.splitlines() if line[:1].isalpha()]
+    assert [head.split()[0] for head in heads] == ["database", "crash", "deploy"]
+    assert "1.000" not in ran.out
+    assert "nothing was asked, so these are the newest" in ran.err
+
+
+def test_a_question_of_common_words_names_them(filled: Memfs) -> None:
+    """Words that are never looked for are named when there is no other."""
+    ran = filled("recall", "what is the")
+    assert (ran.code, ran.out) == (0, "")
+    assert "too common to look for: what, is, the" in ran.err
+    assert "holds no word" in filled("recall", "?!").err
+
+
+def test_more_is_said_only_where_there_is_more(filled: Memfs) -> None:
+    """The remark on --limit stands below a cut answer, not below one that happens to be as long."""
+    words = ("recall", "database deploy login crashed postgresql")
+    assert "--limit shows more" in filled(*words, "--limit", "2").err
+    assert filled(*words, "--limit", "3").err == ""
+    assert filled(*words).err == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--since", "soon"], ["--phase", "x"], ["--layer", "x"], ["-n", "0"], ["--type", "x"], ["--until", ""]],
+)
+@pytest.mark.parametrize("verb", [("recall", "x"), ("list",)])
+def test_what_cannot_be_understood_has_one_code(filled: Memfs, verb: tuple[str, ...], arguments: list[str]) -> None:
+    """Arguments that make no sense end with 2, whatever is wrong with them."""
+    ran = filled(*verb, *arguments)
+    assert (ran.code, ran.out) == (2, "")
+
+
+def test_ages_in_words_are_understood(filled: Memfs) -> None:
+    """--since takes what show --at takes."""
+    listed = filled("list", "--since", "2 days ago", "--json").json["items"]
+    assert [item["id"] for item in listed] == ["database"]

@@ -242,3 +242,45 @@ def test_many_lines_are_one_commit_a_batch(root: Path, memfs: Memfs) -> None:
     assert memfs("remember", "--file", "-", "--json", stdin=lines).json["stored"] == 1001
     assert int(git(root, "rev-list", "--count", "HEAD")) == before + 3
     assert memfs("status", "--json").json["items"] == 1001
+
+
+def test_replacing_what_is_not_there_names_the_nearest(memfs: Memfs) -> None:
+    """A mistyped id with --replace makes no new item."""
+    memfs("remember", "one", "--id", "deploy-day")
+    ran = memfs("remember", "two", "--id", "deploy-dya", "--replace")
+    assert ran.code == 1
+    assert "deploy-day" in ran.err
+    assert len(memfs("list", "--json").json["items"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin"), [(["-", "bar"], "x"), ([""], ""), (["  \n"], ""), (["-"], " \n"), (["", "--title", "T"], "")]
+)
+def test_blank_and_mixed_texts_are_refused(memfs: Memfs, words: list[str], stdin: str) -> None:
+    """A blank text, and '-' beside other words, is a mistake."""
+    ran = memfs("remember", *words, stdin=stdin)
+    assert ran.code == 2
+    assert memfs("list", "--json").json == {"items": []}
+    assert memfs("remember", "a - b").code == 0
+
+
+def test_a_tag_with_a_comma_gets_a_hint(memfs: Memfs) -> None:
+    """It is kept as one tag, and the way to write two is shown."""
+    ran = memfs("remember", "x", "--id", "x", "--tag", "a,b")
+    assert "--tag a --tag b" in ran.err
+    assert memfs("show", "x", "--json").json["tags"] == ["a,b"]
+
+
+def test_what_was_let_in_says_how_to_read_it(memfs: Memfs) -> None:
+    """An item that --allow-invisible let in is read with the same setting only; the command says so."""
+    ran = memfs("remember", "harmless\U000e0041", "--id", "x", "--allow-invisible")
+    assert "--set security.allow_invisible=true" in ran.err
+    assert memfs("show", "x", "--set", "security.allow_invisible=true").code == 0
+    assert memfs("remember", "plain", "--allow-invisible").err == ""
+
+
+def test_help_names_the_types(memfs: Memfs) -> None:
+    """remember --help lists what --type takes."""
+    shown = memfs("remember", "--help").out
+    assert "task_history" in shown
+    assert "convention" in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -144,3 +145,23 @@ def test_a_wrong_setting_is_named_by_any_verb(root: Path, memfs: Memfs) -> None:
     ran = memfs("recall", "x")
     assert ran.code == 1
     assert ran.err == "memfs: memfs.toml:2: index.engin: unknown setting 'engin' in [index]\n  did you mean 'engine'?\n"
+
+
+def test_init_refuses_an_empty_name(bare: Memfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty PATH, a variable that is not set perhaps, does not mean the current folder."""
+    monkeypatch.chdir(tmp_path)
+    assert bare("init", "").code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_init_takes_in_a_memory_that_lost_its_repository(root: Path, memfs: Memfs, bare: Memfs) -> None:
+    """Where .git is gone, init makes one and commits what stands there, and says so."""
+    memfs("remember", "kept", "--id", "x")
+    shutil.rmtree(root / ".git")
+    ran = bare("init", str(root))
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("Made a git repository for the workspace in")
+    assert "that stood there already" in ran.out
+    assert git(root, "status", "--porcelain") == ""
+    assert memfs("log", "x", "--json").json["revisions"]
+    assert bare("init", str(root)).out.endswith("is a workspace already\n")

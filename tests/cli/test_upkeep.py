@@ -128,3 +128,19 @@ def test_watch_tells_of_edits_until_interrupted(root: Path, item: Path) -> None:
     assert noticed["changed"] == [item.relative_to(root).as_posix()]
     assert process.returncode == 130
     assert "Traceback" not in rest
+
+
+def test_check_fix_says_what_it_did(root: Path, item: Path, memfs: Memfs) -> None:
+    """Each repair is a line, and an entry in JSON."""
+    (root / "ContextMemory" / ".gitattributes").unlink()
+    fixed = memfs("check", "--fix", "--json").json["fixed"]
+    assert fixed[0] == "wrote ContextMemory/.gitattributes anew"
+    assert memfs("check", "--fix").out.splitlines()[0] == "Fixed: built the index anew over 1 item(s)"
+
+
+def test_check_names_a_field_once(root: Path, item: Path, memfs: Memfs) -> None:
+    """A message that names the field is not led by the field again."""
+    item.write_text("content: x\ntitel: y\n")
+    problem = memfs("check", "--json").json["problems"][0]
+    assert problem["message"].count("titel") == 1
+    assert memfs("check").out.splitlines()[0].count("titel") == 1

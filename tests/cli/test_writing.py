@@ -144,3 +144,40 @@ def test_an_editor_that_fails_is_named(memfs: Memfs, editor: Editor) -> None:
     ran = memfs("edit", "x")
     assert ran.code == 1
     assert "Editing failed" in ran.err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--title", "T"]])
+def test_an_unchanged_template_is_taken_away_in_scripts_too(
+    root: Path, memfs: Memfs, editor: Editor, arguments: list[str]
+) -> None:
+    """EDITOR=true leaves no placeholder text behind, on a terminal or not."""
+    editor("true")
+    ran = memfs("new", "semantic", *arguments)
+    assert (ran.code, ran.out) == (0, "Nothing written: the template was left as it was\n")
+    assert memfs("list", "--json").json == {"items": []}
+    assert git(root, "status", "--porcelain") == ""
+
+
+def test_a_failing_editor_leaves_no_template(root: Path, memfs: Memfs, editor: Editor) -> None:
+    """The untouched template goes; what was written stays and is named."""
+    editor("exit 3")
+    ran = memfs("new", "semantic", "--id", "mine")
+    assert ran.code == 1
+    assert "Editing failed" in ran.err
+    assert "taken away" in ran.err
+    assert memfs("list", "--json").json == {"items": []}
+    editor('echo "content: begun" > "$1"; exit 3')
+    ran = memfs("new", "semantic", "--id", "mine")
+    assert ran.code == 1
+    assert "mine.yaml" in ran.err
+    assert memfs("show", "mine", "--json").json["content"] == "begun"
+
+
+def test_a_template_without_an_editor_is_told_to_be_one(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody can edit, the file is written, not committed, and said to hold the template's words."""
+    monkeypatch.delenv("EDITOR", raising=False)
+    monkeypatch.delenv("VISUAL", raising=False)
+    ran = memfs("new", "semantic", "--id", "mine")
+    assert ran.code == 0
+    assert "the template's words" in ran.err
+    assert len(memfs("status", "--json").json["hand_edits"]) == 1

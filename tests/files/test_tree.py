@@ -262,6 +262,8 @@ def test_names_that_are_no_unicode_are_files_like_others(tree: Tree) -> None:
 
 def test_a_batch_over_many_folders_holds_few_of_them_open(tree: Tree) -> None:
     """A process may open 1,024 files; a batch over more folders than that must not need them all at once."""
+    for number in range(200):
+        tree.make_folders(f"month-{number:03d}", durable=False)
     before = len(os.listdir("/proc/self/fd"))
     with tree.holding_folders():
         for number in range(200):

@@ -373,3 +373,20 @@ def test_a_long_lived_writer_folds_the_index_behind_the_scenes(opened: Opened) -
             time.sleep(0.05)
         assert workspace.parts.index.overlay_size() <= 500
         assert found(workspace, "599") == ["number 599"]
+
+
+def test_a_folder_that_cannot_be_entered_hides_nothing_and_removes_nothing(opened: Opened, tmp_path: Path) -> None:
+    """A link in place of a kind's folder is a problem; its items are neither forgotten nor committed as removed."""
+    workspace = opened()
+    path = remember(workspace, "a", "apple")
+    workspace.store.flush()
+    folder = (workspace.root / path).parent
+    shutil.move(folder, tmp_path / "moved")
+    folder.symlink_to(tmp_path / "moved")
+    assert workspace.store.flush(adopt=True).adopted == ()
+    workspace.store.refresh()
+    assert [problem.code for problem in workspace.store.problems()] == ["NotRegularFile"]
+    folder.unlink()
+    shutil.move(tmp_path / "moved", folder)
+    assert found(workspace, "apple") == ["apple"]
+    assert workspace.store.problems() == []

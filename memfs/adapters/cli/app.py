@@ -14,7 +14,7 @@ import click
 
 from memfs.adapters.cli.frame import Invocation, set_settings, set_workspace
 from memfs.adapters.cli.output import complain, write_error
-from memfs.adapters.cli.streams import drop_output, output_fails, secure
+from memfs.adapters.cli.streams import drop_output, secure
 from memfs.adapters.cli.verbs import ALIASES, FAMILIES, VERBS
 from memfs.errors import MemfsError
 
@@ -132,7 +132,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         drop_output()
         return PIPE_CLOSED
     except OSError as error:  # what the library does not expect is refused with the system's words
-        failed = "the output cannot be written: " if output_fails() else ""
-        complain(f"{failed}{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        complain(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
         return REFUSED
     return code if isinstance(code, int) else 0

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.adapters.cli.streams import write
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _cut(text: str, width: int) -> str:
 
 def say(text: str = "", **style: Any) -> None:
     """Print a line for a person; styled only on a terminal that wants colours."""
-    click.echo(click.style(clean(text), **style) if style else clean(text), color=_colours())
+    write(click.style(clean(text), **style) if style else clean(text), color=_colours())
 
 
 def note(text: str) -> None:
@@ -87,7 +88,7 @@ def styled(text: str, **style: Any) -> str:
 
 def print_raw(text: str) -> None:
     """Print a line that ``styled`` and ``clean`` have made safe already."""
-    click.echo(text, color=_colours())
+    write(text, color=_colours())
 
 
 def _colours() -> bool | None:
@@ -117,12 +118,12 @@ def print_table(rows: Sequence[Sequence[str]], dim: Iterable[int] = ()) -> None:
 def print_json(value: Any) -> None:
     """Print one JSON document; characters that hide or control are written as escapes."""
     text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    click.echo(_HIDDEN.sub(_json_escape, text))
+    write(_HIDDEN.sub(_json_escape, text))
 
 
 def print_json_line(value: Any) -> None:
     """Print one JSON document on one line, for streams."""
-    click.echo(_HIDDEN.sub(_json_escape, json.dumps(value, ensure_ascii=False, default=str)))
+    write(_HIDDEN.sub(_json_escape, json.dumps(value, ensure_ascii=False, default=str)))
 
 
 def _json_escape(found: re.Match[str]) -> str:

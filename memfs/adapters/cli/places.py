@@ -68,7 +68,8 @@ def _stands_here(workspace: Workspace, written: str) -> bool:
 def _candidates(root: Path, written: str) -> Iterator[str]:
     """Where the path may lead, in the order to be tried; only what belongs to the memory."""
     plain = written.replace("\\", "/")
-    bases = (os.getcwd(), str(root), str(root / CONTENT))
+    whole = os.path.normpath(plain).partition("/")[0] in (CONTENT, _ROOT_FILE)
+    bases = (os.getcwd(), str(root), *(() if whole else (str(root / CONTENT),)))
     for base in bases[:1] if os.path.isabs(plain) else bases:
         found = _below(root, os.path.join(base, plain))
         if found is not None:

@@ -8,6 +8,10 @@ from __future__ import annotations
 import os
 import sys
 
+import click
+
+from memfs.errors import StorageIO
+
 
 def secure() -> None:
     """Make the streams safe to use: what is closed leads nowhere, what a terminal cannot show is written as escapes.
@@ -43,8 +47,6 @@ def read_input() -> bytes:
     Raises:
         StorageIO: it is closed or cannot be read.
     """
-    from memfs.errors import StorageIO  # every command passes this module, few read their input
-
     try:
         if sys.stdin is None:
             raise OSError("it is closed")
@@ -53,14 +55,20 @@ def read_input() -> bytes:
         raise StorageIO(f"standard input cannot be read: {error.strerror or error}") from error
 
 
-def output_fails() -> bool:
-    """Whether what we print can no longer be written; if so, the rest of it is dropped."""
+def write(text: str, color: bool | None = None) -> None:
+    """Print a line on standard output.
+
+    Raises:
+        StorageIO: it cannot be written; nothing more will be.
+        BrokenPipeError: what reads it has gone.
+    """
     try:
-        sys.stdout.flush()
-    except OSError:
+        click.echo(text, color=color)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
         drop_output()
-        return True
-    return False
+        raise StorageIO(f"the output cannot be written: {error.strerror or error}") from error
 
 
 def drop_output() -> None:
