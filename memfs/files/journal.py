@@ -90,6 +90,13 @@ class Journal:
             self._catch_up()
             return [operation for name, operation in self.waiting.items() if name not in self.applied]
 
+    def written_after(self, operation_id: str) -> set[str]:
+        """The paths that operations after this one name."""
+        with self._lock:
+            names = list(self.waiting)
+            later = names[names.index(operation_id) + 1 :] if operation_id in self.waiting else []
+            return {change.path for name in later for change in self.waiting[name].changes}
+
     def latest(self, path: str) -> str | None:
         """The sha256 that the last waiting operation gave a path ("" for a removal), None where none waits."""
         return self._latest.get(path)

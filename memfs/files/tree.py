@@ -9,24 +9,23 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-import stat
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from memfs.errors import MemfsError, NotRegularFile, PathEscape, StorageIO, StorageReadOnly
+from memfs.errors import MemfsError, NotRegularFile, PathEscape, StorageIO
 from memfs.files import io
+from memfs.files.scan import LAST_NS, Entry, entry_of, reason_of, scan_below
 from memfs.model.stamp import Stamp, object_id
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _READ = os.O_RDONLY | os.O_NONBLOCK
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 OWN_TEMPORARY = ".memfs-"
-_DEEPEST = 64
+_ANY_SIZE = 1 << 40
 _MOST_HELD = 64
 _NEVER = {"", ".", ".."}
 
@@ -41,34 +40,16 @@ def blob_id(data: bytes) -> str:
     return object_id("blob", data)
 
 
-class Entry(NamedTuple):
-    """One name found by a scan.
-
-    Attributes:
-        regular: false for links, pipes and devices, and for a folder that could not be entered.
-        reason: why a folder could not be entered, in words; "" otherwise. Its facts may be all zero.
-    """
-
-    path: str
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-    regular: bool
-    reason: str = ""
-
-    def unchanged_since(self, stamp: Stamp) -> bool:
-        """Whether the stamp still vouches for the content, by facts alone."""
-        facts = (self.size, self.mtime_ns, self.ctime_ns, self.inode)
-        return facts == (stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode) and not stamp.racy
-
-
 @dataclass(frozen=True, slots=True)
 class Content:
     """A file's bytes with the stamp taken from the same open file."""
 
     data: bytes
     stamp: Stamp
+
+
+class FileChanged(Exception):
+    """A file is not what it was taken for; plan again. Its argument is the path."""
 
 
 class Tree:
@@ -118,7 +99,7 @@ class Tree:
         """
         try:
             with self._folder_of(path) as (folder, name):
-                return _entry(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
+                return entry_of(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
         except (FileNotFoundError, PathEscape):
             return None
         except OSError as error:
@@ -136,50 +117,73 @@ class Tree:
         except FileNotFoundError:
             return
         except (MemfsError, OSError) as error:
-            yield Entry(folder, 0, 0, 0, 0, False, _reason(error))
+            yield Entry(folder, 0, 0, 0, 0, False, reason_of(error))
             return
-        yield from _scan(fd, folder, hidden)
+        yield from scan_below(fd, folder, hidden)
 
     # -- writing ------------------------------------------------------------------------------------------------
-    def write(self, path: str, data: bytes, *, durable: bool = True) -> Stamp:
+    def write(self, path: str, data: bytes, *, durable: bool = True, over: str | None = None) -> Stamp:
         """Replace a file's content: temporary name beside it, fsync, rename, fsync of the folder and of new parents.
 
-        With ``durable`` false the caller makes it durable afterwards (``io.sync_everything``).
+        Args:
+            durable: false if the caller makes it durable afterwards (``io.sync_everything``).
+            over: sha256 of the content to be replaced, "" for none; None replaces whatever is there.
+
+        Raises:
+            FileChanged: something else is there now; it is left alone.
         """
         try:
-            return self._write(path, data, durable)
+            return self._write(path, data, durable, over)
         except FileNotFoundError:
             self._release_folders()
             self.make_folders(path.rpartition("/")[0], durable=durable)
-            return self._write(path, data, durable)
+            return self._write(path, data, durable, over)
 
-    def _write(self, path: str, data: bytes, durable: bool) -> Stamp:
+    def _write(self, path: str, data: bytes, durable: bool, over: str | None) -> Stamp:
         with self._folder_of(path) as (folder, name), _named(path):
             temporary = f"{OWN_TEMPORARY}{secrets.token_hex(6)}.tmp"
             fd = io.open_file(temporary, _CREATE, 0o666, dir_fd=folder)
             try:
-                self._fill(fd, data, path, durable)
-                io.rename(temporary, name, dir_fd=folder)
+                io.write_all(fd, data, path)
+                if durable:
+                    io.fsync(fd, path)
+                self._put(temporary, name, folder, path, over)
+                facts = os.fstat(fd)
             except BaseException:
                 io.unlink(temporary, dir_fd=folder, missing_ok=True)
                 raise
+            finally:
+                os.close(fd)
             if durable:
                 io.fsync(folder, path)
-            return _stamp(os.stat(name, dir_fd=folder, follow_symlinks=False), data)
+        return _stamp(facts, data)
 
-    @staticmethod
-    def _fill(fd: int, data: bytes, path: str, durable: bool) -> None:
-        try:
-            io.write_all(fd, data, path)
-            if durable:
-                io.fsync(fd, path)
-        finally:
-            os.close(fd)
+    def _put(self, temporary: str, name: str, folder: int, path: str, over: str | None) -> None:
+        """Give the temporary file its name, at the last moment at which somebody else's content can be noticed."""
+        if over == "":
+            try:
+                io.link(temporary, name, dir_fd=folder)
+            except FileExistsError:
+                raise FileChanged(path) from None
+            except StorageIO:  # no hard links here
+                pass
+            else:
+                io.unlink(temporary, dir_fd=folder)
+                return
+        if over is not None and _content_of(name, folder, path) != over:
+            raise FileChanged(path)
+        io.rename(temporary, name, dir_fd=folder)
 
-    def remove(self, path: str, *, durable: bool = True) -> None:
-        """Remove a file; it may be gone already."""
+    def remove(self, path: str, *, durable: bool = True, over: str | None = None) -> None:
+        """Remove a file; it may be gone already.
+
+        Raises:
+            FileChanged: it holds something else than ``over`` (see ``write``).
+        """
         try:
             with self._folder_of(path) as (folder, name):
+                if over and _content_of(name, folder, path) not in (over, ""):
+                    raise FileChanged(path)
                 io.unlink(name, dir_fd=folder, missing_ok=True)
                 if durable:
                     io.fsync(folder, path)
@@ -312,80 +316,18 @@ def _check(path: str) -> None:
             raise PathEscape("no file can have such a name", path=ascii(path)[1:-1], hint="use a valid path") from None
 
 
-def _scan(fd: int, folder: str, hidden: bool) -> Iterator[Entry]:
-    """Scan an open folder and close it. The folders on the way down stay open, so that none can be swapped for a link
-    between being seen and being entered.
-    """
-    open_now = [fd]
+def _content_of(name: str, folder: int, path: str) -> str:
+    """The sha256 of what a name holds now, "" where there is none."""
     try:
-        entries, inner = _listed(fd, folder, hidden)
-        yield from entries
-        waiting = [inner]
-        while waiting:
-            if not waiting[-1]:
-                waiting.pop()
-                os.close(open_now.pop())
-                continue
-            entry = waiting[-1].pop()
-            try:
-                open_now.append(_entered(entry, open_now))
-            except FileNotFoundError:
-                continue
-            except (MemfsError, OSError) as error:
-                yield entry._replace(reason=_reason(error))
-                continue
-            entries, inner = _listed(open_now[-1], entry.path, hidden)
-            waiting.append(inner)
-            yield from entries
+        fd = io.open_file(name, _READ, dir_fd=folder)
+    except FileNotFoundError:
+        return ""
+    try:
+        return sha256(io.read_regular(fd, path, _ANY_SIZE))
     finally:
-        for fd in open_now:
-            os.close(fd)
-
-
-def _entered(folder: Entry, above: list[int]) -> int:
-    if len(above) > _DEEPEST:
-        raise StorageIO(f"more than {_DEEPEST} folders deep")
-    return io.open_file(folder.path.rpartition("/")[2], _FOLDER, dir_fd=above[-1])
-
-
-def _listed(fd: int, folder: str, hidden: bool) -> tuple[list[Entry], list[Entry]]:
-    """The files in a folder, and the folders in it."""
-    folders: list[Entry] = []
-    entries: list[Entry] = []
-    prefix = folder + "/" if folder else ""
-    try:
-        with os.scandir(fd) as names:
-            for entry in names:
-                name = entry.name
-                if name[0] == "." and not hidden:
-                    continue
-                try:
-                    facts = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue
-                found = _entry(prefix + name, facts)
-                if not found.regular and stat.S_ISDIR(facts.st_mode):
-                    folders.append(found)
-                else:
-                    entries.append(found)
-    except OSError as error:
-        entries.append(Entry(folder, 0, 0, 0, 0, False, _reason(error)))
-    return entries, folders
-
-
-def _reason(error: Exception) -> str:
-    """Why a folder cannot be entered."""
-    if isinstance(error, (NotRegularFile, PathEscape)):
-        return "a link or a file stands where a folder is expected"
-    if isinstance(error, StorageReadOnly):
-        return "this user may not read the folder"
-    return error.message if isinstance(error, MemfsError) else str(error)
-
-
-def _entry(path: str, facts: os.stat_result) -> Entry:
-    regular = stat.S_ISREG(facts.st_mode)
-    return Entry(path, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino, regular)
+        os.close(fd)
 
 
 def _stamp(facts: os.stat_result, data: bytes) -> Stamp:
-    return Stamp(facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino, blob_id(data), time.time_ns())
+    times = (min(facts.st_mtime_ns, LAST_NS), min(facts.st_ctime_ns, LAST_NS))
+    return Stamp(facts.st_size, *times, facts.st_ino, blob_id(data), time.time_ns())

@@ -23,7 +23,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from memfs.errors import MemfsError
+from memfs.errors import IndexUnavailable, MemfsError, StorageIO
 from memfs.files import io
 from memfs.index.analyzer import identity
 from memfs.index.engines import Engine
@@ -36,14 +36,16 @@ STAMPS = "stamps"
 FILES = "engine"
 _SMALL = 1 << 20
 _PIECE = 1 << 20
+_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One verified generation: its number, its folder, and the digest of each of its files by name below it."""
+    """One verified generation: its number, its folder, its manifest's digest, and that of each file by name below it."""
 
     number: int
     folder: Path
+    digest: str
     digests: Mapping[str, str]
 
     @property
@@ -52,8 +54,26 @@ class Generation:
         return self.folder / FILES
 
     def stamps(self) -> bytes:
-        """The packed stamp table."""
-        return io.read_file(self.folder / STAMPS)
+        """The packed stamp table.
+
+        Raises:
+            IndexUnavailable: it is no longer what was verified.
+        """
+        data = io.read_file(self.folder / STAMPS)
+        if sha256(data).hexdigest() != self.digests.get(STAMPS):
+            raise IndexUnavailable("the stamps were damaged", path=str(self.folder))
+        return data
+
+    def there(self) -> bool:
+        """Whether its folder still holds this generation, and not another of the same number."""
+        try:
+            return sha256(io.read_file(self.folder / MANIFEST)).hexdigest() == self.digest
+        except (OSError, MemfsError):
+            return False
+
+
+NOBODY = (0, "")
+"""What the pointer names where there is none."""
 
 
 class _NotOurs(Exception):
@@ -70,10 +90,17 @@ class Generations:
     # -- reading ----------------------------------------------------------------------------------------------------
     def named(self) -> int:
         """The number the pointer names, without looking at the generation; 0 where there is none."""
+        return self.pointer()[0]
+
+    def pointer(self) -> tuple[int, str]:
+        """The number and the manifest's digest that the pointer names; ``NOBODY`` where there is none.
+
+        A number alone may come again once the folder was removed.
+        """
         try:
-            return self._pointer()[0]
+            return self._pointer()
         except _NotOurs:
-            return 0
+            return NOBODY
 
     def current(self) -> Generation | None:
         """The current generation, every byte of it verified; None when it is missing, damaged, foreign, or made by
@@ -82,8 +109,8 @@ class Generations:
         try:
             number, digest = self._pointer()
             folder = self._folder / f"gen-{number}"
-            return Generation(number, folder, self._verified(number, folder, digest))
-        except (_NotOurs, MemfsError, OSError):
+            return Generation(number, folder, digest, self._verified(number, folder, digest))
+        except (_NotOurs, MemfsError, OSError, ValueError, LookupError, TypeError):
             return None
 
     def _pointer(self) -> tuple[int, str]:
@@ -126,9 +153,12 @@ class Generations:
     # -- writing ----------------------------------------------------------------------------------------------------
     @contextmanager
     def lock(self, wait: float = 0.0) -> Iterator[bool]:
-        """Hold ``index.lock``; yields whether it could be had within ``wait`` seconds."""
-        io.make_private_folder(self._folder)
-        fd = io.open_file(self._folder / LOCK, os.O_RDWR | os.O_CREAT)
+        """Hold ``index.lock``; yields whether it could be had within ``wait`` seconds.
+
+        Raises:
+            StorageIO: the folder cannot be made, or is removed again and again.
+        """
+        fd = self._lock_file()
         owner = os.getpid()
         try:
             yield _locked(fd, time.monotonic() + wait)
@@ -139,11 +169,23 @@ class Generations:
                 fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
 
+    def _lock_file(self) -> int:
+        for _ in range(_ATTEMPTS):
+            try:
+                io.make_private_folder(self._folder)
+                return io.open_file(self._folder / LOCK, os.O_RDWR | os.O_CREAT)
+            except (OSError, StorageIO) as error:
+                cause = error.__cause__ if isinstance(error, StorageIO) else error
+                if not isinstance(cause, FileNotFoundError):
+                    raise
+        raise StorageIO("it is removed again and again", path=str(self._folder), hint="leave the cache folder alone")
+
     def begin(self, base: Generation | None) -> Path:
         """A folder for the next generation, with the engine's files of ``base`` in it. Needs the lock."""
-        number = self._next_number()
-        folder = self._folder / f"gen-{number}"
-        io.mkdir(folder, 0o700)
+        folder = self._folder / f"gen-{self._next_number()}"
+        # Two writers may each hold a lock where the folder was removed and made again: never share what one of them began.
+        if not io.mkdir(folder, 0o700):
+            raise StorageIO("another process begins it", path=str(folder), hint="try again in a moment")
         io.mkdir(folder / FILES, 0o700)
         for name in base.digests if base is not None else ():
             if base is not None and name.startswith(FILES + "/"):
@@ -168,13 +210,13 @@ class Generations:
         manifest = json.dumps(self._marks(number) | {"files": digests}, indent=1, sort_keys=True).encode()
         io.write_file(folder / MANIFEST, manifest)
         io.sync_folder(self._folder)
-        pointer = json.dumps({"generation": number, "manifest": sha256(manifest).hexdigest()}).encode()
-        io.write_file(self._folder / POINTER, pointer)
-        return Generation(number, folder, digests)
+        digest = sha256(manifest).hexdigest()
+        io.write_file(self._folder / POINTER, json.dumps({"generation": number, "manifest": digest}).encode())
+        return Generation(number, folder, digest, digests)
 
     def prune(self, keep: Collection[int]) -> None:
         """Remove all generations but these, and what writers that died have left. Needs the lock."""
-        for name in os.listdir(self._folder):
+        for name in _listed(self._folder):
             number = _number(name)
             if (number is not None and number not in keep) or name.endswith(".tmp"):
                 _remove(self._folder / name)
@@ -186,10 +228,13 @@ class Generations:
     def bytes(self) -> int:
         """How many bytes the current generation's files hold."""
         folder = self._folder / f"gen-{self.named()}"
-        return sum((folder / name).stat().st_size for name in _names(folder)) if folder.is_dir() else 0
+        try:
+            return sum((folder / name).stat().st_size for name in _names(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
 
     def _next_number(self) -> int:
-        numbers = [number for name in os.listdir(self._folder) if (number := _number(name)) is not None]
+        numbers = [number for name in _listed(self._folder) if (number := _number(name)) is not None]
         return max((*numbers, self.named())) + 1
 
 
@@ -261,13 +306,26 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, or a folder with all in it, without following links."""
-    if stat.S_ISDIR(os.lstat(path).st_mode):
-        for name in os.listdir(path):
-            _remove(path / name)
-        io.rmdir(path)
-    else:
-        io.unlink(path, missing_ok=True)
+    """Remove a file, or a folder with all in it, without following links; what is gone already is no error."""
+    try:
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            for name in _listed(path):
+                _remove(path / name)
+            io.rmdir(path)
+        else:
+            io.unlink(path, missing_ok=True)
+    except FileNotFoundError:
+        return
+    except StorageIO as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
 
 
 def _locked(fd: int, until: float) -> bool:

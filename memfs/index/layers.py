@@ -10,17 +10,19 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memfs.errors import IndexUnavailable, LockTimeout, StorageIO
+from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
 from memfs.index import analyzer, bm25
 from memfs.index.base import Index, IndexStats
 from memfs.index.engines import engine as engine_named
-from memfs.index.generations import FILES, Generation, Generations, number_of
+from memfs.index.generations import FILES, NOBODY, Generation, Generations, number_of
+from memfs.index.losses import Losses
 from memfs.index.overlay import Changes, Overlay
 from memfs.index.stamps import Entry, LayeredStamps, StampTable
 from memfs.model import Candidate, MemoryItem, Query, Stamp
 
 _MANY = 64
 _REBUILD_WAIT = 60.0
+_ATTEMPTS = 3
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 
@@ -50,8 +52,9 @@ class SearchIndex:
         self._index: Index | None = None
         self._fresh = Overlay(StampTable.of({}))
         self._number = 0
-        self._named = 0
-        self._refused: set[int] = set()
+        self._named = NOBODY
+        self._refused: set[str] = set()
+        self._losses = Losses()
         self._seen: tuple[tuple[Overlay, int], LayeredStamps] | None = None
 
     @property
@@ -117,9 +120,10 @@ class SearchIndex:
         """
         with self._lock:
             self._stamps()
-            for path in removed:
+            gone, rows = list(removed), list(added)
+            for path in gone:
                 self._fresh.remove(path)
-            rows = list(added)
+            self._losses.made_good(gone, (item.path for item, _ in rows))
             for item, stamp in rows:
                 self._fresh.add(item, stamp, later=len(rows) > _MANY)
 
@@ -127,33 +131,45 @@ class SearchIndex:
         """The best ``query.limit`` items of base and overlay on one scale, best first, ties by id.
 
         Raises:
-            IndexUnavailable: the base was damaged after it was opened. It is forgotten, so that ``base_stamps()`` is
-                now empty: add everything again and repeat.
+            IndexUnavailable: the base was damaged after it was opened, or the one that took its place lacks some of
+                what it held. What ``stamps()`` now lacks is to be added again, and the search repeated. Each thread is
+                told, so that none takes a part for the whole while another adds.
         """
         with self._lock:
-            try:
-                return self._search(query)
-            except (IndexUnavailable, OSError) as error:
-                if self.reload():
+            if self._losses.to_tell():
+                raise _damaged("its base is gone")
+            for _ in range(_ATTEMPTS):
+                try:
                     return self._search(query)
-                self._refused.add(self._number)
-                self._forget()
-                raise IndexUnavailable(
-                    f"the index was damaged while in use: {error}", hint="it is made anew from the files"
-                ) from error
+                except (IndexUnavailable, StorageIO, NotRegularFile, OSError) as error:
+                    damage = error
+                switched = self._switch()
+                if not switched:
+                    self._refuse()
+                if self._losses.to_tell() or not switched:
+                    break
+            raise _damaged(damage) from damage
 
     def _search(self, query: Query) -> list[Candidate]:
         base, overlay = self._opened(), self._fresh.index
         if base is None:
             return overlay.search(query)
         if not len(self._fresh):
-            return base.search(query)
+            return self._fitting(base.search(query))
         terms = analyzer.query_terms(query.text)
         shared = bm25.joined((base.statistics(terms), overlay.statistics(terms)), terms)
-        found = base.search(query, self._fresh.hidden, shared) + overlay.search(query, (), shared)
+        found = self._fitting(base.search(query, self._fresh.hidden, shared)) + overlay.search(query, (), shared)
         found.sort(key=lambda candidate: candidate.id)
         found.sort(key=_worth, reverse=True)
         return found[: query.limit]
+
+    def _fitting(self, found: list[Candidate]) -> list[Candidate]:
+        """What the base's engine found, if its stamps know all of it: a damaged file may name anything."""
+        table = self._stamps()
+        for candidate in found:
+            if candidate.path not in table or table[candidate.path][0] != candidate.id:
+                raise IndexUnavailable(f"it names what it does not hold: {candidate.id!r}", path=str(self.folder))
+        return found
 
     # -- generations ------------------------------------------------------------------------------------------------
     def fold(self) -> bool:
@@ -172,7 +188,7 @@ class SearchIndex:
                 return True
             with self._generations.lock() as held:
                 if held:
-                    self.reload()
+                    self._switch()
                     self._fold()
                 return held
         finally:
@@ -208,12 +224,10 @@ class SearchIndex:
         The overlay is kept where it still differs from the new base.
         """
         with self._lock:
-            if self._table is None or not self._engine.stored or self._generations.named() == self._named:
-                return False
-            overlay = self._fresh
-            self._forget()
-            self._fresh = overlay.rebased(self._stamps())
-            return True
+            switched = self._switch()
+            if switched:
+                self._losses.to_tell()
+            return switched
 
     def close(self) -> None:
         """Release the base's files. What is only in the overlay is found again by the next freshness check."""
@@ -221,10 +235,29 @@ class SearchIndex:
             self._forget()
 
     # -- inside -----------------------------------------------------------------------------------------------------
+    def _switch(self) -> bool:
+        """Take up the generation that is named now, if it is another one; note what it lacks."""
+        with self._lock:
+            if self._table is None or not self._engine.stored or self._generations.pointer() == self._named:
+                return False
+            overlay, held = self._fresh, set(self.stamps())
+            self._forget()
+            self._fresh = overlay.rebased(self._stamps())
+            self._losses.add(held - set(self.stamps()))
+            return True
+
+    def _refuse(self) -> None:
+        """Forget a base that turned out to be damaged, and never open it again."""
+        held = set(self.stamps())
+        if self._current is not None:
+            self._refused.add(self._current.digest)
+        self._forget()
+        self._losses.add(held - set(self.stamps()))
+
     def _stamps(self) -> StampTable:
         if self._table is None:
             # Noted before it is read, and whether or not it can be relied on: only another name is news.
-            self._named = self._generations.named() if self._engine.stored else 0
+            self._named = self._generations.pointer() if self._engine.stored else NOBODY
             self._current, self._table = self._trusted()
             self._number = self._current.number if self._current else 0
             self._fresh = Overlay(self._table)
@@ -233,11 +266,11 @@ class SearchIndex:
     def _trusted(self) -> tuple[Generation | None, StampTable]:
         """The current generation and its stamps; nothing and an empty table where it cannot be relied on."""
         current = self._generations.current() if self._engine.stored else None
-        if current is not None and current.number not in self._refused:
+        if current is not None and current.digest not in self._refused:
             try:
                 return current, StampTable.unpack(current.stamps())
-            except (IndexUnavailable, StorageIO, FileNotFoundError):
-                pass  # removed by another process this very moment, or written by a program gone wrong
+            except (MemfsError, OSError):
+                pass  # removed or damaged this very moment, or written by a program gone wrong
         return None, StampTable.of({})
 
     def _opened(self) -> Index | None:
@@ -245,8 +278,15 @@ class SearchIndex:
         table = self._stamps()
         if self._index is None and self._current is not None:
             index = self._engine.open(self._current.files)
-            if len(table) and not index.statistics(()).items:
-                raise IndexUnavailable("the generation is gone", path=str(self._current.folder))
+            try:
+                # Asked for a term, the engine opens all its files; then they are the ones the stamps belong to if the
+                # manifest still is: a folder that was removed may have been made again under the same number.
+                found = index.statistics(("",)).items
+                if (len(table) and not found) or not self._current.there():
+                    raise IndexUnavailable("the generation is gone", path=str(self._current.folder))
+            except BaseException:
+                index.close()
+                raise
             self._index = index
         return self._index
 
@@ -268,6 +308,8 @@ class SearchIndex:
             return
 
         def fill(index: Index) -> StampTable:
+            if base is not None and len(table) and not index.statistics(("",)).items:
+                raise IndexUnavailable("the generation is gone", path=str(base.folder))
             index.remove(changes.hidden)
             index.add(changes.items)
             return table.changed(changes.gone, entries)
@@ -275,7 +317,24 @@ class SearchIndex:
         self._write(base, fill, changes)
 
     def _write(self, base: Generation | None, fill: Callable[[Index], StampTable], changes: Changes) -> None:
-        """Write, name and take up a generation that begins as ``base`` and is filled by ``fill``. Needs the lock."""
+        """Write, name and take up a generation that begins as ``base`` and is filled by ``fill``. Needs the lock.
+
+        Raises:
+            StorageIO: the folder cannot be written, or was removed or damaged meanwhile.
+        """
+        try:
+            self._written(base, fill, changes)
+        except (FileNotFoundError, IndexUnavailable, NotRegularFile) as error:
+            with self._lock:
+                if base is not None and self._current is base:
+                    self._refuse()
+            raise StorageIO(
+                f"the index was damaged while it was written: {error}",
+                path=str(self.folder),
+                hint="it is made anew from the files",
+            ) from error
+
+    def _written(self, base: Generation | None, fill: Callable[[Index], StampTable], changes: Changes) -> None:
         folder = self._generations.begin(base)
         try:
             index = self._engine.open(folder / FILES)
@@ -298,7 +357,8 @@ class SearchIndex:
             before, overlay = self._number, self._fresh
             self._forget()
             self._current, self._table, self._number = made, table, made.number
-            self._named = made.number
+            self._named = made.number, made.digest
+            self._losses.clear()
             self._fresh = overlay.rebased(table, changes.versions)
         return before
 
@@ -331,6 +391,10 @@ def _filled(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> StampTab
 
     index.add(passing())
     return StampTable.of(entries)
+
+
+def _damaged(reason: object) -> IndexUnavailable:
+    return IndexUnavailable(f"the index was damaged while in use: {reason}", hint="it is made anew from the files")
 
 
 def _worth(candidate: Candidate) -> tuple[float, datetime]:

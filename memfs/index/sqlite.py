@@ -168,7 +168,10 @@ class SqliteIndex:
 
     def stats(self) -> IndexStats:
         self.flush()
-        size = self._path.stat().st_size if self._path.exists() else 0
+        try:
+            size = self._path.stat().st_size
+        except FileNotFoundError:
+            size = 0
         return IndexStats(engine=self.name, items=len(self.ids()), bytes=size)
 
     # -- scoring ----------------------------------------------------------------------------------------------------
@@ -237,8 +240,12 @@ class SqliteIndex:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         with self._reported():
             if self._open is None or not self._writable:
+                # What was there when it was opened for reading must still be: else an empty one would take its place.
+                mode = "rw" if self._open is not None else "rwc"
                 self.close()
-                self._open = sqlite3.connect(self._path, check_same_thread=False)
+                self._open = sqlite3.connect(
+                    f"file:{quote(str(self._path))}?mode={mode}", uri=True, check_same_thread=False
+                )
                 # Durability is the generation's business: it syncs the finished file.
                 self._open.execute("PRAGMA journal_mode = OFF")
                 self._open.execute("PRAGMA synchronous = OFF")
@@ -257,13 +264,18 @@ class SqliteIndex:
     def _reported(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except FileNotFoundError as error:
+            raise self._unusable(error) from error
+        except (sqlite3.Error, ValueError, TypeError, LookupError, ArithmeticError, UnboundLocalError) as error:
             if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
                 full = OSError(errno.ENOSPC, str(error))
                 raise io.storage_error(full, "write", str(self._path)) from error
-            raise IndexUnavailable(
-                f"the SQLite index cannot be used: {error}", path=str(self._path), hint="it is made anew from the files"
-            ) from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> IndexUnavailable:
+        return IndexUnavailable(
+            f"the SQLite index cannot be used: {error}", path=str(self._path), hint="it is made anew from the files"
+        )
 
 
 def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:

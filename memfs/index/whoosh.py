@@ -128,24 +128,26 @@ class WhooshIndex:
         self, query: Query, hidden: Collection[str] = (), statistics: TermStatistics | None = None
     ) -> list[Candidate]:
         self.flush()
-        columns = self._known_columns()
-        covered = {columns.numbers[key] for key in hidden if key in columns.numbers} if hidden else set()
-        wanted = Filter.of(query)
-        if not query.text:
-            return [columns.row(number).candidate(0.0) for number in columns.latest(wanted, covered, query.limit)]
-        terms = analyzer.query_terms(query.text)
-        scores = self._scores(terms, statistics or self.statistics(terms))
-        for number in columns.dead | covered:
-            scores.pop(number, None)
-        return columns.best(scores, wanted, query.limit)
+        with _reported(self._folder):
+            columns = self._known_columns()
+            covered = {columns.numbers[key] for key in hidden if key in columns.numbers} if hidden else set()
+            wanted = Filter.of(query)
+            if not query.text:
+                return [columns.row(number).candidate(0.0) for number in columns.latest(wanted, covered, query.limit)]
+            terms = analyzer.query_terms(query.text)
+            scores = self._scores(terms, statistics or self.statistics(terms))
+            for number in columns.dead | covered:
+                scores.pop(number, None)
+            return columns.best(scores, wanted, query.limit)
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
         self.flush()
-        columns = self._known_columns()
-        if self._average is None:
-            self._average = columns.average_length()
-        frequencies = {term: sum(leaf.doc_frequency(_FIELD, term) for leaf, _ in self._opened()) for term in terms}
-        return TermStatistics(items=len(columns), average_length=self._average, frequencies=frequencies)
+        with _reported(self._folder):
+            columns = self._known_columns()
+            if self._average is None:
+                self._average = columns.average_length()
+            frequencies = {term: sum(leaf.doc_frequency(_FIELD, term) for leaf, _ in self._opened()) for term in terms}
+            return TermStatistics(items=len(columns), average_length=self._average, frequencies=frequencies)
 
     def ids(self) -> Collection[str]:
         self.flush()
@@ -183,10 +185,9 @@ class WhooshIndex:
         """The score of every document that holds one of the terms, dead ones too."""
         factors = bm25.factors(terms, statistics)
         first, second = bm25.length_terms(statistics.average_length)
-        with _reported(self._folder):
-            if self.block_scoring:
-                return self._block_scores(factors, first, second)
-            return self._plain_scores(factors, first, second)
+        if self.block_scoring:
+            return self._block_scores(factors, first, second)
+        return self._plain_scores(factors, first, second)
 
     def _block_scores(self, factors: Mapping[str, float], first: float, second: float) -> dict[int, float]:
         lengths = self._known_columns().lengths

@@ -6,19 +6,20 @@ edits. How a commit is made is ``memfs.history``'s business.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from memfs.errors import GitBusy, MemfsError
 from memfs.files.operation import FileChange, Operation
-from memfs.files.tree import sha256
+from memfs.files.tree import FileChanged
 from memfs.history import commits
 from memfs.history.commits import Change, Group, Writer
 from memfs.model import Problem
 from memfs.model.ids import stem_of
 from memfs.store.edits import HandEdits
-from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.parts import Parts
 from memfs.store.plan import Planned
 from memfs.store.setaside import set_aside
 from memfs.store.values import Flushed
@@ -118,14 +119,16 @@ class Committing:
             chosen.setdefault(operation.branch if known else current, []).append(operation)
         return chosen
 
-    def _removed(self, operations: Sequence[Operation]) -> dict[str, tuple[str, FileChange]]:
-        """Files that somebody removed after they were written: what was to be in each, by path."""
-        last: dict[str, tuple[str, FileChange]] = {}
+    def _removed(self, operations: Sequence[Operation]) -> dict[str, list[tuple[str, FileChange]]]:
+        """Files that somebody removed after they were written: every version that waits, by path, oldest first."""
+        versions: dict[str, list[tuple[str, FileChange]]] = {}
         for operation in operations:
             for number, change in enumerate(operation.changes):
-                last[change.path] = (f"{operation.id}-{number}", change)
+                versions.setdefault(change.path, []).append((f"{operation.id}-{number}", change))
         return {
-            path: row for path, row in last.items() if row[1].data is not None and self._parts.tree.entry(path) is None
+            path: [row for row in rows if row[1].data is not None]
+            for path, rows in versions.items()
+            if rows[-1][1].data is not None and self._parts.tree.entry(path) is None
         }
 
     def displaced(self) -> list[tuple[str, float, FileChange]]:
@@ -134,11 +137,13 @@ class Committing:
         current = self._parts.repository.head().ref or _DETACHED
         times = {operation.id: operation.time for operation in operations}
         removed = self._removed(self._by_branch(operations, current).get(current, ()))
-        return [(name, times[name.rpartition("-")[0]], change) for name, change in removed.values()]
+        rows = [row for versions in removed.values() for row in versions]
+        return [(name, times[name.rpartition("-")[0]], change) for name, change in rows]
 
-    def _set_aside(self, removed: dict[str, tuple[str, FileChange]]) -> list[Problem]:
+    def _set_aside(self, removed: dict[str, list[tuple[str, FileChange]]]) -> list[Problem]:
         state = self._parts.repository.state
-        return [set_aside(state, change, name) for name, change in removed.values()]
+        rows = [row for versions in removed.values() for row in versions]
+        return [set_aside(state, change, name) for name, change in rows]
 
     def _settle(self, operations: Sequence[Operation], ref: str) -> None:
         """Forget what is committed; where the branch is not checked out (any more), its files leave the tree."""
@@ -154,15 +159,17 @@ class Committing:
             parts.journal.drop(done, tip=head.commit or "" if checked_out else "")
 
     def _take_out(self, operations: Sequence[Operation], commit: str | None, wanted: set[str]) -> None:
-        for path, digest in _last_contents(operations).items():
-            if path in wanted or (commit and self._parts.repository.read(commit, path) is not None):
+        """Where a file is still as the other branch's operations left it, bring back what this branch has there."""
+        last = {change.path: change.new for operation in operations for change in operation.changes}
+        for path, digest in last.items():
+            if path in wanted:
                 continue
-            try:
-                content = self._parts.tree.read(path, READ_LIMIT)
-            except FileNotFoundError:
-                continue
-            if sha256(content.data) == digest:
-                self._parts.tree.remove(path)
+            theirs = self._parts.repository.read(commit, path) if commit else None
+            with contextlib.suppress(FileChanged):
+                if theirs is None and digest:
+                    self._parts.tree.remove(path, over=digest)
+                elif theirs is not None:
+                    self._parts.tree.write(path, theirs, over=digest)
 
 
 def windows(operations: Iterable[Operation]) -> list[Group]:
@@ -213,10 +220,6 @@ def _message(operations: Sequence[Operation]) -> str:
 
 def _reduced(operation: Operation, removed: Collection[str]) -> Operation:
     return replace(operation, changes=tuple(change for change in operation.changes if change.path not in removed))
-
-
-def _last_contents(operations: Iterable[Operation]) -> dict[str, str]:
-    return {change.path: change.new for operation in operations for change in operation.changes if change.new}
 
 
 def _edit_message(plans: Sequence[Planned]) -> str:

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 
 from memfs.errors import ContentError, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.files.codec import Codec
-from memfs.files.tree import Content, Entry, Tree, blob_id
+from memfs.files.scan import Entry
+from memfs.files.tree import Content, Tree, blob_id
 from memfs.index.layers import SearchIndex
 from memfs.model import KindTable, MemoryItem, Problem, Stamp
 from memfs.model.ids import check_id, stem_of

@@ -289,7 +289,7 @@ class Store:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
         with self._following_now:
             opened = self._open_eyes()
-            news = self._parts.journal.news()
+            news = self._writing.news()
             seen = self._eyes.drain() if self._eyes else None
             if opened or news is None or seen is None:
                 return self.refresh()
@@ -321,7 +321,7 @@ class Store:
 
     def problems(self) -> list[Problem]:
         """What is wrong with files at present, and what was noticed since the workspace was opened."""
-        return [*self.following.problems(), *self.notes]
+        return [*self.following.problems(), *self.notes, *self._writing.noticed]
 
     def freshness(self) -> Freshness:
         """The proof of what an answer given now rests on."""

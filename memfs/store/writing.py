@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 
 from memfs.errors import (
     Conflict,
+    CorruptRecord,
+    FormatUnsupported,
     HistoryError,
     ItemTooLarge,
     MemfsError,
@@ -22,7 +24,7 @@ from memfs.errors import (
 )
 from memfs.files import io
 from memfs.files.operation import FileChange, Operation
-from memfs.files.tree import blob_id, sha256
+from memfs.files.tree import FileChanged, blob_id, sha256
 from memfs.model import Problem, Stamp
 from memfs.model.ids import stem_of
 from memfs.store.parts import READ_LIMIT, Parts
@@ -66,6 +68,7 @@ class Writing:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self.noticed: list[Problem] = []
 
     def carry_out(
         self,
@@ -111,7 +114,7 @@ class Writing:
         """Journal changes a person made, whose files are in place already; return those that still stand."""
         parts = self._parts
         with parts.lock.hold("record edits"):
-            parts.journal.catch_up()
+            self.noticed.extend(self._redo_all())
             standing = [edit for edit in edits if self._is_still_theirs(edit)]
             if standing:
                 operation = self._recording(self.branch(), message, standing, batch=True)
@@ -125,21 +128,40 @@ class Writing:
 
     # -- recovery -------------------------------------------------------------------------------------------------
     def recover(self) -> list[Problem]:
-        """Finish what a killed process left unfinished; report what a person changed meanwhile."""
-        parts = self._parts
-        if not parts.journal.unfinished():
-            return []
-        with parts.lock.hold("recover"):
-            return [problem for operation in parts.journal.unfinished() for problem in self._redo(operation)]
+        """Finish what a killed process left unfinished; report what a person changed meanwhile.
+
+        A journal that cannot be read is reported too: reading goes on, and the next write says what is wrong.
+        """
+        try:
+            if not self._parts.journal.unfinished():
+                return []
+            with self._parts.lock.hold("recover"):
+                return self._redo_all()
+        except (CorruptRecord, FormatUnsupported) as error:
+            return [Problem.of(error)]
+
+    def news(self) -> set[str] | None:
+        """Paths other processes wrote since this was last asked; None when some may have been missed."""
+        try:
+            return self._parts.journal.news()
+        except (CorruptRecord, FormatUnsupported):
+            return None
+
+    def _redo_all(self) -> list[Problem]:
+        """Whoever holds the lock knows that the writers of unfinished operations are dead."""
+        return [problem for operation in self._parts.journal.unfinished() for problem in self._redo(operation)]
 
     def _redo(self, operation: Operation) -> list[Problem]:
-        problems = []
+        problems: list[Problem] = []
+        later = self._parts.journal.written_after(operation.id)
         for number, change in enumerate(operation.changes):
             try:
                 self._parts.tree.sweep(change.path.rpartition("/")[0])
-                done = self._redo_change(change)
-            except (PathEscape, NotRegularFile, ItemTooLarge):
+                done = change.path in later or self._redo_change(change)
+            except (PathEscape, NotRegularFile, ItemTooLarge, FileChanged):
                 done = False
+            except StorageIO as error:
+                return [*problems, Problem.of(error, change.path)]
             if not done:
                 problems.append(set_aside(self._parts.repository.state, change, f"{operation.id}-{number}"))
         self._parts.journal.mark_applied(operation.id)
@@ -151,7 +173,7 @@ class Writing:
         if found == change.new:
             return True
         if found == change.old or (change.old == "" and found == sha256(b"")):
-            self._put_in_place(change.path, change.data, durable=True)
+            self._put_in_place(change.path, change.data, over=found)
             return True
         return False
 
@@ -180,6 +202,7 @@ class Writing:
 
     def _refuse_outdated(self, plans: Sequence[Planned]) -> None:
         """What others wrote since the plan was made may concern the same ids, in other folders."""
+        self.noticed.extend(self._redo_all())
         unseen = self._parts.journal.unseen()
         if unseen is None:
             raise PlanOutdated(plans[0].path)
@@ -221,31 +244,34 @@ class Writing:
     def _apply(self, operation: Operation, plans: Sequence[Planned]) -> dict[str, Stamp]:
         durable = len(plans) <= _SYNC_ONCE_ABOVE
         stamps: dict[str, Stamp] = {}
-        done: list[Planned] = []
         try:
             for plan in plans:
-                done.append(plan)
-                stamp = self._put_in_place(plan.path, plan.after, durable=durable)
+                stamp = self._put_in_place(plan.path, plan.after, over=plan.old_sha, durable=durable)
                 if stamp is not None:
                     stamps[plan.path] = stamp
             if not durable:
                 io.sync_everything(str(self._parts.tree.root))
+        except FileChanged as changed:
+            self._undo(operation, plans)
+            raise PlanOutdated(*changed.args) from None
         except MemfsError:
-            self._undo(operation, done)
+            self._undo(operation, plans)
             raise
         return stamps
 
-    def _put_in_place(self, path: str, data: bytes | None, *, durable: bool) -> Stamp | None:
+    def _put_in_place(self, path: str, data: bytes | None, *, over: str, durable: bool = True) -> Stamp | None:
         if data is None:
-            self._parts.tree.remove(path, durable=durable)
+            self._parts.tree.remove(path, durable=durable, over=over)
             return None
-        return self._parts.tree.write(path, data, durable=durable)
+        return self._parts.tree.write(path, data, durable=durable, over=over)
 
-    def _undo(self, operation: Operation, done: Sequence[Planned]) -> None:
-        # A second failure leaves the record: the next open then carries the operation out, whole.
+    def _undo(self, operation: Operation, plans: Sequence[Planned]) -> None:
+        """Bring back what was replaced already, and take the record back, so that nobody carries it out later."""
+        for plan in reversed(plans):
+            with contextlib.suppress(MemfsError, FileChanged):
+                if plan.old_sha != plan.new_sha and self._sha_now(plan.path) == plan.new_sha:
+                    self._put_in_place(plan.path, plan.before, over=plan.new_sha)
         with contextlib.suppress(StorageIO):
-            for plan in reversed(done):
-                self._put_in_place(plan.path, plan.before, durable=True)
             self._parts.journal.void(operation.id)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from memfs.errors import MemfsError
+from memfs.errors import HistoryError, MemfsError
 from memfs.files.tree import OWN_TEMPORARY
 from memfs.history.attributes import attribute_conflicts
 from memfs.model import Problem
@@ -121,6 +121,20 @@ def _attributes(checker: Checker) -> Iterator[Problem]:
         yield Problem.of(conflict)
 
 
+def _history(checker: Checker) -> Iterator[Problem]:
+    repository = checker.parts.repository
+    head = repository.head()
+    if head.damage:
+        yield Problem(path="", code="HistoryUnavailable", message=head.damage, hint="run 'git fsck', restore the ref")
+    if head.commit is None:
+        return
+    for path, blob in repository.tree(head.commit, CONTENT).items():
+        try:
+            repository.blob(blob)
+        except HistoryError as error:
+            yield Problem.of(error, path)
+
+
 def _waiting(checker: Checker) -> Iterator[Problem]:
     pending = checker.store.pending()
     if pending.count and pending.reason:
@@ -182,6 +196,7 @@ EXAMINATIONS: tuple[Examine, ...] = (
     _documents,
     _leftovers,
     _attributes,
+    _history,
     _waiting,
     _engine,
     _file_system,

@@ -16,6 +16,11 @@ from memfs.store import Store
 from memfs.store.parts import CONTENT
 from memfs.upkeep.format import FORMAT_VERSION
 
+_IGNORED = b"""# Files memfs is in the middle of writing, and large bodies kept beside their documents.
+.memfs-*.tmp
+*.zst
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Created:
@@ -41,6 +46,7 @@ def files(chosen: Mapping[str, str]) -> dict[str, bytes]:
     laid = {
         "memfs.toml": default_toml(chosen).encode(),
         f"{CONTENT}/.gitattributes": resources.template_text("gitattributes").encode(),
+        f"{CONTENT}/.gitignore": _IGNORED,
         f"{CONTENT}/configuration/system_config.json": (json.dumps(system, indent=2) + "\n").encode(),
     }
     for name, text in Schemas().editor_files().items():

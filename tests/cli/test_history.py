@@ -201,3 +201,17 @@ def test_log_of_what_is_not_committed_yet_is_empty(root: Path, memfs: Memfs, mon
         ran = memfs("log", name)
         assert (ran.code, ran.out) == (0, "")
         assert "no commits yet" in ran.err
+
+
+def test_log_does_not_flood_the_terminal(memfs: Memfs) -> None:
+    """Of a commit with many files a person sees the first twenty; JSON has them all."""
+    lines = "".join(f'{{"content": "fact {number}"}}\n' for number in range(23))
+    memfs("remember", "--file", "-", stdin=lines)
+    assert memfs("log", "-n", "1").out.splitlines()[-1] == "    and 3 more files"
+    assert len(memfs("log", "-n", "1", "--json").json["revisions"][0]["paths"]) == 23
+
+
+def test_the_whole_memory_is_a_target(root: Path, item: Path, memfs: Memfs) -> None:
+    """The folder of the memory itself is a target, too."""
+    assert "+content: two" in memfs("diff", "HEAD~1", "HEAD", "ContextMemory").out
+    assert len(memfs("log", "ContextMemory", "--json").json["revisions"]) == 3

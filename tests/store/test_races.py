@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from memfs import MemoryItem, Query
-from memfs.errors import Conflict, ContentError, IdExists
+from memfs.errors import Conflict, ContentError, IdExists, StorageReadOnly
 from memfs.files.journal import Journal
+from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace, open_workspace
 
 Opened = Callable[..., Workspace]
@@ -390,3 +391,119 @@ def test_a_folder_that_cannot_be_entered_hides_nothing_and_removes_nothing(opene
     shutil.move(tmp_path / "moved", folder)
     assert found(workspace, "apple") == ["apple"]
     assert workspace.store.problems() == []
+
+
+def test_every_version_that_waits_for_a_removed_file_is_kept(opened: Opened) -> None:
+    """Two acknowledged versions of a file that somebody removed are both recoverable."""
+    workspace = opened()
+    remember(workspace, "x", "v1")
+    path = remember(workspace, "x", "v2")
+    (workspace.root / path).unlink()
+    workspace.store.flush()
+    folder = workspace.repository.state / "recovered"
+    kept = b"".join(entry.read_bytes() for entry in folder.iterdir())
+    assert b"content: v1" in kept
+    assert b"content: v2" in kept
+
+
+def test_a_save_between_check_and_rename_is_not_overwritten(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person's save that comes at the last moment is found, recorded, and only then replaced."""
+    workspace = opened()
+    path = remember(workspace, "x", "v1")
+    workspace.store.flush()
+    from memfs.files import io
+
+    def save(name: str, where: str) -> None:
+        if name == "fsync" and where.endswith("x.yaml"):
+            io.set_hook(None)
+            (workspace.root / path).write_text("content: saved by hand\n")
+
+    io.set_hook(save)
+    try:
+        remember(workspace, "x", "v2")
+    finally:
+        io.set_hook(None)
+    workspace.store.flush()
+    item = workspace.store.get("x")
+    assert item is not None
+    assert item.content == "v2"
+    assert any("saved by hand" in workspace.history.diff(f"HEAD~{age}", "HEAD") for age in (1, 2))
+
+
+def test_a_file_made_by_hand_at_the_last_moment_is_not_overwritten(opened: Opened) -> None:
+    """Creating never replaces what appeared meanwhile."""
+    workspace = opened()
+    remember(workspace, "first")
+    from memfs.files import io
+
+    folder = workspace.root / workspace.store.locate("first").rpartition("/")[0]
+
+    def save(name: str, where: str) -> None:
+        if name == "fsync" and where.endswith("x.yaml"):
+            io.set_hook(None)
+            (folder / "x.yaml").write_text("content: mine\n")
+
+    io.set_hook(save)
+    try:
+        with pytest.raises((IdExists, Conflict)):
+            workspace.store.put(MemoryItem("theirs", "knowledge", id="x"), expected="")
+    finally:
+        io.set_hook(None)
+    assert (folder / "x.yaml").read_text() == "content: mine\n"
+
+
+def test_what_a_killed_writer_meant_is_not_redone_over_later_writes(opened: Opened) -> None:
+    """An unfinished operation is settled before anybody else writes."""
+    workspace = opened()
+    remember(workspace, "x", "v1")
+    dying = opened(workspace.root)
+    remember(dying, "x", "v2")
+    with injected(Fault()) as counted:
+        remember(dying, "x", "v3")
+    rename = next(number for number, row in enumerate(counted.seen, 1) if row.startswith("rename"))
+    with injected(Fault(at=rename)), pytest.raises(Stopped):
+        remember(dying, "x", "killed")
+    workspace.store.delete("x")
+    fresh = opened(workspace.root)
+    fresh.store.flush()
+    assert fresh.store.get("x") is None
+    assert workspace.store.get("x") is None
+
+
+def test_a_refused_write_leaves_nothing_to_be_done_later(opened: Opened) -> None:
+    """A disk that refuses the rename, and the way back too, does not carry the write out at the next start."""
+    workspace = opened()
+    path = remember(workspace, "x", "v1")
+
+    def refuse(name: str, where: str) -> None:
+        if name in ("rename", "link"):
+            raise OSError(1, "Operation not permitted")
+
+    from memfs.files import io
+
+    io.set_hook(refuse)
+    try:
+        with pytest.raises(StorageReadOnly):
+            remember(workspace, "x", "refused")
+    finally:
+        io.set_hook(None)
+    fresh = opened(workspace.root)
+    assert "content: v1" in (fresh.root / path).read_text()
+    assert fresh.store.notes == []
+    assert fresh.store.flush().reason == ""
+
+
+def test_changes_carried_to_another_branch_do_not_become_the_persons(opened: Opened, git: Git) -> None:
+    """After their commit to the first branch, the second branch's files are as that branch has them."""
+    workspace = opened()
+    kept, gone = remember(workspace, "kept", "v1"), remember(workspace, "gone", "v1")
+    workspace.store.flush()
+    git(workspace.root, "branch", "other")
+    remember(workspace, "kept", "v2")
+    workspace.store.delete("gone")
+    git(workspace.root, "checkout", "-q", "other")
+    workspace.store.flush()
+    assert git(workspace.root, "status", "--porcelain") == ""
+    assert "content: v2" in git(workspace.root, "show", f"main:{kept}")
+    assert "content: v1" in (workspace.root / kept).read_text()
+    assert (workspace.root / gone).exists()

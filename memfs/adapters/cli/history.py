@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from memfs.history.log import Revision
     from memfs.workspace import Workspace
 
+_PATHS_SHOWN = 20
 _DIFF_COLOURS: Mapping[str, dict[str, Any]] = {
     "+++": {"bold": True},
     "---": {"bold": True},
@@ -116,8 +117,10 @@ def _print_revision(revision: Revision) -> None:
     moment = f"{revision.time:%Y-%m-%d %H:%M}"
     head = f"{styled(revision.short, fg='yellow')}  {styled(moment, dim=True)}  {clean(revision.author)}"
     print_raw(f"{head}  {styled(one_line(revision.subject, max(width() - 45, 0)), bold=True)}")
-    for path in revision.paths:
+    for path in revision.paths[:_PATHS_SHOWN]:
         print_raw(f"    {clean(path)}")
+    if len(revision.paths) > _PATHS_SHOWN:
+        print_raw(styled(f"    and {count(len(revision.paths) - _PATHS_SHOWN, 'more file')}", dim=True))
 
 
 @verb("diff", example="memfs diff\nmemfs diff HEAD~5 HEAD\nmemfs diff HEAD~5 use-postgresql-for-transactions-7h2k9q")

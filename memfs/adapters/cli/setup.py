@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.adapters.cli.frame import check_key, opened, verb
+from memfs.adapters.cli.frame import Invocation, check_key, opened, verb
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, styled
 from memfs.adapters.cli.streams import somebody_types
 from memfs.config import toml
@@ -33,7 +33,7 @@ def init(ctx: click.Context, path: str, yes: bool, as_json: bool) -> None:
     """
     if not path.strip():
         raise click.UsageError("name the folder, or leave PATH out for the current one", ctx)
-    root = Path(path).resolve()
+    root = Path(ctx.ensure_object(Invocation).workspace or ".", path).resolve()
     around = Repository.find(root) if root.is_dir() else Repository.find(_nearest_folder(root))
     if around is not None and not yes and not (root / "ContextMemory").is_dir():
         _ask(around.work_tree)
