@@ -131,7 +131,7 @@ def open_workspace(
         kinds=parts.kinds,
         repository=repository,
         store=store,
-        recall=Recaller(store, chosen.recall.preset, parts.clock),
+        recall=Recaller(store, chosen.recall.preset, parts.clock, parts.kinds),
         parts=parts,
         created=_lay_out(store, made) if create else None,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound
+from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, SchemaInvalid
 from memfs.files.tree import Content, sha256
 from memfs.model import MemoryItem
 from memfs.model.ids import check_id, new_id, stem_of
@@ -63,6 +63,8 @@ class Planner:
         Raises:
             IdInvalid, IdExists, Conflict, ContentError.
         """
+        if not isinstance(item, MemoryItem):
+            raise SchemaInvalid(f"expected a MemoryItem, got {type(item).__name__}", hint="write MemoryItem(text, type)")
         kind = self._parts.kinds.get(item.type)
         chosen = check_id(item.id) if item.id else new_id(item.title or item.content)
         current_path = self._following.locate(chosen) if item.id else ""

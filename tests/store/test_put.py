@@ -161,6 +161,12 @@ def test_an_unknown_type_names_the_nearest(opened: Opened) -> None:
         opened().store.put(MemoryItem("x", "sematic"))
 
 
+def test_something_else_than_an_item_is_refused_in_words(opened: Opened) -> None:
+    """A text instead of an item is a common slip."""
+    with pytest.raises(SchemaInvalid, match="expected a MemoryItem, got str"):
+        opened().store.put("text")  # type: ignore[arg-type]
+
+
 def test_an_empty_item_is_refused() -> None:
     """There must be content or a title."""
     with pytest.raises(SchemaInvalid):
