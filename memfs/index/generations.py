@@ -41,7 +41,7 @@ _ATTEMPTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One verified generation: its number, its folder, its manifest's digest, and that of each file by name below it."""
+    """One verified generation: number, folder, the manifest's digest, and that of each file by name below it."""
 
     number: int
     folder: Path
@@ -183,7 +183,7 @@ class Generations:
     def begin(self, base: Generation | None) -> Path:
         """A folder for the next generation, with the engine's files of ``base`` in it. Needs the lock."""
         folder = self._folder / f"gen-{self._next_number()}"
-        # Two writers may each hold a lock where the folder was removed and made again: never share what one of them began.
+        # Where the folder was removed and made again two writers may each hold a lock: none goes on with another's.
         if not io.mkdir(folder, 0o700):
             raise StorageIO("another process begins it", path=str(folder), hint="try again in a moment")
         io.mkdir(folder / FILES, 0o700)

@@ -217,6 +217,7 @@ class SearchIndex:
                         "another process is folding the index", path=str(self.folder), hint="try again in a moment"
                     )
                 self._write(None, lambda index: _filled(index, items), before)
+                self._losses.clear()
 
     def reload(self) -> bool:
         """Take up the generation another process has made; false when the one named is known already, trusted or not.
@@ -224,10 +225,7 @@ class SearchIndex:
         The overlay is kept where it still differs from the new base.
         """
         with self._lock:
-            switched = self._switch()
-            if switched:
-                self._losses.to_tell()
-            return switched
+            return self._switch() and (self._losses.to_tell() or True)
 
     def close(self) -> None:
         """Release the base's files. What is only in the overlay is found again by the next freshness check."""
@@ -358,7 +356,6 @@ class SearchIndex:
             self._forget()
             self._current, self._table, self._number = made, table, made.number
             self._named = made.number, made.digest
-            self._losses.clear()
             self._fresh = overlay.rebased(table, changes.versions)
         return before
 

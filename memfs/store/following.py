@@ -159,6 +159,7 @@ class Following:
         suspects: dict[str, Entry | None] = {}
         seen = set()
         closed: list[str] = []
+        vouched = 0
         for entry in self._entries():
             path = entry.path
             seen.add(path)
@@ -170,12 +171,14 @@ class Following:
                 if path in known:
                     self._update((), [path])
             elif known.vouches(*entry[:5]):
-                self._rejected.pop(path, None)
+                vouched += 1
+                if self._rejected:
+                    self._rejected.pop(path, None)
             elif path not in self._rejected or self._rejected[path].facts != entry[1:5]:
                 suspects[path] = entry
         # What lies behind a folder that cannot be entered is not known to be gone.
         behind = tuple(closed)
-        for paths in (known, self._rejected):
+        for paths in (known if vouched < len(known) else (), self._rejected):
             suspects.update((path, None) for path in paths if path not in seen and not path.startswith(behind))
         self._scanned = True
         return self._look_at(suspects, progress)

@@ -64,7 +64,8 @@ class Planner:
             IdInvalid, IdExists, Conflict, ContentError.
         """
         if not isinstance(item, MemoryItem):
-            raise SchemaInvalid(f"expected a MemoryItem, got {type(item).__name__}", hint="write MemoryItem(text, type)")
+            found = type(item).__name__
+            raise SchemaInvalid(f"expected a MemoryItem, got {found}", hint="write MemoryItem(text, type)")
         kind = self._parts.kinds.get(item.type)
         chosen = check_id(item.id) if item.id else new_id(item.title or item.content)
         current_path = self._following.locate(chosen) if item.id else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.errors import IndexUnavailable, LockTimeout, SettingInvalid, StorageFull
+from memfs.errors import IndexUnavailable, LockTimeout, SettingInvalid, StorageFull, StorageIO
 from memfs.index import layers
 from memfs.index.generations import LOCK
 from memfs.index.layers import SearchIndex
@@ -511,3 +512,95 @@ class TestStored:
         assert at > 15
         assert index.fold()
         assert sorted(ids(opened(), "alpha")) == expected
+
+    def test_rows_21_28_a_cache_removed_in_use_never_makes_a_wrong_answer(self, opened: Opened, folder: Path) -> None:
+        """While the folder vanishes again and again a search finds all, or says that the index is to be filled anew."""
+        items = corpus(40)
+        expected = sorted(one.id for one in items)
+        done = threading.Event()
+
+        def wreck() -> None:
+            while not done.wait(0.003):
+                shutil.rmtree(folder, ignore_errors=True)
+
+        thread = threading.Thread(target=wreck)
+        thread.start()
+        try:
+            index = opened()
+            for step in range(200):
+                if step % 5 == 0:
+                    index = opened()
+                index.reload()
+                for _ in range(3):
+                    index.update(pairs(*[one for one in items if one.path not in index.stamps()]))
+                    with contextlib.suppress(IndexUnavailable):
+                        assert sorted(ids(index)) == expected
+                        break
+                else:
+                    pytest.fail("it was filled again and again and never searched")
+                with contextlib.suppress(StorageIO):
+                    index.fold()
+                index.stats()
+        finally:
+            done.set()
+            thread.join()
+
+    def test_row_28_a_thread_is_told_of_a_loss_that_another_one_met(self, opened: Opened, folder: Path) -> None:
+        """Where a fold finds the base gone, no search takes the overlay for all there is."""
+        index = opened()
+        index.rebuild(pairs(item("one", "alpha")))
+        index.update(pairs(item("two", "alpha")))
+        shutil.rmtree(folder)
+        index.fold()
+        for _ in range(2):
+            told: list[bool] = []
+
+            def search(told: list[bool] = told) -> None:
+                with contextlib.suppress(IndexUnavailable):
+                    told.append(len(ids(index, "alpha")) == 1)
+
+            thread = threading.Thread(target=search)
+            thread.start()
+            thread.join()
+            assert told == []
+        with pytest.raises(IndexUnavailable):
+            index.search(Query(text="alpha"))
+        index.update(pairs(item("one", "alpha")))
+        assert ids(index, "alpha") == ["one", "two"]
+
+    def test_row_28_another_generation_of_the_same_number_is_not_taken_for_the_old_one(
+        self, opened: Opened, folder: Path
+    ) -> None:
+        """A folder removed and filled by another process after the stamps were read is met as a loss."""
+        index, other = opened(), opened()
+        index.rebuild(pairs(item("one", "alpha"), item("two", "alpha")))
+        index.close()
+        assert len(index.base_stamps()) == 2
+        shutil.rmtree(folder)
+        other.rebuild(pairs(item("two", "alpha")))
+        with pytest.raises(IndexUnavailable):
+            index.search(Query(text="alpha"))
+        index.update(pairs(item("one", "alpha")))
+        assert ids(index, "alpha") == ["one", "two"]
+
+    def test_row_28_damage_inside_the_files_is_never_an_answer(self, opened: Opened, folder: Path) -> None:
+        """Bytes that change between the check and the search make the same error, whatever they break."""
+        chance = random.Random(5)
+        index = opened()
+        index.rebuild(pairs(*corpus(30)))
+        index.close()
+        keep = folder.parent / "keep"
+        shutil.copytree(folder, keep)
+        for _ in range(60):
+            shutil.rmtree(folder)
+            shutil.copytree(keep, folder)
+            index = opened()
+            stamps = index.base_stamps()
+            for path in (folder / "gen-1" / "engine").iterdir():
+                data = bytearray(path.read_bytes())
+                for place in chance.choices(range(len(data)), k=40):
+                    data[place] = 0
+                path.write_bytes(bytes(data))
+            with contextlib.suppress(IndexUnavailable):
+                assert all(hit.path in stamps for hit in index.search(Query(text="pool", limit=100)))
+            index.close()
