@@ -1,7 +1,7 @@
 """Reads the YAML that memfs allows; the only module that imports ``yaml``.
 
 Owns the guarded, event-driven load on libyaml's parser: YAML 1.2 core schema without aliases, tags, duplicate keys,
-second documents and deep nesting. PyYAML's own load and compose are never called: its C composer recurses and ends the
+second documents, deep nesting and too many values. PyYAML's own load and compose are never called: its C composer recurses and ends the
 process on deep input, and its resolver reads YAML 1.1. Must not know items or schemas.
 
 Restricted means: ``yes no on off y n`` are text; so are dates, ``1:30``, digits with a leading zero (``010``) and
@@ -29,9 +29,17 @@ from yaml.events import (
 )
 from yaml.reader import ReaderError
 
-from memfs.errors import AliasForbidden, ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep, TagForbidden
+from memfs.errors import (
+    AliasForbidden,
+    ContentError,
+    DuplicateKey,
+    ItemSyntaxError,
+    ItemTooDeep,
+    ItemTooLarge,
+    TagForbidden,
+)
 from memfs.files.nodes import Entry, Node, Shape, Style
-from memfs.files.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MIN_INT
+from memfs.files.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_VALUES, MIN_INT
 
 # CParser alone, without constructor and resolver, which are not used; SafeLoader where PyYAML came without libyaml
 _PARSER: Any = getattr(yaml.cyaml, "CParser", yaml.SafeLoader) if yaml.__with_libyaml__ else yaml.SafeLoader
@@ -41,6 +49,8 @@ _CONSTANTS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+# a value is one event, or two where it is a collection, and one for its key
+_MAX_EVENTS = 2 * MAX_VALUES
 _NUMBER_STARTS = frozenset("-+.0123456789")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _OTHER_BASE = re.compile(r"0(?:o[0-7]+|x[0-9a-fA-F]+)")
@@ -134,7 +144,7 @@ def _load(get: Callable[[], Any]) -> Any:
     top: Any = {} if root.__class__ is MappingStartEvent else []
     stack: list[tuple[Any, str | None]] = []
     current, key = top, None
-    while True:
+    for _ in range(_MAX_EVENTS):
         event = get()
         kind = event.__class__
         if kind is ScalarEvent:
@@ -164,6 +174,8 @@ def _load(get: Callable[[], Any]) -> Any:
             current, key = stack.pop()
         else:
             _refuse_alias(event)
+    else:
+        _too_many(event)
     _last(get)
     return top
 
@@ -173,7 +185,7 @@ def _tree(get: Callable[[], Any]) -> Node:
     root = _node(_first(get))
     stack: list[tuple[Node, Any]] = []
     current, key = root, None
-    while root.kind != "scalar":
+    for _ in range(_MAX_EVENTS if root.kind != "scalar" else 0):
         event = get()
         kind = event.__class__
         if kind is MappingEndEvent or kind is SequenceEndEvent:
@@ -195,6 +207,9 @@ def _tree(get: Callable[[], Any]) -> Node:
                     _too_deep(event)
                 stack.append((current, None))
                 current = child
+    else:
+        if root.kind != "scalar":
+            _too_many(event)
     _last(get)
     return root
 
@@ -320,6 +335,11 @@ def _not_text(event: Any) -> NoReturn:
 def _too_deep(event: Any) -> NoReturn:
     line = _line(event)
     _refuse(ItemTooDeep, event, f"nesting deeper than {MAX_DEPTH} at line {line}", "flatten it")
+
+
+def _too_many(event: Any) -> NoReturn:
+    message = f"more than {_MAX_EVENTS} keys, values and ends of collections by line {_line(event)}"
+    _refuse(ItemTooLarge, event, message, "split it into several items")
 
 
 _WORDS = (

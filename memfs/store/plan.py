@@ -63,9 +63,7 @@ class Planner:
         Raises:
             IdInvalid, IdExists, Conflict, ContentError.
         """
-        if not isinstance(item, MemoryItem):
-            found = type(item).__name__
-            raise SchemaInvalid(f"expected a MemoryItem, got {found}", hint="write MemoryItem(text, type)")
+        _refuse_other(item)
         kind = self._parts.kinds.get(item.type)
         chosen = check_id(item.id) if item.id else new_id(item.title or item.content)
         current_path = self._following.locate(chosen) if item.id else ""
@@ -172,3 +170,10 @@ def describe(plans: list[Planned]) -> str:
     verb = "Forget" if first.after is None else "Remember" if first.before is None and len(plans) == 1 else "Update"
     note = " (comments could not be kept)" if first.rewritten else ""
     return f"{verb} {stem_of(first.path)}{note}"
+
+
+def _refuse_other(item: object) -> None:
+    """Callers without a type checker slip easily from a text into an item."""
+    if not isinstance(item, MemoryItem):
+        found = type(item).__name__
+        raise SchemaInvalid(f"expected a MemoryItem, got {found}", hint="write MemoryItem(text, type)")
