@@ -13,12 +13,12 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep
+from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep, ItemTooLarge
 from memfs.files.decoding import position
 from memfs.files.nodes import Entry, Node
-from memfs.files.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MIN_INT
+from memfs.files.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT
 
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
 _BLANK = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _WORD = re.compile(r"-?[A-Za-z_]+")
@@ -31,9 +31,9 @@ def load(text: str) -> Any:
     """The value of a JSON text, made of dict, list, str, int, float, bool and None.
 
     Raises:
-        ItemSyntaxError, ItemTooDeep, DuplicateKey: with line, column and remedy.
+        ItemSyntaxError, ItemTooDeep, ItemTooLarge, DuplicateKey: with line, column and remedy.
     """
-    _check_depth(text)
+    _check_size(text)
     try:
         return _LOADER.decode(text)
     except (ValueError, RecursionError):
@@ -91,13 +91,21 @@ _LOADER = json.JSONDecoder(
 )
 
 
-def _check_depth(text: str) -> None:
-    """Refuse deep nesting before the recursive standard parser sees it."""
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
+def _check_size(text: str) -> None:
+    """Refuse deep nesting and too many values before the recursive standard parser sees them."""
+    opening = text.count("[") + text.count("{")
+    if opening <= MAX_DEPTH and 2 * opening + text.count(",") + text.count(":") <= MAX_PARTS:
         return
-    depth = 0
+    depth = parts = 0
     for match in _TOKEN.finditer(text):
         sign = match[0]
+        if sign[0] == '"':
+            continue
+        parts += 1
+        if parts > MAX_PARTS:
+            line, column = position(text, match.start())
+            message = f"line {line}: more than {MAX_PARTS} keys, values and ends of collections before it"
+            raise ItemTooLarge(message, line=line, column=column, hint="split it into several items")
         if sign in "[{":
             depth += 1
             if depth > MAX_DEPTH:

@@ -17,7 +17,7 @@ from memfs.errors import ContentError, InvisibleCharacter, ItemSyntaxError, Item
 from memfs.files.textguard import Finding, findings
 
 MAX_DEPTH = 64
-MAX_VALUES = 20_000
+MAX_PARTS = 40_000  # keys, values and ends of collections: 20,000 entries of a mapping
 MAX_KEY = 256
 MAX_INT = 2**63 - 1
 MIN_INT = -(2**63)

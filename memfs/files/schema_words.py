@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 from memfs.files.plain import FieldPath, canonical
 from memfs.model.kinds import nearest
+
+MAX_ERRORS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +50,15 @@ class Failure(Protocol):
 
 
 def explained(failures: Iterable[Failure]) -> list[SchemaError]:
-    """The errors in words, at most one for each field, in the order of their fields."""
+    """The first errors in words, at most one for each field, in the order of their fields.
+
+    No more are looked for than a person reads: a hostile file may hold any number of them.
+    """
     found: dict[FieldPath, SchemaError] = {}
-    for failure in sorted(failures, key=_weight):
-        for error in _explain(failure):
+    for failure in sorted(islice(failures, MAX_ERRORS), key=_weight):
+        for error in islice(_explain(failure), MAX_ERRORS):
             found.setdefault(error.path, error)
-    return sorted(found.values(), key=lambda error: [str(part) for part in error.path])
+    return sorted(found.values(), key=lambda error: [str(part) for part in error.path])[:MAX_ERRORS]
 
 
 _TYPES = {

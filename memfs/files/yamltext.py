@@ -39,7 +39,7 @@ from memfs.errors import (
     TagForbidden,
 )
 from memfs.files.nodes import Entry, Node, Shape, Style
-from memfs.files.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_VALUES, MIN_INT
+from memfs.files.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT
 
 # CParser alone, without constructor and resolver, which are not used; SafeLoader where PyYAML came without libyaml
 _PARSER: Any = getattr(yaml.cyaml, "CParser", yaml.SafeLoader) if yaml.__with_libyaml__ else yaml.SafeLoader
@@ -49,8 +49,6 @@ _CONSTANTS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-# a value is one event, or two where it is a collection, and one for its key
-_MAX_EVENTS = 2 * MAX_VALUES
 _NUMBER_STARTS = frozenset("-+.0123456789")
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _OTHER_BASE = re.compile(r"0(?:o[0-7]+|x[0-9a-fA-F]+)")
@@ -143,8 +141,8 @@ def _load(get: Callable[[], Any]) -> Any:
     _check(root)
     top: Any = {} if root.__class__ is MappingStartEvent else []
     stack: list[tuple[Any, str | None]] = []
-    current, key = top, None
-    for _ in range(_MAX_EVENTS):
+    current, key, event = top, None, root
+    for _ in range(MAX_PARTS):
         event = get()
         kind = event.__class__
         if kind is ScalarEvent:
@@ -185,7 +183,7 @@ def _tree(get: Callable[[], Any]) -> Node:
     root = _node(_first(get))
     stack: list[tuple[Node, Any]] = []
     current, key = root, None
-    for _ in range(_MAX_EVENTS if root.kind != "scalar" else 0):
+    for _ in range(MAX_PARTS if root.kind != "scalar" else 0):
         event = get()
         kind = event.__class__
         if kind is MappingEndEvent or kind is SequenceEndEvent:
@@ -338,7 +336,7 @@ def _too_deep(event: Any) -> NoReturn:
 
 
 def _too_many(event: Any) -> NoReturn:
-    message = f"more than {_MAX_EVENTS} keys, values and ends of collections by line {_line(event)}"
+    message = f"line {_line(event)}: more than {MAX_PARTS} keys, values and ends of collections before it"
     _refuse(ItemTooLarge, event, message, "split it into several items")
 
 

@@ -6,6 +6,7 @@ Owns the list of such situations and their wording. Looks only; whoever asks dec
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def obstacle(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | Non
         elsewhere = holder_of(layout, head.ref)
         if elsewhere:
             return Obstacle(elsewhere, False)
-    return _held_lock(layout, head) or _persons_command(layout)
+    return _strange_index(layout) or _held_lock(layout, head) or _persons_command(layout)
 
 
 def holder_of(layout: Layout, ref: str) -> str:
@@ -89,6 +90,16 @@ def lock_reason(layout: Layout, lock: Path) -> str:
     if holder:
         return f"{lock.name} is held, for {age} s, probably by git {holder.verb} (process {holder.pid})"
     return f"{lock.name} is {age} s old and no git process is seen to hold it; if none runs elsewhere, delete {lock}"
+
+
+def _strange_index(layout: Layout) -> Obstacle | None:
+    """What is no file there would make git wait for ever, as a pipe does."""
+    index = layout.git_dir / "index"
+    try:
+        strange = not stat.S_ISREG(os.stat(index).st_mode)
+    except OSError:
+        return None
+    return Obstacle(f"{index} is not a regular file; move it away", False) if strange else None
 
 
 def _held_lock(layout: Layout, head: Head) -> Obstacle | None:

@@ -17,6 +17,7 @@ PATIENCE = 900.0
 # A commit of one item writes six or seven loose objects, spread evenly over 256 folders: this many are 1,000 commits.
 LOOSE_DUE = 6000
 PACKS_DUE = 40
+PACKS_JOINED = 8
 _SAMPLED = ("17", "5e", "a3", "d9")
 
 
@@ -47,8 +48,8 @@ def maintain(repository: Repository) -> Maintained:
         GitFailed: git refused; the repository is as usable as before.
     """
     loose_before, packs_before, bytes_before = _measure(repository)
-    # Joining packs geometrically keeps what is unreachable; a full repack would drop it.
-    join = ("--geometric=2",) if packs_before >= PACKS_DUE else ()
+    # One pack of all lets git store each version as a difference; what is unreachable is kept, as without joining.
+    join = ("-a", "-k") if packs_before >= PACKS_JOINED else ()
     repository.git.run("repack", "-d", "-q", *join, timeout=PATIENCE)
     if repository.head_commit() is not None:
         arguments = ("write", "--reachable", "--changed-paths", "--split", "--no-progress")

@@ -21,6 +21,7 @@ from memfs.history.repository import Repository
 
 CHILD_PATIENCE = 10.0
 RECORD, BEFORE, PUT, CHILDREN = "commit.json", "index.before", "index.put", "children"
+_NAMES = (PUT, BEFORE, OWN_LINK, f"{OWN_LINK}.lock")
 _PAUSE = 0.01
 
 
@@ -107,9 +108,16 @@ def _drop_ref_lock(repository: Repository, record: Record) -> None:
 
 
 def unfinished(repository: Repository) -> list[Path]:
-    """The state folders, of any working tree or workspace of this repository, that hold a begun and not ended step."""
+    """The state folders, of any working tree or workspace of this repository, that hold a begun and not ended step.
+
+    A step that ended before its record was written left second names of indexes only: it is one of them too.
+    """
     folder = repository.common_dir / "memfs"
-    return [folder / name for name in sorted(os.listdir(folder)) if os.path.lexists(folder / name / RECORD)]
+    return [folder / name for name in sorted(os.listdir(folder)) if _has_traces(folder / name)]
+
+
+def _has_traces(state: Path) -> bool:
+    return any(os.path.lexists(state / name) for name in (RECORD, *_NAMES))
 
 
 def wait_for_children(state: Path) -> None:
@@ -146,7 +154,7 @@ def _read_record(state: Path) -> Record | None:
 
 def sweep(state: Path) -> None:
     """Remove the second names of indexes that a step needs."""
-    for name in (PUT, BEFORE, OWN_LINK, f"{OWN_LINK}.lock"):
+    for name in _NAMES:
         io.unlink(state / name, missing_ok=True)
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memfs.errors import GitBusy, GitFailed, HistoryError
+from memfs.errors import GitBusy, GitFailed, HistoryError, NotRegularFile
 from memfs.files import io
 from memfs.history.busy import OWN_LINK, lock_reason
 from memfs.history.git import TIMEOUT, end, finish
@@ -206,12 +206,14 @@ def _lock(repository: Repository, index: Path) -> None:
 def _copy(index: Path, target: Path) -> Facts:
     """Copy the index; return the facts of what was copied, None where there is none: git then makes the target."""
     try:
-        source = io.open_file(index, os.O_RDONLY)
+        source = io.open_file(index, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for ever
     except FileNotFoundError:
         return None
     try:
         found = os.fstat(source)
         data = io.read_regular(source, str(index), 1 << 32)
+    except NotRegularFile as error:
+        raise GitBusy("the index is not a regular file", path=str(index), hint="move it away") from error
     finally:
         os.close(source)
     fd = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IMODE(found.st_mode))

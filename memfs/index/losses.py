@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from weakref import WeakSet
 
 
 class Losses:
@@ -14,7 +15,7 @@ class Losses:
 
     def __init__(self) -> None:
         self._paths: set[str] = set()
-        self._told: set[int] = set()
+        self._told: WeakSet[threading.Thread] = WeakSet()  # not their numbers, which come again
 
     def add(self, paths: set[str]) -> None:
         """Note lost paths; every thread is to be told anew."""
@@ -32,9 +33,9 @@ class Losses:
 
         A lost path whose file is gone as well is never made good, so that a thread is told once only.
         """
-        if not self._paths or threading.get_ident() in self._told:
+        if not self._paths or threading.current_thread() in self._told:
             return False
-        self._told.add(threading.get_ident())
+        self._told.add(threading.current_thread())
         return True
 
     def clear(self) -> None:

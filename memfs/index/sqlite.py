@@ -30,6 +30,8 @@ from memfs.index.sections import pack_json
 from memfs.model import Candidate, MemoryItem, Query
 
 _FILE = "index.sqlite"
+# What a damaged file makes of a query, or of the reading of its rows.
+_DAMAGE = (sqlite3.Error, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, UnboundLocalError)
 _BATCH = 500
 _EXACT = 2500
 _SPARE = 40
@@ -266,7 +268,7 @@ class SqliteIndex:
             yield
         except FileNotFoundError as error:
             raise self._unusable(error) from error
-        except (sqlite3.Error, ValueError, TypeError, LookupError, ArithmeticError, UnboundLocalError) as error:
+        except _DAMAGE as error:
             if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
                 full = OSError(errno.ENOSPC, str(error))
                 raise io.storage_error(full, "write", str(self._path)) from error

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep
+from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep, ItemTooLarge
 from memfs.files import jsontext
 from memfs.files.nodes import place
 
@@ -114,3 +114,21 @@ def test_every_error_is_ours() -> None:
             except ContentError as error:
                 lines.add(error.line)
     assert lines == {1}
+
+
+@pytest.mark.parametrize("value", ["1", '"a"', "[]", "{}"])
+def test_row_11_too_many_values_are_refused_quickly(value: str) -> None:
+    """A file of half a million values is refused with its line before the standard parser sees it."""
+    text = '{"tags":\n[' + f"{value}," * 500_000 + f"{value}]}}"
+    started = time.process_time()
+    with pytest.raises(ItemTooLarge, match="line 2: more than") as caught:
+        jsontext.load(text)
+
+    assert time.process_time() - started < 0.3
+    assert caught.value.hint
+
+
+def test_row_11_twenty_thousand_values_and_signs_in_texts_are_read() -> None:
+    """Only values count, and what a person or tool may well write is no bomb."""
+    value = {"a": ",:" * 50_000, "b": list(range(19_000))}
+    assert jsontext.load(json.dumps(value)) == value

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
-from memfs.errors import AliasForbidden, ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep, TagForbidden
+from memfs.errors import (
+    AliasForbidden,
+    ContentError,
+    DuplicateKey,
+    ItemSyntaxError,
+    ItemTooDeep,
+    ItemTooLarge,
+    TagForbidden,
+)
 from memfs.files import yamltext
 from memfs.files.nodes import place
 
@@ -236,3 +244,30 @@ def test_the_pure_python_parser_reads_the_same(monkeypatch: pytest.MonkeyPatch) 
     for bad in ("[" * 25_000, "&a [*a]", "a: !foo 1"):
         with pytest.raises(ContentError):
             yamltext.load(bad)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tags: [" + "a," * 500_000 + "a]",
+        "tags:\n" + "- a\n" * 300_000,
+        "".join(f"k{number}: 1\n" for number in range(100_000)),
+        "a: [" + "[]," * 300_000 + "[]]",
+    ],
+)
+def test_row_11_too_many_values_are_refused_quickly(text: str) -> None:
+    """A file of half a million values is refused with its line after the first of them, in both ways of reading."""
+    for read in (yamltext.load, yamltext.tree):
+        started = time.process_time()
+        with pytest.raises(ItemTooLarge, match="keys, values and ends of collections") as caught:
+            read(text)
+        assert time.process_time() - started < 0.3 * (1 + (read is yamltext.tree))
+        assert caught.value.line
+        assert caught.value.hint == "split it into several items"
+
+
+def test_row_11_twenty_thousand_values_are_read() -> None:
+    """What a person or tool may well write is no bomb."""
+    for text in ("tags: [" + "a," * 19_999 + "a]", "".join(f"k{number}: 1\n" for number in range(19_990))):
+        assert yamltext.load(text)
+        assert yamltext.tree(text).entries

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from memfs.errors import MemfsError
+from memfs.errors import GitBusy, MemfsError
 from memfs.files import io
 from memfs.history import settle, step
 from memfs.history.commits import Change, commit, recover
@@ -264,3 +264,31 @@ def test_row_39_a_branch_lock_with_our_commit_in_it_is_ours(stage):
     assert "HEAD.lock" in repository.busy()
     other.unlink()
     stage.verify(repository)
+
+
+def test_row_12_a_pipe_in_the_place_of_the_index_is_told_and_never_waited_for(world):
+    """What is no file there stops commits with its reason; once it is gone they go on."""
+    index = world.root / ".git/index"
+    keep = index.read_bytes()
+    index.unlink()
+    os.mkfifo(index)
+    with pytest.raises(GitBusy, match="not a regular file"):
+        world.commit(world.put(NEW, "new\n"))
+    with pytest.raises(GitBusy, match="not a regular file"):
+        step._copy(index, world.repository.state / "copy")
+    assert "not a regular file" in world.repository.busy()
+    index.unlink()
+    index.write_bytes(keep)
+    assert world.commit(world.put(NEW, "newer\n"))
+    world.check()
+
+
+def test_row_39_second_names_of_indexes_are_removed_by_the_next_recovery(world):
+    """A process killed before it wrote its record, or after it removed it, leaves nothing for ever."""
+    state = world.repository.state
+    for name in ("index.next", "index.before", "index.put", "index.next.lock"):
+        os.link(world.root / ".git/index", state / name)
+    assert recover(world.repository) == []
+    assert not list(state.glob("index.*"))
+    assert world.commit(world.put(NEW, "new\n"))
+    world.check()

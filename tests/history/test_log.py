@@ -18,6 +18,7 @@ from memfs.history.log import diff, log, show
 from memfs.history.maintenance import due, maintain
 
 ITEM = "ContextMemory/memories/semantic/2026-11/use-postgres-7h2k9q.yaml"
+ASIDE = "refs/heads/aside"
 NEW = "ContextMemory/neu ü.yaml"
 
 
@@ -208,12 +209,36 @@ def test_maintenance_packs_and_keeps_everything(world):
 def test_many_packs_are_joined(world, monkeypatch):
     """Packs of large groups are joined once there are many."""
     monkeypatch.setattr(maintenance, "PACKS_DUE", 3)
+    monkeypatch.setattr(maintenance, "PACKS_JOINED", 3)
     for group in range(3):
         changes = [world.change(f"ContextMemory/g{group}-{number}.yaml", f"{number}\n") for number in range(30)]
         world.commit(world.group(*changes))
     assert due(world.repository)
     assert maintain(world.repository).packs_after == 1
     assert not due(world.repository)
+    world.check()
+
+
+def test_packs_of_imports_are_joined_by_differences_and_keep_what_is_unreachable(world):
+    """After several large imports each version is stored as a difference, and nothing is dropped."""
+    for group in range(8):
+        text = "".join(f"line {number} of what every item says\n" for number in range(200))
+        changes = [
+            world.change(f"ContextMemory/s{number}.yaml", f"{text}{number * 7919 + group}\n") for number in range(30)
+        ]
+        world.commit(world.group(*changes))
+    world.git("checkout", "-q", "-b", "aside")
+    world.commit(world.group(*[world.change(f"aside{number}.yaml", f"{number}\n") for number in range(30)]), ref=ASIDE)
+    orphan = world.git("rev-parse", "aside:aside3.yaml").strip()
+    tip = world.git("rev-parse", "aside").strip()
+    world.git("checkout", "-q", "main")
+    world.git("update-ref", "-d", ASIDE)
+    world.git("reflog", "expire", "--expire=now", "--all")
+    done = maintain(world.repository)
+    assert (done.packs_before, done.packs_after) == (9, 1)
+    assert done.bytes_after < done.bytes_before / 2
+    assert world.git("cat-file", "-p", orphan) == "3\n"
+    assert world.git("cat-file", "-t", tip) == "commit\n"
     world.check()
 
 

@@ -587,6 +587,7 @@ class TestStored:
         index.update(pairs(item("one", "alpha")))
         assert ids(index, "alpha") == ["one", "two"]
 
+    @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
     def test_row_28_damage_inside_the_files_is_never_an_answer(self, opened: Opened, folder: Path) -> None:
         """Bytes that change between the check and the search make the same error, whatever they break."""
         chance = random.Random(5)
@@ -608,3 +609,4 @@ class TestStored:
             with contextlib.suppress(IndexUnavailable):
                 assert all(hit.path in stamps for hit in index.search(Query(text="pool", limit=100)))
             index.close()
+        gc.collect()
