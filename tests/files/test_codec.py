@@ -114,7 +114,7 @@ def test_json_items_are_read_and_located() -> None:
         ("title: ~\n", "1:8: title: is empty (write text, or remove the line)"),
         ("content: x\ntags:\n", "2:1: tags: is empty (write a list, or remove the line)"),
         ("title: x\norigin:\n  agnt: y\n", "3:3: origin.agnt: unknown key 'agnt' (did you mean 'agent'?)"),
-        ("id: x\ntitle: x\n", "1:1: id: unknown key 'id' (the file's name is the id; remove this line)"),
+        ("id: x\ntitle: x\n", "1:1: unknown key 'id' (the file's name is the id; remove this line)"),
         ("title: x\ncreated: 2024-13-45\n", '2:10: created: "2024-13-45" is not a date or time (' + DATE + ')'),
         ("title: x\nlinks:\n- relation: y\n", "3:3: links.0: 'to' is missing (add 'to: ...': id of the other item)"),
         ("type: episodic\ntitle: x\n", "1:7: type: type 'episodic' in the folder of 'semantic' (" + MOVE + ")"),
