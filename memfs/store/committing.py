@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from memfs.errors import GitBusy, MemfsError
+from memfs.errors import GitBusy, LockTimeout, MemfsError
 from memfs.files.operation import FileChange, Operation
 from memfs.files.tree import FileChanged
-from memfs.history import commits
+from memfs.history import commits, maintenance
 from memfs.history.commits import Change, Group, Writer
 from memfs.model import Problem
 from memfs.model.ids import stem_of
@@ -55,6 +55,13 @@ class Committing:
                 return self._flush(adopt, include_staged, quiet_seconds, message)
         except MemfsError as error:
             return Flushed(waiting=self.waiting(), reason=str(error))
+
+    def maintain_if_due(self) -> None:
+        """Pack a repository that memfs made, once about a thousand commits have gathered; never one that it joined."""
+        parts = self._parts
+        if parts.policy.adopt == "auto" and maintenance.due(parts.repository):
+            with contextlib.suppress(LockTimeout), parts.commit_lock.hold("maintenance", timeout=1):
+                maintenance.maintain(parts.repository)
 
     def waiting(self) -> int:
         """How many operations wait for their commit."""

@@ -374,6 +374,7 @@ class Store:
         flushed = self._committing.flush()
         self.notes.extend(flushed.notes)
         self.fold_if_large()
+        self._committing.maintain_if_due()
         return flushed.waiting == 0
 
     def close(self) -> None:
@@ -387,12 +388,8 @@ class Store:
                 self._eyes.close()
             if self._wrote and parts.policy.commit in ("interval", "each", "batch"):
                 self._committing.flush()
-            self._fold_if_due()
-
-    def _fold_if_due(self) -> None:
-        index = self._parts.index
-        never = self._asked and index.generation == 0 and len(index.stamps()) > 0
-        self.fold_if_large(0 if never else _FOLD_AT_CLOSE)
+            never = self._asked and parts.index.generation == 0 and len(parts.index.stamps()) > 0
+            self.fold_if_large(0 if never else _FOLD_AT_CLOSE)
 
 
 def _stored(plan: Planned) -> MemoryItem:

@@ -174,3 +174,21 @@ def test_a_workspace_in_a_code_repository_touches_nothing_else(opened: Opened, g
     files = git(code, "show", "--format=", "--name-only", "HEAD").split()
     assert files == [f"sub/memory/{path}"]
     assert workspace.settings.get("history.commit") == "manual"
+
+
+def test_a_long_lived_writer_packs_the_repository_it_made(
+    opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When many commits have gathered, they are packed behind the scenes, and history reads as before."""
+    monkeypatch.setattr("memfs.history.maintenance.LOOSE_DUE", 1)
+    workspace = opened(history__commit="interval", history__interval_seconds=0.05)
+    for number in range(3):
+        remember(workspace, f"n{number}")
+    until = time.monotonic() + 20
+    packs = workspace.root / ".git/objects/pack"
+    while not list(packs.glob("*.pack")) and time.monotonic() < until:
+        remember(workspace, f"more{time.monotonic_ns()}")
+        time.sleep(0.2)
+    assert list(packs.glob("*.pack"))
+    workspace.store.flush()
+    git(workspace.root, "fsck", "--full", "--strict")
