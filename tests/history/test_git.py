@@ -100,7 +100,7 @@ def test_a_git_that_does_not_answer_is_ended(world, monkeypatch, tmp_path):
     started = time.monotonic()
     with pytest.raises(GitFailed, match=r"did not answer within 0\.2 seconds"):
         world.repository.git.run("version", timeout=0.2)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 20
 
 
 def test_a_kept_process_that_falls_silent_is_replaced(world, monkeypatch):
