@@ -62,7 +62,7 @@ def test_recall_in_a_watching_process_sees_what_was_written_just_before(resident
     """After a moment for the event to arrive, recall needs no scan to be right."""
     assert resident.store.watching == "on"
     write(resident, "a", "apricot")
-    assert until(lambda: len(resident.recall.search("apricot").hits) == 1, 2)
+    assert until(lambda: len(resident.recall.search("apricot").hits) == 1)
 
 
 def test_44_a_storm_of_files_is_followed_within_seconds(resident: Workspace) -> None:
