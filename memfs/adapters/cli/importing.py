@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memfs.model import MemoryItem
     from memfs.workspace import Workspace
 
-_BATCH = 500
+_BATCH = 5000  # each batch is a commit that writes the whole month folder's tree anew
 _ERRORS_SHOWN = 20
 
 
