@@ -116,7 +116,15 @@ def test_watch_tells_of_edits_until_interrupted(root: Path, item: Path) -> None:
     """watch --json prints a line for each round of changes, and Ctrl-C ends it with 130 and no traceback."""
     environ = {**os.environ, "MEMFS_WATCH_DEBOUNCE_MS": "20", "PYTHONUNBUFFERED": "1"}
     arguments = [sys.executable, "-m", "memfs", "-C", str(root), "watch", "--json"]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ) as process:
+    with subprocess.Popen(
+        arguments,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ,
+        # a test run in the background inherits Ctrl-C as ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         assert process.stderr is not None
         assert process.stdout is not None
         assert process.stderr.readline().startswith("memfs: watching")
