@@ -96,6 +96,14 @@ class InvisibleCharacter(ContentError):
     """The text holds characters that a reader cannot see and that can hide instructions."""
 
 
+class SecretDetected(ContentError):
+    """The text holds what looks like a key, password or token."""
+
+
+class CorruptItem(ContentError):
+    """A file's bytes changed although nobody wrote it: the disk lost or flipped some."""
+
+
 # -- schemas ------------------------------------------------------------------------------------------------------
 class SchemaRefForbidden(MemfsError):
     """A schema refers to something outside the bundled schemas."""
@@ -167,12 +175,24 @@ class StorageReadOnly(StorageIO):
     """The file system or file cannot be written."""
 
 
+class StorageUnavailable(StorageIO):
+    """Neither the workspace nor its secondary location could take a write."""
+
+
+class QuotaExceeded(StorageIO):
+    """A write would take more room than its area may have."""
+
+
 class CorruptRecord(MemfsError):
     """A file of memfs's own, outside the workspace, cannot be read."""
 
 
 class JournalDamaged(CorruptRecord):
     """A record in the middle of the journal cannot be read."""
+
+
+class BackupInvalid(CorruptRecord):
+    """A backup is damaged, or holds what no backup may hold."""
 
 
 class SharedStorageUnsupported(MemfsError):
@@ -202,6 +222,10 @@ class RepoUnsupported(HistoryError):
 
 class RepoUntrusted(HistoryError):
     """The repository belongs to another user."""
+
+
+class EraseRefused(HistoryError):
+    """History cannot be rewritten as things stand."""
 
 
 class AttributeConflict(HistoryError):

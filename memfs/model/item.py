@@ -82,6 +82,8 @@ class MemoryItem:
         data: structured body, shaped by the kind's schema where it has one.
         path: its file below the workspace, "/" separated; "" until it is stored.
         sha256: hex digest of the file's bytes; "" until it is stored.
+        durability: of an item a write returned, where it is durable: ``file``, or ``fallback`` while only the secondary
+            location could take it; "" for an item that was read.
     """
 
     content: str = ""
@@ -106,6 +108,7 @@ class MemoryItem:
     data: Mapping[str, Any] = field(default_factory=dict)
     path: str = ""
     sha256: str = ""
+    durability: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__

@@ -5,12 +5,10 @@ Owns the promise that text comes from a file that was looked at, never from the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from memfs.errors import HistoryError, ItemNotFound, MemfsError
+from memfs.errors import HistoryError, MemfsError
 from memfs.files.tree import Content
 from memfs.model import Candidate, MemoryItem
-from memfs.model.kinds import ITEM_LIMIT, nearest
+from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
 from memfs.store.following import Following
 from memfs.store.parts import Parts
@@ -63,12 +61,3 @@ class Reading:
             return self._parts.codec.read(data, candidate.path, candidate.timestamp) if data else None
         except MemfsError:
             return None
-
-
-def not_found(reference: str, starting: Sequence[str], ids: Iterable[str]) -> ItemNotFound:
-    """The error for a name that no item, or more than one, answers to."""
-    if starting:
-        hint = "it could be " + ", ".join(sorted(starting)[:5])
-    else:
-        hint = nearest(reference, ids) or "memfs list shows what there is"
-    return ItemNotFound(f"no memory is called {reference!r}", hint=hint)

@@ -18,10 +18,12 @@ from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
 from memfs.store.batch import Batch
 from memfs.store.edits import HandEdits
 from memfs.store.following import Following, Progress, Refreshed
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
+from memfs.store.naming import find, in_types, path_of
+from memfs.store.parts import Parts
 from memfs.store.plan import Planned, Planner, describe
 from memfs.store.proof import prove
-from memfs.store.reading import Reading, not_found
+from memfs.store.reading import Reading
+from memfs.store.sight import Sight
 from memfs.store.values import Eyes, Flushed, Loaded, Pending
 from memfs.store.window import Window
 from memfs.store.writing import PlanOutdated, Writing, signatures_of
@@ -48,9 +50,7 @@ class Store:
         self._writing = Writing(parts)
         self.edits = HandEdits(parts, self.following)
         self._window = Window(self._flush_window, parts.policy.interval, self.note_failure)
-        self._eyes: Eyes | None = None
-        self._make_eyes: Callable[[], Eyes] | None = None
-        self._following_now = threading.RLock()
+        self._sight = Sight(self.following, self.refresh, self._writing.news)
         self._planning = threading.RLock()
         self._wrote = False
         self._asked = False
@@ -202,22 +202,11 @@ class Store:
         Raises:
             ItemNotFound: naming the nearest id.
         """
-        if "/" in reference or reference.endswith(ITEM_SUFFIXES):
-            with contextlib.suppress(FileNotFoundError):
-                return self.read(self.path_of(reference))
-        found = self.get(reference)
-        if found is not None:
-            return found
-        ids = self.following.ids()
-        starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
-        if len(starting) == 1 and (only := self.get(starting[0])) is not None:
-            return only
-        raise not_found(reference, starting, ids)
+        return find(self, reference)
 
     def path_of(self, reference: str) -> str:
         """The path below the workspace that a person's path means, whether or not it begins with ``ContextMemory/``."""
-        cleaned = reference.removeprefix("./")
-        return cleaned if cleaned.startswith((CONTENT + "/", "memfs.toml")) else f"{CONTENT}/{cleaned}"
+        return path_of(reference)
 
     def locate(self, item_id: str) -> str:
         """The path of the file that holds the id, "" when none does."""
@@ -226,12 +215,8 @@ class Store:
     def candidates(self, query: Query) -> list[Candidate]:
         """What the index finds in files as they are now, best first."""
         self.follow()
-        types = query.types
-        if query.layers:
-            in_layers = self._parts.kinds.in_layers(query.layers)
-            types = (types & in_layers if types else in_layers) or frozenset({""})
         self._asked = True
-        narrowed = Query(**{name: getattr(query, name) for name in Query.__slots__} | {"types": types})
+        narrowed = in_types(query, self._parts.kinds)
         try:
             return self._parts.index.search(narrowed)
         except IndexUnavailable:
@@ -255,24 +240,14 @@ class Store:
     # -- keeping in step ----------------------------------------------------------------------------------------
     def watch_with(self, make_eyes: Callable[[], Eyes], at_once: bool = False) -> None:
         """Rely on something that sees changes, instead of a scan before each recall, from the first recall on."""
-        self._make_eyes = make_eyes
+        self._sight.watch_with(make_eyes)
         if at_once:
             self.follow()
-
-    def _open_eyes(self) -> bool:
-        """Begin to watch, if that is still to be done; whether it was done now."""
-        make, self._make_eyes = self._make_eyes, None
-        if make is None:
-            return False
-        self._eyes = make()
-        return True
 
     @property
     def watching(self) -> str:
         """``on``, ``off``, or ``degraded`` with the reason."""
-        if self._eyes is None:
-            return "off"
-        return f"degraded: {self._eyes.degraded}" if self._eyes.degraded else "on"
+        return self._sight.state
 
     def head(self) -> tuple[str | None, str | None]:
         """The branch and commit checked out at present."""
@@ -287,18 +262,7 @@ class Store:
 
     def follow(self) -> Refreshed:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
-        with self._following_now:
-            opened = self._open_eyes()
-            news = self._writing.news()
-            seen = self._eyes.drain() if self._eyes else None
-            if opened or news is None or seen is None:
-                return self.refresh()
-            try:
-                return self.following.refresh({*news, *seen}) if news or seen else Refreshed()
-            except BaseException:
-                if self._eyes is not None:
-                    self._eyes.give_back([*news, *seen])
-                raise
+        return self._sight.follow()
 
     def reindex(self, progress: Progress | None = None) -> int:
         """Build the index anew from the files; return how many items it holds."""
@@ -384,8 +348,7 @@ class Store:
             for part in (parts.tree, parts.journal, parts.repository, parts.index):
                 release.callback(part.close)
             self._window.close()
-            if self._eyes is not None:
-                self._eyes.close()
+            self._sight.close()
             if self._wrote and parts.policy.commit in ("interval", "each", "batch"):
                 self._committing.flush()
             never = self._asked and parts.index.generation == 0 and len(parts.index.stamps()) > 0
@@ -394,4 +357,4 @@ class Store:
 
 def _stored(plan: Planned) -> MemoryItem:
     assert plan.item is not None  # a put always knows its item
-    return plan.item
+    return plan.item.replace(durability="file")

@@ -1,0 +1,66 @@
+"""Sight: how one process notices that files changed.
+
+Owns whether something watches the files, and the choice between looking at what was seen to change and at every file.
+What is then done with a changed file is ``following``'s business.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from memfs.store.following import Following, Refreshed
+from memfs.store.values import Eyes
+
+
+class Sight:
+    """The eyes of one store, opened on the first look."""
+
+    def __init__(
+        self, following: Following, look_everywhere: Callable[[], Refreshed], news: Callable[[], set[str] | None]
+    ) -> None:
+        """``news`` gives the paths other processes wrote, None when some may have been missed."""
+        self._following = following
+        self._look_everywhere = look_everywhere
+        self._news = news
+        self._eyes: Eyes | None = None
+        self._make: Callable[[], Eyes] | None = None
+        self._turn = threading.RLock()
+
+    def watch_with(self, make: Callable[[], Eyes]) -> None:
+        """Begin to watch with the next ``follow``."""
+        self._make = make
+
+    @property
+    def state(self) -> str:
+        """``on``, ``off``, or ``degraded`` with the reason."""
+        if self._eyes is None:
+            return "off"
+        return f"degraded: {self._eyes.degraded}" if self._eyes.degraded else "on"
+
+    def follow(self) -> Refreshed:
+        """Look at what was seen to change; at every file where that is not known for sure."""
+        with self._turn:
+            opened = self._open()
+            news = self._news()
+            seen = self._eyes.drain() if self._eyes else None
+            if opened or news is None or seen is None:
+                return self._look_everywhere()
+            try:
+                return self._following.refresh({*news, *seen}) if news or seen else Refreshed()
+            except BaseException:
+                if self._eyes is not None:
+                    self._eyes.give_back([*news, *seen])
+                raise
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._eyes is not None:
+            self._eyes.close()
+
+    def _open(self) -> bool:
+        make, self._make = self._make, None
+        if make is None:
+            return False
+        self._eyes = make()
+        return True
