@@ -1,4 +1,4 @@
-"""``status``, ``check``, ``stats``, ``watch``, ``reindex``, ``maintain``: how the workspace stands, and its care."""
+"""``stats``, ``watch``, ``reindex``, ``maintain``: what a workspace weighs, and its care."""
 
 from __future__ import annotations
 
@@ -17,109 +17,15 @@ from memfs.adapters.cli.output import (
     plain,
     print_json,
     print_json_line,
-    print_problem,
     print_raw,
     print_table,
-    problem_json,
     progress,
     styled,
-    write_error,
 )
-from memfs.errors import MemfsError
-from memfs.model.problem import ERROR
 from memfs.upkeep.tally import Tally, tally
 
 if TYPE_CHECKING:
     from memfs.watch import Noticed
-    from memfs.workspace import Workspace
-
-_COULD_NOT_TELL = 2
-
-
-@verb("status", example="memfs status\nmemfs -C ~/project status --json")
-@click.pass_context
-def status(ctx: click.Context, as_json: bool) -> None:
-    """Show how the workspace stands: items, git branch, what waits for a commit, the index, and problems."""
-    with opened(ctx) as workspace:
-        facts = _status(workspace)
-        invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
-        problems = workspace.store.problems()
-        root = str(workspace.root)
-    if as_json:
-        print_json({**facts, "problems": [problem_json(problem) for problem in problems]})
-    else:
-        _print_status(root, facts, invalid)
-        for problem in problems:
-            print_problem(problem)
-    note_problems(problems)
-
-
-def _status(workspace: Workspace) -> dict[str, Any]:
-    items = workspace.store.count()  # brings the index in step first
-    pending = workspace.store.pending()
-    head = workspace.repository.head()
-    fresh = not workspace.store.refresh()  # nothing left to learn: the index says what the files say
-    edits = workspace.store.hand_edits()
-    return {
-        "items": items,
-        "head": head.commit,
-        "branch": head.ref.removeprefix("refs/heads/") if head.ref else None,
-        "pending_commits": pending.count,
-        "pending_reason": pending.reason,
-        "hand_edits": edits,
-        "index": {"engine": workspace.settings.index.engine, "fresh": fresh},
-    }
-
-
-def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> None:
-    branch = facts["branch"] or "detached HEAD"
-    at = f" at {facts['head'][:12]}" if facts["head"] else ", no commits yet"
-    waiting = count(facts["pending_commits"], "change") if facts["pending_commits"] else "nothing"
-    reason = f" ({facts['pending_reason']})" if facts["pending_reason"] else ""
-    edits = facts["hand_edits"]
-    rows = {
-        "workspace": root,
-        "branch": f"{branch}{at}",
-        "items": f"{facts['items']:,}",
-        "to commit": f"{waiting}{reason}" + (f", {count(len(edits), 'hand edit')}" if edits else ""),
-        "index": f"{facts['index']['engine']}, {'fresh' if facts['index']['fresh'] else 'stale'}",
-    }
-    for name, value in rows.items():
-        print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
-    for path in edits:
-        wrong = "  invalid: 'memfs commit' leaves it alone" if path in invalid else ""
-        print_raw(f"{'':11}{styled('edited', fg='yellow')} {clean(path)}{wrong}")
-
-
-@verb("check", example="memfs check\nmemfs check --fix\nmemfs check --json || echo 'look at your memory'")
-@click.option("--fix", is_flag=True, help="Repair what can be repaired without losing anything.")
-@click.option("--strict", is_flag=True, help="Count warnings as problems.")
-@click.pass_context
-def check(ctx: click.Context, fix: bool, strict: bool, as_json: bool) -> int:
-    """Look for problems: invalid files, twins, damaged history, a stale index.
-
-    Exit code 0: none. 1: problems were found. 2: the workspace could not be checked.
-    """
-    try:
-        with opened(ctx) as workspace:
-            fixed = workspace.checker.repair() if fix else []
-            problems = workspace.checker.check()
-    except MemfsError as error:
-        write_error(error)
-        return _COULD_NOT_TELL
-    if as_json:
-        print_json({"problems": [problem_json(problem) for problem in problems], **({"fixed": fixed} if fix else {})})
-    else:
-        for sentence in fixed:
-            print_raw(f"{styled('Fixed', fg='green')}: {sentence}")
-        for problem in problems:
-            print_problem(problem)
-        errors = sum(problem.severity == ERROR for problem in problems)
-        warnings = len(problems) - errors
-        found = [count(errors, "problem")] if errors else []
-        found += [count(warnings, "warning")] if warnings else []
-        print_raw(" and ".join(found) if found else "No problems found")
-    return int(any(strict or problem.severity == ERROR for problem in problems))
 
 
 @verb("stats", example="memfs stats\nmemfs stats --json")

@@ -39,8 +39,8 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
         Verb("recover", "history:recover", "Bring back what a change by hand displaced."),
     ),
     "Care": (
-        Verb("status", "upkeep:status", "Show how the workspace stands."),
-        Verb("check", "upkeep:check", "Look for problems, and repair them with --fix.", "doctor"),
+        Verb("status", "status:status", "Show how the workspace stands."),
+        Verb("check", "checking:check", "Look for problems, and repair them with --fix.", "doctor"),
         Verb("stats", "upkeep:stats", "Count items by type and layer, and what they weigh."),
         Verb("watch", "upkeep:watch", "Follow changes of the files until interrupted."),
         Verb("reindex", "upkeep:reindex", "Build the search index anew."),

@@ -1,0 +1,77 @@
+"""``status``: how the workspace stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.output import (
+    clean,
+    count,
+    note_problems,
+    print_json,
+    print_problem,
+    print_raw,
+    problem_json,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
+
+
+@verb("status", example="memfs status\nmemfs -C ~/project status --json")
+@click.pass_context
+def status(ctx: click.Context, as_json: bool) -> None:
+    """Show how the workspace stands: items, git branch, what waits for a commit, the index, and problems."""
+    with opened(ctx) as workspace:
+        facts = _status(workspace)
+        invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
+        problems = workspace.store.problems()
+        root = str(workspace.root)
+    if as_json:
+        print_json({**facts, "problems": [problem_json(problem) for problem in problems]})
+    else:
+        _print_status(root, facts, invalid)
+        for problem in problems:
+            print_problem(problem)
+    note_problems(problems)
+
+
+def _status(workspace: Workspace) -> dict[str, Any]:
+    items = workspace.store.count()  # brings the index in step first
+    pending = workspace.store.pending()
+    head = workspace.repository.head()
+    fresh = not workspace.store.refresh()  # nothing left to learn: the index says what the files say
+    edits = workspace.store.hand_edits()
+    return {
+        "items": items,
+        "head": head.commit,
+        "branch": head.ref.removeprefix("refs/heads/") if head.ref else None,
+        "pending_commits": pending.count,
+        "pending_reason": pending.reason,
+        "hand_edits": edits,
+        "index": {"engine": workspace.settings.index.engine, "fresh": fresh},
+    }
+
+
+def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> None:
+    branch = facts["branch"] or "detached HEAD"
+    at = f" at {facts['head'][:12]}" if facts["head"] else ", no commits yet"
+    waiting = count(facts["pending_commits"], "change") if facts["pending_commits"] else "nothing"
+    reason = f" ({facts['pending_reason']})" if facts["pending_reason"] else ""
+    edits = facts["hand_edits"]
+    rows = {
+        "workspace": root,
+        "branch": f"{branch}{at}",
+        "items": f"{facts['items']:,}",
+        "to commit": f"{waiting}{reason}" + (f", {count(len(edits), 'hand edit')}" if edits else ""),
+        "index": f"{facts['index']['engine']}, {'fresh' if facts['index']['fresh'] else 'stale'}",
+    }
+    for name, value in rows.items():
+        print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
+    for path in edits:
+        wrong = "  invalid: 'memfs commit' leaves it alone" if path in invalid else ""
+        print_raw(f"{'':11}{styled('edited', fg='yellow')} {clean(path)}{wrong}")
