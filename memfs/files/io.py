@@ -153,9 +153,31 @@ def truncate(fd: int, size: int, path: str) -> None:
 
 # -- names --------------------------------------------------------------------------------------------------------
 def rename(source: str, target: str, dir_fd: int | None = None) -> None:
-    """Rename within one folder or file system, replacing the target."""
-    with operation("rename", target):
+    """Rename within one folder or file system, replacing the target.
+
+    Raises:
+        FileNotFoundError: the source is not there.
+    """
+    with _missing_passes(), operation("rename", target):
         os.rename(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+
+
+def exchange(source: str, target: str, dir_fd: int) -> bool:
+    """Let two names in a folder swap their files in one step; false where this system or file system cannot.
+
+    Raises:
+        FileNotFoundError: one of them is not there.
+    """
+    from memfs.files.renameat2 import CANNOT, swap  # only a put that replaces needs it
+
+    with _missing_passes(), operation("exchange", target):
+        try:
+            swap(source, target, dir_fd)
+        except OSError as error:
+            if error.errno in CANNOT:
+                return False
+            raise
+    return True
 
 
 def link(source: str, target: str, dir_fd: int | None = None) -> None:

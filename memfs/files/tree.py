@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -141,7 +141,7 @@ class Tree:
 
     def _write(self, path: str, data: bytes, durable: bool, over: str | None) -> Stamp:
         with self._folder_of(path) as (folder, name), _named(path):
-            temporary = f"{OWN_TEMPORARY}{secrets.token_hex(6)}.tmp"
+            temporary = _temporary()
             fd = io.open_file(temporary, _CREATE, 0o666, dir_fd=folder)
             try:
                 io.write_all(fd, data, path)
@@ -170,9 +170,36 @@ class Tree:
             else:
                 io.unlink(temporary, dir_fd=folder)
                 return
-        if over is not None and _content_of(name, folder, path) != over:
+        if over is None or not self._exchanged(temporary, name, folder, path, over):
+            if over is not None and _content_of(name, folder, path) != over:
+                raise FileChanged(path)
+            io.rename(temporary, name, dir_fd=folder)
+
+    @staticmethod
+    def _exchanged(temporary: str, name: str, folder: int, path: str, over: str) -> bool:
+        """Swap the two files and look at what came out: not even a save in the last microsecond is overwritten.
+
+        Returns:
+            False where this cannot be done; then nothing has changed.
+
+        Raises:
+            FileChanged: what came out is not what was to be replaced; it has its name back.
+        """
+        try:
+            if not io.exchange(temporary, name, folder):
+                return False
+        except FileNotFoundError:
+            return False
+        try:
+            displaced = _content_of(temporary, folder, path)
+        except BaseException:
+            io.exchange(temporary, name, folder)
+            raise
+        if displaced != over:
+            io.exchange(temporary, name, folder)
             raise FileChanged(path)
-        io.rename(temporary, name, dir_fd=folder)
+        io.unlink(temporary, dir_fd=folder)
+        return True
 
     def remove(self, path: str, *, durable: bool = True, over: str | None = None) -> None:
         """Remove a file; it may be gone already.
@@ -182,13 +209,33 @@ class Tree:
         """
         try:
             with self._folder_of(path) as (folder, name):
-                if over and _content_of(name, folder, path) not in (over, ""):
-                    raise FileChanged(path)
-                io.unlink(name, dir_fd=folder, missing_ok=True)
+                self._take_away(name, folder, path, over)
                 if durable:
                     io.fsync(folder, path)
         except FileNotFoundError:
             return
+
+    @staticmethod
+    def _take_away(name: str, folder: int, path: str, over: str | None) -> None:
+        """Remove a name, after a look at the very file that lost it."""
+        if not over:
+            io.unlink(name, dir_fd=folder, missing_ok=True)
+            return
+        temporary = _temporary()
+        io.rename(name, temporary, dir_fd=folder)
+        try:
+            unchanged = _content_of(temporary, folder, path) == over
+            if unchanged:
+                io.unlink(temporary, dir_fd=folder)
+        except BaseException:
+            with suppress(StorageIO):
+                io.rename(temporary, name, dir_fd=folder)
+            raise
+        if not unchanged:
+            with suppress(FileExistsError):  # a still newer one has the name
+                io.link(temporary, name, dir_fd=folder)
+            io.unlink(temporary, dir_fd=folder)
+            raise FileChanged(path)
 
     def make_folders(self, folder: str, *, durable: bool = True) -> None:
         """Make a folder and its parents; each new name is made durable."""
@@ -314,6 +361,10 @@ def _check(path: str) -> None:
             os.fsencode(path)
         except UnicodeEncodeError:
             raise PathEscape("no file can have such a name", path=ascii(path)[1:-1], hint="use a valid path") from None
+
+
+def _temporary() -> str:
+    return f"{OWN_TEMPORARY}{secrets.token_hex(6)}.tmp"
 
 
 def _content_of(name: str, folder: int, path: str) -> str:

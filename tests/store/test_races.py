@@ -430,6 +430,34 @@ def test_a_save_between_check_and_rename_is_not_overwritten(opened: Opened, monk
     assert any("saved by hand" in workspace.history.diff(f"HEAD~{age}", "HEAD") for age in (1, 2))
 
 
+@pytest.mark.parametrize("change", ["update", "delete"])
+def test_a_save_at_the_very_last_call_is_kept(opened: Opened, git: Git, change: str) -> None:
+    """Even a save after the last look, right before the file loses its name, ends up in history (decision 0011)."""
+    workspace = opened()
+    path = remember(workspace, "x", "v1")
+    workspace.store.flush()
+    from memfs.files import io
+
+    def save(name: str, where: str) -> None:
+        if name in ("exchange", "rename") and where.endswith(("x.yaml", ".tmp")):
+            io.set_hook(None)
+            (workspace.root / path).write_text("content: saved by hand\n")
+
+    io.set_hook(save)
+    try:
+        if change == "update":
+            remember(workspace, "x", "v2")
+        else:
+            workspace.store.delete("x")
+    finally:
+        io.set_hook(None)
+    workspace.store.flush()
+    assert "saved by hand" in git(workspace.root, "log", "-p", "--", path)
+    item = workspace.store.get("x")
+    assert (item.content if item else None) == {"update": "v2", "delete": None}[change]
+    assert not list(workspace.root.rglob("*.tmp"))
+
+
 def test_a_file_made_by_hand_at_the_last_moment_is_not_overwritten(opened: Opened) -> None:
     """Creating never replaces what appeared meanwhile."""
     workspace = opened()
@@ -460,7 +488,7 @@ def test_what_a_killed_writer_meant_is_not_redone_over_later_writes(opened: Open
     remember(dying, "x", "v2")
     with injected(Fault()) as counted:
         remember(dying, "x", "v3")
-    rename = next(number for number, row in enumerate(counted.seen, 1) if row.startswith("rename"))
+    rename = next(number for number, row in enumerate(counted.seen, 1) if row.startswith(("rename", "exchange")))
     with injected(Fault(at=rename)), pytest.raises(Stopped):
         remember(dying, "x", "killed")
     workspace.store.delete("x")
@@ -476,7 +504,7 @@ def test_a_refused_write_leaves_nothing_to_be_done_later(opened: Opened) -> None
     path = remember(workspace, "x", "v1")
 
     def refuse(name: str, where: str) -> None:
-        if name in ("rename", "link"):
+        if name in ("rename", "exchange", "link"):
             raise OSError(1, "Operation not permitted")
 
     from memfs.files import io
