@@ -6,33 +6,25 @@ bytes; nothing of items, git or the journal.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import secrets
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, StorageIO
 from memfs.files import io
+from memfs.files.placing import OWN_TEMPORARY, put, take_away, temporary_name
 from memfs.files.scan import LAST_NS, Entry, entry_of, reason_of, scan_below
 from memfs.model.stamp import Stamp, object_id
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _READ = os.O_RDONLY | os.O_NONBLOCK
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-OWN_TEMPORARY = ".memfs-"
-_ANY_SIZE = 1 << 40
 _MOST_HELD = 64
 _NEVER = {"", ".", ".."}
-
-
-def sha256(data: bytes) -> str:
-    """Hex digest that names a file's content."""
-    return hashlib.sha256(data).hexdigest()
 
 
 def blob_id(data: bytes) -> str:
@@ -46,10 +38,6 @@ class Content:
 
     data: bytes
     stamp: Stamp
-
-
-class FileChanged(Exception):
-    """A file is not what it was taken for; plan again. Its argument is the path."""
 
 
 class Tree:
@@ -141,13 +129,13 @@ class Tree:
 
     def _write(self, path: str, data: bytes, durable: bool, over: str | None) -> Stamp:
         with self._folder_of(path) as (folder, name), _named(path):
-            temporary = _temporary()
+            temporary = temporary_name()
             fd = io.open_file(temporary, _CREATE, 0o666, dir_fd=folder)
             try:
                 io.write_all(fd, data, path)
                 if durable:
                     io.fsync(fd, path)
-                self._put(temporary, name, folder, path, over)
+                put(temporary, name, folder, path, over, data)
                 facts = os.fstat(fd)
             except BaseException:
                 io.unlink(temporary, dir_fd=folder, missing_ok=True)
@@ -158,49 +146,6 @@ class Tree:
                 io.fsync(folder, path)
         return _stamp(facts, data)
 
-    def _put(self, temporary: str, name: str, folder: int, path: str, over: str | None) -> None:
-        """Give the temporary file its name, at the last moment at which somebody else's content can be noticed."""
-        if over == "":
-            try:
-                io.link(temporary, name, dir_fd=folder)
-            except FileExistsError:
-                raise FileChanged(path) from None
-            except StorageIO:  # no hard links here
-                pass
-            else:
-                io.unlink(temporary, dir_fd=folder)
-                return
-        if over is None or not self._exchanged(temporary, name, folder, path, over):
-            if over is not None and _content_of(name, folder, path) != over:
-                raise FileChanged(path)
-            io.rename(temporary, name, dir_fd=folder)
-
-    @staticmethod
-    def _exchanged(temporary: str, name: str, folder: int, path: str, over: str) -> bool:
-        """Swap the two files and look at what came out: not even a save in the last microsecond is overwritten.
-
-        Returns:
-            False where this cannot be done; then nothing has changed.
-
-        Raises:
-            FileChanged: what came out is not what was to be replaced; it has its name back.
-        """
-        try:
-            if not io.exchange(temporary, name, folder):
-                return False
-        except FileNotFoundError:
-            return False
-        try:
-            displaced = _content_of(temporary, folder, path)
-        except BaseException:
-            io.exchange(temporary, name, folder)
-            raise
-        if displaced != over:
-            io.exchange(temporary, name, folder)
-            raise FileChanged(path)
-        io.unlink(temporary, dir_fd=folder)
-        return True
-
     def remove(self, path: str, *, durable: bool = True, over: str | None = None) -> None:
         """Remove a file; it may be gone already.
 
@@ -209,33 +154,11 @@ class Tree:
         """
         try:
             with self._folder_of(path) as (folder, name):
-                self._take_away(name, folder, path, over)
+                take_away(name, folder, path, over)
                 if durable:
                     io.fsync(folder, path)
         except FileNotFoundError:
             return
-
-    @staticmethod
-    def _take_away(name: str, folder: int, path: str, over: str | None) -> None:
-        """Remove a name, after a look at the very file that lost it."""
-        if not over:
-            io.unlink(name, dir_fd=folder, missing_ok=True)
-            return
-        temporary = _temporary()
-        io.rename(name, temporary, dir_fd=folder)
-        try:
-            unchanged = _content_of(temporary, folder, path) == over
-            if unchanged:
-                io.unlink(temporary, dir_fd=folder)
-        except BaseException:
-            with suppress(StorageIO):
-                io.rename(temporary, name, dir_fd=folder)
-            raise
-        if not unchanged:
-            with suppress(FileExistsError):  # a still newer one has the name
-                io.link(temporary, name, dir_fd=folder)
-            io.unlink(temporary, dir_fd=folder)
-            raise FileChanged(path)
 
     def make_folders(self, folder: str, *, durable: bool = True) -> None:
         """Make a folder and its parents; each new name is made durable."""
@@ -361,22 +284,6 @@ def _check(path: str) -> None:
             os.fsencode(path)
         except UnicodeEncodeError:
             raise PathEscape("no file can have such a name", path=ascii(path)[1:-1], hint="use a valid path") from None
-
-
-def _temporary() -> str:
-    return f"{OWN_TEMPORARY}{secrets.token_hex(6)}.tmp"
-
-
-def _content_of(name: str, folder: int, path: str) -> str:
-    """The sha256 of what a name holds now, "" where there is none."""
-    try:
-        fd = io.open_file(name, _READ, dir_fd=folder)
-    except FileNotFoundError:
-        return ""
-    try:
-        return sha256(io.read_regular(fd, path, _ANY_SIZE))
-    finally:
-        os.close(fd)
 
 
 def _stamp(facts: os.stat_result, data: bytes) -> Stamp:

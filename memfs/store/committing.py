@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from memfs.errors import GitBusy, LockTimeout, MemfsError
 from memfs.files.operation import FileChange, Operation
-from memfs.files.tree import FileChanged
+from memfs.files.placing import FileChanged
 from memfs.history import commits, maintenance
 from memfs.history.commits import Change, Group, Writer
 from memfs.model import Problem

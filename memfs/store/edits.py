@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memfs.errors import MemfsError, NotRegularFile, PathEscape
-from memfs.files.tree import blob_id, sha256
+from memfs.files.placing import sha256
+from memfs.files.tree import blob_id
 from memfs.store.documents import is_own_file, schema_of
 from memfs.store.following import Following
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts

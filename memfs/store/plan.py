@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, SchemaInvalid
-from memfs.files.tree import Content, sha256
+from memfs.files.placing import sha256
+from memfs.files.tree import Content
 from memfs.model import MemoryItem
 from memfs.model.ids import check_id, new_id, stem_of
 from memfs.model.time import from_timestamp_ns

@@ -24,7 +24,8 @@ from memfs.errors import (
 )
 from memfs.files import io
 from memfs.files.operation import FileChange, Operation
-from memfs.files.tree import FileChanged, blob_id, sha256
+from memfs.files.placing import FileChanged, sha256
+from memfs.files.tree import blob_id
 from memfs.model import Problem, Stamp
 from memfs.model.ids import stem_of
 from memfs.store.parts import READ_LIMIT, Parts
@@ -253,7 +254,11 @@ class Writing:
                 io.sync_everything(str(self._parts.tree.root))
         except FileChanged as changed:
             self._undo(operation, plans)
-            raise PlanOutdated(*changed.args) from None
+            if changed.displaced is not None:
+                path = changed.args[0]
+                lone = FileChange(path=path, old="", new=sha256(changed.displaced), data=changed.displaced)
+                self.noticed.append(set_aside(self._parts.repository.state, lone, f"{operation.id}-between"))
+            raise PlanOutdated(changed.args[0]) from None
         except MemfsError:
             self._undo(operation, plans)
             raise

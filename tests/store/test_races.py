@@ -458,6 +458,35 @@ def test_a_save_at_the_very_last_call_is_kept(opened: Opened, git: Git, change: 
     assert not list(workspace.root.rglob("*.tmp"))
 
 
+def test_two_saves_in_the_moment_of_a_write_are_both_kept(opened: Opened, git: Git) -> None:
+    """One before the exchange and one after: the newer gets the file back, the older can be recovered."""
+    workspace = opened()
+    path = remember(workspace, "x", "v1")
+    workspace.store.flush()
+    from memfs.files import io
+
+    saves = ["first save", "second save"]
+
+    def save(name: str, where: str) -> None:
+        wanted = ("exchange", "x.yaml") if len(saves) == 2 else ("open", ".tmp")
+        if name == wanted[0] and where.endswith(wanted[1]) and saves:
+            swap = workspace.root / path.replace("x.yaml", ".swap")
+            swap.write_text(f"content: {saves.pop(0)}\n")
+            swap.replace(workspace.root / path)
+
+    io.set_hook(save)
+    try:
+        remember(workspace, "x", "v2")
+    finally:
+        io.set_hook(None)
+    assert saves == []
+    workspace.store.flush()
+    assert "second save" in git(workspace.root, "log", "-p", "--", path)
+    kept = [file.read_text() for file in (workspace.repository.state / "recovered").iterdir()]
+    assert len(kept) == 1
+    assert "first save" in kept[0]
+
+
 def test_a_file_made_by_hand_at_the_last_moment_is_not_overwritten(opened: Opened) -> None:
     """Creating never replaces what appeared meanwhile."""
     workspace = opened()

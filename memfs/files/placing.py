@@ -1,0 +1,131 @@
+"""Placing: giving a file its name, or taking a name away, without overwriting what somebody saved meanwhile.
+
+Owns the last look at what loses its name (decision 0011). Works on names in one open folder; knows nothing of trees.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from contextlib import suppress
+
+from memfs.errors import StorageIO
+from memfs.files import io
+
+OWN_TEMPORARY = ".memfs-"
+_READ = os.O_RDONLY | os.O_NONBLOCK
+_ANY_SIZE = 1 << 40
+
+
+def sha256(data: bytes) -> str:
+    """Hex digest that names a file's content."""
+    return hashlib.sha256(data).hexdigest()
+
+
+class FileChanged(Exception):
+    """A file is not what it was taken for; plan again. Its argument is the path.
+
+    ``displaced`` is what somebody saved in the very moment of a write and at once saved over again, None as a rule: the
+    newest has the file, and the one before is only here.
+    """
+
+    @property
+    def displaced(self) -> bytes | None:
+        """See above."""
+        return self.args[1] if len(self.args) > 1 else None
+
+
+def temporary_name() -> str:
+    """A name that nobody has, and that a later sweep knows as ours."""
+    return f"{OWN_TEMPORARY}{secrets.token_hex(6)}.tmp"
+
+
+def put(temporary: str, name: str, folder: int, path: str, over: str | None, data: bytes) -> None:
+    """Give the temporary file its name, at the last moment at which somebody else's content can be noticed."""
+    if over == "":
+        try:
+            io.link(temporary, name, dir_fd=folder)
+        except FileExistsError:
+            raise FileChanged(path) from None
+        except StorageIO:  # no hard links here
+            pass
+        else:
+            io.unlink(temporary, dir_fd=folder)
+            return
+    if over is None or not _exchanged(temporary, name, folder, path, over, sha256(data)):
+        if over is not None and _content_of(name, folder, path) != over:
+            raise FileChanged(path)
+        io.rename(temporary, name, dir_fd=folder)
+
+
+def _exchanged(temporary: str, name: str, folder: int, path: str, over: str, ours: str) -> bool:
+    """Swap the two files and look at what came out: not even a save in the last microsecond is overwritten.
+
+    Returns:
+        False where this cannot be done; then nothing has changed.
+
+    Raises:
+        FileChanged: what came out is not what was to be replaced; it has its name back.
+    """
+    try:
+        if not io.exchange(temporary, name, folder):
+            return False
+    except FileNotFoundError:
+        return False
+    try:
+        displaced = _content_of(temporary, folder, path)
+    except BaseException:
+        io.exchange(temporary, name, folder)
+        raise
+    if displaced != over:
+        raise FileChanged(path, *_given_back(temporary, name, folder, path, displaced, ours))
+    io.unlink(temporary, dir_fd=folder)
+    return True
+
+
+def take_away(name: str, folder: int, path: str, over: str | None) -> None:
+    """Remove a name, after a look at the very file that lost it."""
+    if not over:
+        io.unlink(name, dir_fd=folder, missing_ok=True)
+        return
+    temporary = temporary_name()
+    io.rename(name, temporary, dir_fd=folder)
+    try:
+        unchanged = _content_of(temporary, folder, path) == over
+        if unchanged:
+            io.unlink(temporary, dir_fd=folder)
+    except BaseException:
+        with suppress(StorageIO):
+            io.rename(temporary, name, dir_fd=folder)
+        raise
+    if not unchanged:
+        with suppress(FileExistsError):  # a still newer one has the name
+            io.link(temporary, name, dir_fd=folder)
+        io.unlink(temporary, dir_fd=folder)
+        raise FileChanged(path)
+
+
+def _given_back(temporary: str, name: str, folder: int, path: str, theirs: str, ours: str) -> tuple[bytes, ...]:
+    """Give a displaced file its name back, unless a still newer one has it; return the content that then has none."""
+    io.exchange(temporary, name, folder)
+    if _content_of(temporary, folder, path) in (ours, theirs):
+        return ()
+    io.exchange(temporary, name, folder)
+    fd = io.open_file(temporary, _READ, dir_fd=folder)
+    try:
+        return (io.read_regular(fd, path, _ANY_SIZE),)
+    finally:
+        os.close(fd)
+
+
+def _content_of(name: str, folder: int, path: str) -> str:
+    """The sha256 of what a name holds now, "" where there is none."""
+    try:
+        fd = io.open_file(name, _READ, dir_fd=folder)
+    except FileNotFoundError:
+        return ""
+    try:
+        return sha256(io.read_regular(fd, path, _ANY_SIZE))
+    finally:
+        os.close(fd)
