@@ -1,0 +1,136 @@
+"""Contenders: memfs and the plain ways to search it is compared with, behind one small shape.
+
+Owns how the entries of a set become items. A contender is made for one memory and answers questions with ids.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from math import log
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchmarks.retrieval.measures import DEPTH
+from benchmarks.retrieval.sets import Asked, Entry
+from memfs import MemoryItem, Origin, Query, open_workspace
+from memfs.model.time import parse_time
+
+_WORD = re.compile(r"\w+")
+_BATCH = 500
+
+
+class Contender(Protocol):
+    """Something that was given the entries of one memory."""
+
+    def answer(self, asked: Asked) -> list[str]:
+        """The ids of the ten best entries, best first."""
+        ...
+
+    def close(self) -> None:
+        """Release everything."""
+        ...
+
+
+Make = Callable[[Sequence[Entry], Path], Contender]
+
+
+class Memfs:
+    """A workspace of its own, asked through ``recall`` as any caller would."""
+
+    def __init__(self, entries: Sequence[Entry], folder: Path, settings: Mapping[str, Any]) -> None:
+        self._ids: dict[str, str] = {}
+        self._workspace = open_workspace(
+            folder, create=True, watch=False, settings={"history.commit": "manual", **settings}
+        )
+        for start in range(0, len(entries), _BATCH):
+            with self._workspace.store.batch("Import") as batch:
+                for number, entry in enumerate(entries[start : start + _BATCH], start):
+                    name = f"entry-{number}"
+                    self._ids[name] = entry.id
+                    batch.put(_item(entry, name))
+
+    def answer(self, asked: Asked) -> list[str]:
+        """See ``Contender``."""
+        hits = self._workspace.recall.search(Query(text=asked.text, limit=DEPTH)).hits
+        return [self._ids[hit.item.id] for hit in hits]
+
+    def close(self) -> None:
+        """See ``Contender``."""
+        self._workspace.close()
+
+
+def _item(entry: Entry, name: str) -> MemoryItem:
+    moment: datetime | None = parse_time(entry.timestamp) if entry.timestamp else None
+    return MemoryItem(
+        entry.text,
+        "conversation" if entry.session else "knowledge",
+        id=name,
+        title=entry.title,
+        tags=entry.tags,
+        timestamp=moment,
+        origin=Origin(speaker=entry.speaker, role=entry.role, session=entry.session, sequence=entry.sequence),
+    )
+
+
+class PlainBm25:
+    """BM25 over lower-cased words of title, text and tags; k1 1.2, b 0.75; nothing else."""
+
+    def __init__(self, entries: Sequence[Entry], folder: Path) -> None:
+        del folder
+        self._ids = [entry.id for entry in entries]
+        self._bags = [Counter(_words(entry)) for entry in entries]
+        self._lengths = [sum(bag.values()) for bag in self._bags]
+        self._mean = sum(self._lengths) / max(1, len(entries))
+        self._held = Counter(word for bag in self._bags for word in bag)
+
+    def answer(self, asked: Asked) -> list[str]:
+        """See ``Contender``."""
+        words = set(_WORD.findall(asked.text.lower()))
+        scored = [(self._score(number, words), number) for number in range(len(self._ids))]
+        best = sorted((row for row in scored if row[0] > 0), key=lambda row: (-row[0], row[1]))
+        return [self._ids[number] for _, number in best[:DEPTH]]
+
+    def _score(self, number: int, words: set[str]) -> float:
+        bag, total = self._bags[number], len(self._bags)
+        score = 0.0
+        for word in words & bag.keys():
+            held = self._held[word]
+            rarity = log(1 + (total - held + 0.5) / (held + 0.5))
+            damped = bag[word] + 1.2 * (0.25 + 0.75 * self._lengths[number] / self._mean)
+            score += rarity * bag[word] * 2.2 / damped
+        return score
+
+    def close(self) -> None:
+        """See ``Contender``."""
+
+
+def _words(entry: Entry) -> list[str]:
+    return _WORD.findall(" ".join((entry.title, entry.text, *entry.tags)).lower())
+
+
+class Fts5:
+    """SQLite's FTS5 with its Porter stemmer, any word of the question."""
+
+    def __init__(self, entries: Sequence[Entry], folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._ids = [entry.id for entry in entries]
+        self._db = sqlite3.connect(folder / "fts.db")
+        self._db.execute("CREATE VIRTUAL TABLE item USING fts5(text, tokenize='porter unicode61')")
+        rows = [(" ".join((entry.title, entry.text, *entry.tags)),) for entry in entries]
+        self._db.executemany("INSERT INTO item(text) VALUES (?)", rows)
+
+    def answer(self, asked: Asked) -> list[str]:
+        """See ``Contender``."""
+        words = " OR ".join(f'"{word}"' for word in dict.fromkeys(_WORD.findall(asked.text.lower())))
+        if not words:
+            return []
+        rows = self._db.execute("SELECT rowid FROM item WHERE item MATCH ? ORDER BY rank LIMIT ?", (words, DEPTH))
+        return [self._ids[number - 1] for (number,) in rows]
+
+    def close(self) -> None:
+        """See ``Contender``."""
+        self._db.close()
