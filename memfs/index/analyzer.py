@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -21,11 +21,10 @@ from typing import Any, Protocol
 
 from memfs.model import MemoryItem
 
-VERSION = 1
+VERSION = 2
 TITLE_WEIGHT = 2.0
 BODY_WEIGHT = 1.0
 EXTRA_WEIGHT = 0.5
-MAX_QUERY_TERMS = 128
 _MAX_TERM = 64
 _MEMO_LIMIT = 200_000
 
@@ -74,26 +73,29 @@ def terms(text: str) -> list[str]:
     return _terms(text, alone=False)
 
 
-def query_terms(text: str) -> list[str]:
-    """The distinct terms a query asks for: the first 128, in order; empty when the text holds no word at all."""
-    return list(dict.fromkeys(terms(text)))[:MAX_QUERY_TERMS]
+def tokens(text: str) -> Iterator[tuple[str, Iterable[str]]]:
+    """Each word of a text as it was written, with its terms; none for a stop word."""
+    found = _ASCII_TOKEN.findall(text) if text.isascii() else _any_token().findall(_folded(text))
+    for token in found:
+        cut = _memo.get(token)
+        yield token, _cut(token, alone=False) if cut is None else cut
 
 
 def item_terms(item: MemoryItem) -> ItemTerms:
-    """The terms of an item: title; content and tags; values of metadata, context and data with speaker and agent."""
+    """The terms of an item: title; content, tags and speaker; values of metadata, context and data with the agent."""
     body = _terms(item.content, alone=True)
-    for tag in item.tags:
-        body += _terms(tag, alone=True)
+    for words in (*item.tags, item.origin.speaker):
+        body += _terms(words, alone=True)
     extra: list[str] = []
-    for values in (item.metadata, item.context, item.data, (item.origin.speaker, item.origin.agent)):
+    for values in (item.metadata, item.context, item.data, item.origin.agent):
         for text in _texts(values):
             extra += _terms(text, alone=True)
     return ItemTerms(_terms(item.title, alone=True), body, extra)
 
 
 def weighted_terms(item: MemoryItem) -> tuple[dict[str, float], int]:
-    """Each term's weight in an item (2 for each time in the title, 1 in content and tags, 0.5 elsewhere), and how many
-    terms it has in all.
+    """Each term's weight in an item (2 for each time in the title, 1 in content, tags and speaker, 0.5 elsewhere), and
+    how many terms it has in all.
     """
     found = item_terms(item)
     weights: dict[str, float] = {}

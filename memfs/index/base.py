@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from memfs.index.rows import Place
 from memfs.model import Candidate, MemoryItem, Query
 
 
@@ -52,7 +53,11 @@ class Index(Protocol):
         """Forget these ids; unknown ones are ignored."""
 
     def search(
-        self, query: Query, hidden: Collection[str] = (), statistics: TermStatistics | None = None
+        self,
+        query: Query,
+        hidden: Collection[str] = (),
+        statistics: TermStatistics | None = None,
+        worth: Mapping[str, float] | None = None,
     ) -> list[Candidate]:
         """The best ``query.limit`` items, best first, ties broken by id; items in ``hidden`` are left out.
 
@@ -64,16 +69,30 @@ class Index(Protocol):
             hidden: ids to leave out; unknown ones are ignored.
             statistics: of a larger collection that this index is a part of, to score on its scale; an engine that
                 cannot use them scores on its own.
+            worth: the terms to ask for with what each is worth, in place of those of the query's text.
 
         Raises:
             IndexUnavailable: the engine's files cannot be read; the index must be made anew.
         """
+
+    def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        """The items at these places of talks that pass the query's filters, in no particular order, similarity 0.
+
+        Raises:
+            IndexUnavailable: as ``search``.
+        """
+
+    def talks(self) -> bool:
+        """Whether any item has a place in a talk; removed ones may count."""
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
         """Term statistics, so that fresh items kept elsewhere can be scored on the same scale.
 
         Removed and replaced items may count until the engine tidies up.
         """
+
+    def terms(self, beginning: str) -> Iterable[str]:
+        """The indexed terms that begin so; terms of removed items may be among them."""
 
     def ids(self) -> Collection[str]:
         """The ids it holds."""

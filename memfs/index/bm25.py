@@ -35,6 +35,7 @@ def joined(parts: Iterable[TermStatistics], terms: Collection[str]) -> TermStati
     return TermStatistics(items=items, average_length=length / items if items else 0.0, frequencies=frequencies)
 
 
-def factors(terms: Iterable[str], statistics: TermStatistics) -> Mapping[str, float]:
-    """For each term the constant its weight is multiplied with."""
-    return {term: idf(statistics.items, statistics.frequencies.get(term, 0)) * (K1 + 1.0) for term in terms}
+def factors(worth: Mapping[str, float], statistics: TermStatistics) -> Mapping[str, float]:
+    """For each term the constant its weight in an item is multiplied with, what the term is worth included."""
+    known = statistics.frequencies
+    return {term: share * idf(statistics.items, known.get(term, 0)) * (K1 + 1.0) for term, share in worth.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
@@ -16,12 +17,13 @@ from typing import Any
 
 from memfs.files import io
 from memfs.index import sections
-from memfs.index.rows import Filter, Row
+from memfs.index.rows import Filter, Place, Row, moment
 from memfs.model import Candidate
 from memfs.model.ids import stem_of
 
-_CODED = ("type", "agent", "session", "phase")
-_PLAIN = ("id", "path", "time", "importance", "tags")
+_CODED = ("type", "agent", "session", "phase", "speaker", "role")
+_PLAIN = ("id", "path", "time", "importance", "tags", "sequence", "asks")
+_NO_SEQUENCE = -(1 << 62)
 _CHUNK = 2048
 
 Lists = dict[str, list[Any]]
@@ -118,6 +120,19 @@ class Columns:
         return sections.unpack_numbers("I", self._parts["newest"])
 
     @cached_property
+    def _sequences(self) -> array[int]:
+        return sections.unpack_numbers("q", self._parts["sequences"])
+
+    @cached_property
+    def _asks(self) -> array[int]:
+        return sections.unpack_numbers("B", self._parts["asks"])
+
+    @cached_property
+    def _in_talks(self) -> array[int]:
+        """Numbers of documents with a place in a talk, by session and sequence."""
+        return sections.unpack_numbers("I", self._parts["talks"])
+
+    @cached_property
     def numbers(self) -> dict[str, int]:
         """The number of each live document by id."""
         return {key: number for number, key in enumerate(self.ids) if number not in self.dead}
@@ -152,27 +167,38 @@ class Columns:
         """How many documents are not dead."""
         return len(self) - len(self._parts["dead"]) // array("I").itemsize
 
+    @property
+    def talks(self) -> bool:
+        """Whether any document has a place in a talk."""
+        return len(self._parts["talks"]) > 0
+
     def average_length(self) -> float:
         """Mean number of terms over all documents that still take part in scoring."""
         return sum(self.lengths) / len(self) if len(self) else 0.0
 
     # -- rows -------------------------------------------------------------------------------------------------------
-    def row(self, number: int) -> Row:
-        """The row of a document, without its tags."""
-        coded = {name: names[codes[number]] for name, (names, codes) in self._coded.items()}
+    def candidate(self, number: int, similarity: float) -> Candidate:
+        """A document as an answer."""
         context = self._contexts.get(str(number))
-        return Row(
+        sequence = self._sequences[number]
+        return Candidate(
             id=self.ids[number],
             path=self.paths[number],
-            time=self.times[number],
+            similarity=similarity,
+            type=self._named("type", number),
+            timestamp=moment(self.times[number]),
             importance=self._importances[number],
             context=json.loads(context) if context else {},
-            tags=(),
-            type=coded["type"],
-            agent=coded["agent"],
-            session=coded["session"],
-            phase=coded["phase"],
+            session=self._named("session", number),
+            sequence=None if sequence == _NO_SEQUENCE else sequence,
+            speaker=self._named("speaker", number),
+            role=self._named("role", number),
+            asks=bool(self._asks[number]),
         )
+
+    def _named(self, column: str, number: int) -> str:
+        names, codes = self._coded[column]
+        return names[codes[number]]
 
     def _lists(self) -> Lists:
         tags: list[list[str]] = [[] for _ in range(len(self))]
@@ -192,6 +218,8 @@ class Columns:
             "tags": tags,
             "length": self.lengths.tolist(),
             "key": self.keys.tolist(),
+            "sequence": [None if place == _NO_SEQUENCE else place for place in self._sequences],
+            "asks": self._asks.tolist(),
         }
 
     # -- selecting --------------------------------------------------------------------------------------------------
@@ -212,6 +240,24 @@ class Columns:
                 break
         return found[:limit]
 
+    def at_places(self, places: Iterable[Place]) -> list[int]:
+        """The live documents at these places of talks."""
+        names, codes = self._coded["session"]
+        known = {name: code for code, name in enumerate(names)}
+        talks, sequences = self._in_talks, self._sequences
+
+        def place_of(number: int) -> tuple[int, int]:
+            return codes[number], sequences[number]
+
+        found = []
+        for session, sequence in dict.fromkeys(places):
+            wanted = known.get(session, -1), sequence
+            at = bisect_left(talks, wanted, key=place_of)
+            while at < len(talks) and place_of(talks[at]) == wanted:
+                found.append(talks[at])
+                at += 1
+        return [number for number in found if number not in self.dead]
+
     def best(self, scores: Mapping[int, float], wanted: Filter, limit: int) -> list[Candidate]:
         """The best of the scored documents that pass every filter, best first, ties by id."""
         numbers = self.select(scores, wanted)
@@ -220,7 +266,7 @@ class Columns:
             numbers = [number for number in numbers if scores[number] >= least]
         ids = self.ids
         numbers.sort(key=lambda number: (-scores[number], ids[number]))
-        return [self.row(number).candidate(scores[number]) for number in numbers[:limit]]
+        return [self.candidate(number, scores[number]) for number in numbers[:limit]]
 
     def _tests(self, wanted: Filter) -> Iterable[Callable[[list[int]], list[int]]]:
         for name, names in (
@@ -266,6 +312,7 @@ def _packed(lists: Lists, dead: Collection[int]) -> bytes:
             tags.setdefault(tag, []).append(number)
     strange = {n: key for n, (key, path) in enumerate(zip(ids, paths, strict=True)) if key != stem_of(path)}
     newest = sorted((-time, key, n) for n, (time, key) in enumerate(zip(times, ids, strict=True)) if n not in dead)
+    sequences = [_NO_SEQUENCE if place is None else place for place in lists["sequence"]]
     parts = {
         "paths": sections.pack_texts(paths),
         "ids": sections.pack_json(strange),
@@ -277,7 +324,16 @@ def _packed(lists: Lists, dead: Collection[int]) -> bytes:
         "dead": sections.pack_numbers("I", sorted(dead)),
         "newest": sections.pack_numbers("I", [number for _, _, number in newest]),
         "tags": sections.pack_json(tags),
+        "sequences": sections.pack_numbers("q", sequences),
+        "asks": sections.pack_numbers("B", map(int, lists["asks"])),
     }
+    sessions = {value: code for code, value in enumerate(dict.fromkeys(lists["session"]))}
+    talks = [
+        (sessions[session], sequence, number)
+        for number, (session, sequence) in enumerate(zip(lists["session"], sequences, strict=True))
+        if sequence != _NO_SEQUENCE
+    ]
+    parts["talks"] = sections.pack_numbers("I", [number for _, _, number in sorted(talks)])
     for name in _CODED:
         codes = {value: code for code, value in enumerate(dict.fromkeys(lists[name]))}
         parts[name] = sections.pack_numbers("I", [codes[value] for value in lists[name]])

@@ -6,24 +6,26 @@ Owns how the two are joined, folded and rebuilt. Must not know where items come 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
-from memfs.index import analyzer, bm25
 from memfs.index.base import Index, IndexStats
 from memfs.index.engines import engine as engine_named
 from memfs.index.generations import FILES, NOBODY, Generation, Generations, number_of
+from memfs.index.joining import beside, search
 from memfs.index.losses import Losses
 from memfs.index.overlay import Changes, Overlay
+from memfs.index.rows import Place
 from memfs.index.stamps import Entry, LayeredStamps, StampTable
 from memfs.model import Candidate, MemoryItem, Query, Stamp
+
+Answer = TypeVar("Answer")
 
 _MANY = 64
 _REBUILD_WAIT = 60.0
 _ATTEMPTS = 3
-_NO_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 class SearchIndex:
@@ -140,7 +142,7 @@ class SearchIndex:
                 raise _damaged("its base is gone")
             for _ in range(_ATTEMPTS):
                 try:
-                    return self._search(query)
+                    return search(query, self._opened(), self._fresh, self._fitting)
                 except (IndexUnavailable, StorageIO, NotRegularFile, OSError) as error:
                     damage = error
                 switched = self._switch()
@@ -150,18 +152,21 @@ class SearchIndex:
                     break
             raise _damaged(damage) from damage
 
-    def _search(self, query: Query) -> list[Candidate]:
-        base, overlay = self._opened(), self._fresh.index
-        if base is None:
-            return overlay.search(query)
-        if not len(self._fresh):
-            return self._fitting(base.search(query))
-        terms = analyzer.query_terms(query.text)
-        shared = bm25.joined((base.statistics(terms), overlay.statistics(terms)), terms)
-        found = self._fitting(base.search(query, self._fresh.hidden, shared)) + overlay.search(query, (), shared)
-        found.sort(key=lambda candidate: candidate.id)
-        found.sort(key=_worth, reverse=True)
-        return found[: query.limit]
+    def talks(self) -> bool:
+        """Whether any item has a place in a talk, as far as can be told."""
+        return self._helped(lambda base: self._fresh.index.talks() or (base is not None and base.talks()), False)
+
+    def beside(self, places: Collection[Place], query: Query) -> list[Candidate]:
+        """The items at these places of talks that pass the query's filters, similarity 0, as far as can be told."""
+        return self._helped(lambda base: beside(places, query, base, self._fresh, self._fitting), [])
+
+    def _helped(self, ask: Callable[[Index | None], Answer], otherwise: Answer) -> Answer:
+        """What a question brings that a search can do without; of a damaged base the next search says so."""
+        with self._lock:
+            try:
+                return ask(self._opened())
+            except (IndexUnavailable, StorageIO, NotRegularFile, OSError):
+                return otherwise
 
     def _fitting(self, found: list[Candidate]) -> list[Candidate]:
         """What the base's engine found, if its stamps know all of it: a damaged file may name anything."""
@@ -392,7 +397,3 @@ def _filled(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> StampTab
 
 def _damaged(reason: object) -> IndexUnavailable:
     return IndexUnavailable(f"the index was damaged while in use: {reason}", hint="it is made anew from the files")
-
-
-def _worth(candidate: Candidate) -> tuple[float, datetime]:
-    return candidate.similarity, candidate.timestamp if not candidate.similarity else _NO_TIME

@@ -5,13 +5,13 @@ Also the overlay of fresh items that other engines' answers are joined with. Kee
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from heapq import nsmallest
 from pathlib import Path
 
-from memfs.index import analyzer, bm25
+from memfs.index import analyzer, bm25, question
 from memfs.index.base import IndexStats, TermStatistics
-from memfs.index.rows import Filter, Row, row_of
+from memfs.index.rows import Filter, Place, Row, row_of
 from memfs.model import Candidate, MemoryItem, Query
 
 
@@ -24,6 +24,7 @@ class MemoryIndex:
         self._rows: dict[str, Row] = {}
         self._terms: dict[str, tuple[dict[str, float], int]] = {}
         self._postings: dict[str, dict[str, float]] = {}
+        self._places: dict[Place, list[str]] = {}
         self._length = 0
         self._postponed: dict[str, MemoryItem] = {}
 
@@ -41,7 +42,9 @@ class MemoryIndex:
         for item in items:
             self._forget(item.id)
             weights, length = analyzer.weighted_terms(item)
-            self._rows[item.id] = row_of(item)
+            row = self._rows[item.id] = row_of(item)
+            if row.sequence is not None:
+                self._places.setdefault((row.session, row.sequence), []).append(item.id)
             self._terms[item.id] = (weights, length)
             self._length += length
             for term, weight in weights.items():
@@ -53,8 +56,14 @@ class MemoryIndex:
 
     def _forget(self, key: str) -> None:
         self._postponed.pop(key, None)
-        if self._rows.pop(key, None) is None:
+        row = self._rows.pop(key, None)
+        if row is None:
             return
+        if row.sequence is not None:
+            held = self._places[row.session, row.sequence]
+            held.remove(key)
+            if not held:
+                del self._places[row.session, row.sequence]
         weights, length = self._terms.pop(key)
         self._length -= length
         for term in weights:
@@ -64,7 +73,11 @@ class MemoryIndex:
                 del self._postings[term]
 
     def search(
-        self, query: Query, hidden: Collection[str] = (), statistics: TermStatistics | None = None
+        self,
+        query: Query,
+        hidden: Collection[str] = (),
+        statistics: TermStatistics | None = None,
+        worth: Mapping[str, float] | None = None,
     ) -> list[Candidate]:
         self._catch_up()
         accepts = Filter.of(query).accepts
@@ -72,15 +85,25 @@ class MemoryIndex:
             rows = (row for row in self._rows.values() if row.id not in hidden and accepts(row))
             newest = nsmallest(query.limit, rows, key=lambda row: (-row.time, row.id))
             return [row.candidate(0.0) for row in newest]
-        terms = analyzer.query_terms(query.text)
-        scores = self._scores(terms, statistics or self.statistics(terms))
+        worth = question.weights(query.text) if worth is None else worth
+        scores = self._scores(worth, statistics or self.statistics(worth))
         wanted = ((-score, key) for key, score in scores.items() if key not in hidden and accepts(self._rows[key]))
         return [self._rows[key].candidate(-score) for score, key in nsmallest(query.limit, wanted)]
 
-    def _scores(self, terms: Iterable[str], statistics: TermStatistics) -> dict[str, float]:
+    def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        self._catch_up()
+        accepts = Filter.of(query).accepts
+        keys = [key for place in dict.fromkeys(places) for key in self._places.get(place, ())]
+        return [self._rows[key].candidate(0.0) for key in keys if key not in hidden and accepts(self._rows[key])]
+
+    def talks(self) -> bool:
+        self._catch_up()
+        return bool(self._places)
+
+    def _scores(self, worth: Mapping[str, float], statistics: TermStatistics) -> dict[str, float]:
         first, second = bm25.length_terms(statistics.average_length)
         scores: dict[str, float] = {}
-        for term, factor in bm25.factors(terms, statistics).items():
+        for term, factor in bm25.factors(worth, statistics).items():
             for key, weight in self._postings.get(term, {}).items():
                 share = factor * weight / (weight + first + second * self._terms[key][1])
                 scores[key] = scores.get(key, 0.0) + share
@@ -93,6 +116,10 @@ class MemoryIndex:
             average_length=self._length / len(self._rows) if self._rows else 0.0,
             frequencies={term: len(self._postings.get(term, ())) for term in terms},
         )
+
+    def terms(self, beginning: str) -> Iterable[str]:
+        self._catch_up()
+        return [term for term in self._postings if term.startswith(beginning)]
 
     def ids(self) -> Collection[str]:
         self._catch_up()
@@ -109,6 +136,7 @@ class MemoryIndex:
         self._rows.clear()
         self._terms.clear()
         self._postings.clear()
+        self._places.clear()
         self._length = 0
 
     def close(self) -> None:

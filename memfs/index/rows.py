@@ -14,6 +14,11 @@ from memfs.model import Candidate, MemoryItem, Query
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_FURTHEST = 1 << 60
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+
+Place = tuple[str, int]
+"""A session and a sequence number in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +34,11 @@ class Row:
     tags: tuple[str, ...]
     agent: str
     session: str
+    sequence: int | None
+    speaker: str
+    role: str
     phase: str
+    asks: bool
 
     def candidate(self, similarity: float) -> Candidate:
         """This row as an answer."""
@@ -41,6 +50,11 @@ class Row:
             timestamp=moment(self.time),
             importance=self.importance,
             context=self.context,
+            session=self.session,
+            sequence=self.sequence,
+            speaker=self.speaker,
+            role=self.role,
+            asks=self.asks,
         )
 
 
@@ -56,8 +70,18 @@ def row_of(item: MemoryItem) -> Row:
         tags=item.tags,
         agent=item.origin.agent,
         session=item.origin.session,
+        sequence=_place_in_talk(item),
+        speaker=item.origin.speaker,
+        role=item.origin.role,
         phase=item.origin.phase,
+        asks=item.content.rstrip().endswith(_QUESTION_MARKS),
     )
+
+
+def _place_in_talk(item: MemoryItem) -> int | None:
+    """The sequence number, None where it is none within a session."""
+    sequence = item.origin.sequence
+    return sequence if item.origin.session and sequence is not None and abs(sequence) <= _FURTHEST else None
 
 
 def micros(when: datetime) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import nlargest
 from math import log
@@ -23,9 +23,9 @@ from urllib.parse import quote
 
 from memfs.errors import IndexUnavailable
 from memfs.files import io
-from memfs.index import analyzer, bm25
+from memfs.index import analyzer, bm25, question
 from memfs.index.base import IndexStats, TermStatistics
-from memfs.index.rows import Filter, Row, moment, row_of
+from memfs.index.rows import Filter, Place, Row, moment, row_of
 from memfs.index.sections import pack_json
 from memfs.model import Candidate, MemoryItem, Query
 
@@ -38,12 +38,16 @@ _SPARE = 40
 _FTS_LEAST = 1e-6  # FTS5's idf of a term that more than half of all documents hold
 _WEIGHTS = f"{analyzer.TITLE_WEIGHT}, {analyzer.BODY_WEIGHT}, {analyzer.EXTRA_WEIGHT}"
 _EACH = "SELECT value FROM json_each(?)"
-_ROW = "r.docid, r.id, r.path, r.type, r.time, r.importance, r.context"
+_ROW = (
+    "r.docid, r.id, r.path, r.type, r.time, r.importance, r.context, r.session, r.sequence, r.speaker, r.role, r.asks"
+)
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
   type TEXT NOT NULL, time INTEGER NOT NULL, importance REAL NOT NULL, context TEXT NOT NULL, agent TEXT NOT NULL,
-  session TEXT NOT NULL, phase TEXT NOT NULL);
+  session TEXT NOT NULL, phase TEXT NOT NULL, sequence INTEGER, speaker TEXT NOT NULL, role TEXT NOT NULL,
+  asks INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS rows_time ON rows (time);
+CREATE INDEX IF NOT EXISTS rows_place ON rows (session, sequence) WHERE sequence IS NOT NULL;
 CREATE TABLE IF NOT EXISTS tags (tag TEXT NOT NULL, docid INTEGER NOT NULL, PRIMARY KEY (tag, docid)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS dead (docid INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS totals (documents INTEGER NOT NULL, length INTEGER NOT NULL);
@@ -89,7 +93,7 @@ class SqliteIndex:
                 rows.append((docid, *_facts(row)))
                 tags += [(_storable(tag), docid) for tag in row.tags]
                 texts.append((docid, " ".join(found.title), " ".join(found.body), " ".join(found.extra)))
-            base.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            base.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             base.executemany("INSERT INTO tags VALUES (?, ?)", tags)
             base.executemany("INSERT INTO terms (rowid, title, body, extra) VALUES (?, ?, ?, ?)", texts)
             base.execute("UPDATE totals SET documents = ?, length = ?", (documents + len(latest), length))
@@ -120,7 +124,11 @@ class SqliteIndex:
 
     # -- asking -----------------------------------------------------------------------------------------------------
     def search(
-        self, query: Query, hidden: Collection[str] = (), statistics: TermStatistics | None = None
+        self,
+        query: Query,
+        hidden: Collection[str] = (),
+        statistics: TermStatistics | None = None,
+        worth: Mapping[str, float] | None = None,
     ) -> list[Candidate]:
         self.flush()
         if self._empty:
@@ -130,9 +138,9 @@ class SqliteIndex:
         with self._reported():
             if not query.text:
                 return self._newest([*conditions, f"r.id NOT IN ({_EACH})"], [*values, covered], query.limit)
-            terms = analyzer.query_terms(query.text)
-            own = self.statistics(terms)
-            terms = [term for term in terms if own.frequencies[term]]
+            worth = question.weights(query.text) if worth is None else worth
+            own = self.statistics(worth)
+            worth = {term: share for term, share in worth.items() if own.frequencies[term]}
             source = "terms t"
             if conditions:  # CROSS makes SQLite ask FTS5 first and look the rows up, never the other way round
                 source += " CROSS JOIN rows r ON r.docid = t.rowid"
@@ -142,10 +150,33 @@ class SqliteIndex:
                 values.append(covered)
             select = f"SELECT t.rowid, -bm25(t.terms, {_WEIGHTS}) AS score FROM {source} WHERE {' AND '.join(where)}"  # noqa: S608
             if sum(own.frequencies.values()) <= _EXACT:
-                scores = self._exact(terms, own, statistics or own, select, values)
+                scores = self._exact(worth, own, statistics or own, select, values)
             else:
-                scores = self._quick(terms, select, values, query.limit)
+                scores = self._quick(worth, select, values, query.limit)
             return self._best(scores, query.limit)
+
+    def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        self.flush()
+        if self._empty or not places:
+            return []
+        conditions, values = _conditions(Filter.of(query))
+        where = " AND ".join((*conditions, f"r.id NOT IN ({_EACH})"))
+        asked = json.dumps([[session, sequence] for session, sequence in dict.fromkeys(places)])
+        with self._reported():
+            rows = self._connection().execute(
+                "SELECT " + _ROW + " FROM json_each(?) p CROSS JOIN rows r ON r.session = json_extract(p.value, '$[0]')"  # noqa: S608
+                f" AND r.sequence = json_extract(p.value, '$[1]') WHERE {where}",
+                (asked, *values, json.dumps(sorted(hidden))),
+            )
+            return [_candidate(row, 0.0) for row in rows]
+
+    def talks(self) -> bool:
+        self.flush()
+        if self._empty:
+            return False
+        with self._reported():
+            sql = "SELECT EXISTS (SELECT 1 FROM rows WHERE sequence IS NOT NULL)"
+            return bool(self._connection().execute(sql).fetchone()[0])
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
         self.flush()
@@ -160,6 +191,14 @@ class SqliteIndex:
                     frequencies[term] = held
         average = length / documents if documents else 0.0
         return TermStatistics(items=documents, average_length=average, frequencies=frequencies)
+
+    def terms(self, beginning: str) -> Iterable[str]:
+        self.flush()
+        if self._empty:
+            return []
+        with self._reported():
+            sql = "SELECT term FROM temp.vocabulary WHERE term >= ? AND term < ?"
+            return [term for (term,) in self._connection().execute(sql, (beginning, beginning + "\U0010ffff"))]
 
     def ids(self) -> Collection[str]:
         self.flush()
@@ -178,27 +217,31 @@ class SqliteIndex:
 
     # -- scoring ----------------------------------------------------------------------------------------------------
     def _exact(
-        self, terms: Sequence[str], own: TermStatistics, wanted: TermStatistics, select: str, values: Sequence[Any]
+        self,
+        worth: Mapping[str, float],
+        own: TermStatistics,
+        wanted: TermStatistics,
+        select: str,
+        values: Sequence[Any],
     ) -> dict[int, float]:
         """Ask for one term at a time, and put our idf in the place of FTS5's."""
         scores: dict[int, float] = {}
-        for term in terms:
+        for term, share in worth.items():
             held = own.frequencies[term]
             theirs = log((own.items - held + 0.5) / (held + 0.5))
-            factor = bm25.idf(wanted.items, wanted.frequencies.get(term, 0)) / (theirs if theirs > 0 else _FTS_LEAST)
+            ours = share * bm25.idf(wanted.items, wanted.frequencies.get(term, 0))
+            factor = ours / (theirs if theirs > 0 else _FTS_LEAST)
             for docid, score in self._connection().execute(select, (_phrase(term), *values)):
                 scores[docid] = scores.get(docid, 0.0) + score * factor
         return scores
 
-    def _quick(self, terms: Sequence[str], select: str, values: Sequence[Any], limit: int) -> dict[int, float]:
+    def _quick(self, terms: Iterable[str], select: str, values: Sequence[Any], limit: int) -> dict[int, float]:
         """Let FTS5 score all terms at once; so many are fetched that ties can be broken by id."""
         asked = limit + _SPARE
-        question = " OR ".join(map(_phrase, terms))
+        words = " OR ".join(map(_phrase, terms))
         while True:
             found = (
-                self._connection()
-                .execute(select + " ORDER BY score DESC LIMIT ?", (question, *values, asked))
-                .fetchall()
+                self._connection().execute(select + " ORDER BY score DESC LIMIT ?", (words, *values, asked)).fetchall()
             )
             if len(found) < asked or found[-1][1] < found[limit - 1][1]:
                 return dict(found)
@@ -310,7 +353,8 @@ def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
 def _facts(row: Row) -> tuple[Any, ...]:
     context = pack_json(row.context).decode() if row.context else ""
     agent, session, phase = _storable(row.agent), _storable(row.session), _storable(row.phase)
-    return row.id, _storable(row.path), row.type, row.time, row.importance, context, agent, session, phase
+    told = row.sequence, _storable(row.speaker), _storable(row.role), row.asks
+    return row.id, _storable(row.path), row.type, row.time, row.importance, context, agent, session, phase, *told
 
 
 def _storable(text: str) -> str | bytes:
@@ -322,18 +366,27 @@ def _storable(text: str) -> str | bytes:
     return text
 
 
+def _text(stored: str | bytes) -> str:
+    return stored if isinstance(stored, str) else stored.decode("utf-8", "surrogatepass")
+
+
 def _phrase(term: str) -> str:
     return f'"{term}"'
 
 
 def _candidate(row: Sequence[Any], similarity: float) -> Candidate:
-    _, key, path, kind, time, importance, context = row
+    _, key, path, kind, time, importance, context, session, sequence, speaker, role, asks = row
     return Candidate(
         id=key,
-        path=path if isinstance(path, str) else path.decode("utf-8", "surrogatepass"),
+        path=_text(path),
         similarity=similarity,
         type=kind,
         timestamp=moment(time),
         importance=importance,
         context=json.loads(context) if context else {},
+        session=_text(session),
+        sequence=sequence,
+        speaker=_text(speaker),
+        role=_text(role),
+        asks=bool(asks),
     )

@@ -114,7 +114,11 @@ def _unfit(name: str, wanted: str, value: object) -> QueryInvalid:
 class Candidate:
     """What an index engine returns for one item: enough to rank it without opening its file.
 
-    ``similarity`` is the engine's text score, > 0 for a text query and 0 for an empty one.
+    Attributes:
+        similarity: the engine's text score, > 0 for a text query and 0 for an empty one.
+        session, sequence: where in which talk it was said; None where it has no place in one.
+        speaker, role: who said it.
+        asks: whether it is a question.
     """
 
     id: str
@@ -124,6 +128,11 @@ class Candidate:
     timestamp: datetime
     importance: float = 1.0
     context: Mapping[str, Any] = field(default_factory=dict)
+    session: str = ""
+    sequence: int | None = None
+    speaker: str = ""
+    role: str = ""
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +170,8 @@ class Recall:
     Attributes:
         query: what was asked.
         hits: what was found, best first.
-        partial: whether something is missing that the index could not give.
+        partial: whether something may be missing: a file that the question could concern is damaged or invalid at
+            present (``Store.problems`` names it), or the index could not be asked.
         fresh: what the answer rests on, when that was asked.
         more: whether a higher limit would give more hits.
     """

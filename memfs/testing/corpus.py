@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
-from memfs.index.analyzer import query_terms, weighted_terms
+from memfs.index.analyzer import weighted_terms
 from memfs.index.bm25 import K1, B, idf
+from memfs.index.question import weights as worth_of
 from memfs.model import MemoryItem, Origin, Query, Stamp
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -134,8 +135,9 @@ def brute_force(items: Iterable[MemoryItem], query: Query) -> list[tuple[str, fl
         return [(one.id, 0.0) for one in listed]
     weights = {one.id: weighted_terms(one) for one in held}
     average = sum(length for _, length in weights.values()) / (len(held) or 1)
-    asked = query_terms(query.text)
-    worth = {term: idf(len(held), sum(term in terms for terms, _ in weights.values())) for term in asked}
+    asked = worth_of(query.text)
+    frequencies = {term: sum(term in terms for terms, _ in weights.values()) for term in asked}
+    worth = {term: share * idf(len(held), frequencies[term]) for term, share in asked.items()}
     scores = []
     for one in held:
         terms, length = weights[one.id]

@@ -107,6 +107,50 @@ class IndexContract:
         assert hit.path == "ContextMemory/memories/episodic/2026-01/one.yaml"
         assert (hit.context, hit.similarity > 0) == (context, True)
 
+    def test_who_said_it_and_where_comes_back(self, index: Index) -> None:
+        """Session, sequence, speaker, role and whether it asks; a number without a session is no place."""
+        told = Origin(session="s 1", sequence=-3, speaker="Ada", role="user")
+        index.add([item("one", "alpha?", origin=told), item("two", "alpha", origin=Origin(sequence=4))])
+        found = {hit.id: hit for hit in index.search(Query(text="alpha"))}
+        one, two = found["one"], found["two"]
+        assert (one.session, one.sequence, one.speaker, one.role, one.asks) == ("s 1", -3, "Ada", "user", True)
+        assert (two.session, two.sequence, two.asks) == ("", None, False)
+
+    def test_what_stands_beside_is_given_by_place(self, index: Index, make: Callable[[], Index]) -> None:
+        """Items at places of talks, twins included, those hidden, removed, moved or filtered out not."""
+        for number in range(8):
+            told = Origin(session="a" if number < 6 else "b", sequence=min(number, 6) * 2)
+            index.add([item(f"n{number}", "alpha", memory_type="working" if number == 2 else "semantic", origin=told)])
+        index.flush()
+        index.remove(["n1"])
+        index.add([item("n3", "alpha", origin=Origin(session="a", sequence=99))])
+        places = {("a", number) for number in range(9)} | {("b", 12), ("none", 1)}
+
+        def beside(one: Index, query: Query, hidden: tuple[str, ...] = ()) -> list[str]:
+            return sorted(candidate.id for candidate in one.beside(places, query, hidden))
+
+        assert beside(index, Query()) == ["n0", "n2", "n4", "n6", "n7"]
+        assert beside(index, Query(types=frozenset({"semantic"})), ("n4",)) == ["n0", "n6", "n7"]
+        if self.stored:
+            index.flush()
+            index.close()
+            again = make()
+            assert beside(again, Query()) == ["n0", "n2", "n4", "n6", "n7"]
+            again.close()
+
+    def test_terms_are_told_by_their_beginning(self, index: Index) -> None:
+        """So that a slip of the finger can be told from a word."""
+        index.add([item("one", "violin viola cello"), item("two", "vio")])
+        assert set(index.terms("vio")) == {"violin", "viola", "vio"}
+        assert set(index.terms("x")) == set()
+
+    def test_terms_are_worth_what_the_asker_says(self, index: Index) -> None:
+        """The asker's weights take the place of those of the text."""
+        index.add([item("one", "violin"), item("two", "cello")])
+        found = index.search(Query(text="ignored"), worth={"violin": 1.0, "cello": 2.0})
+        assert [hit.id for hit in found] == ["two", "one"]
+        assert found[0].similarity == pytest.approx(2 * found[1].similarity)
+
     def test_times_before_1970_and_far_ahead_are_kept(self, index: Index) -> None:
         """Any timestamp a person may write comes back and sorts."""
         early, late = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
