@@ -9,25 +9,22 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from memfs.errors import SettingInvalid, WorkspaceNotFound
-from memfs.files import io
+from memfs.files import tomltext
+from memfs.files.tomltext import FILE
 from memfs.model.kinds import nearest
 from memfs.settings import SPECS, TABLES, Settings, Spec, spec_of
+from memfs.trust import Standing, standing
 
-FILE = "memfs.toml"
 MEMORY_FOLDER = "ContextMemory"
 WORKSPACE_VARIABLE = "MEMFS_WORKSPACE"
 _PREFIX = "MEMFS_"
-_LIMIT = 1 << 20
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
-_AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 _OWN_SOURCES: Mapping[str, frozenset[str]] = {
     "preferences": frozenset({"max_items"}),
     "episodic": frozenset({"similarity_threshold", "max_warnings"}),
@@ -70,15 +67,19 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
     Raises:
         SettingInvalid: an unknown name (the hint names the nearest) or a value of the wrong sort, with file and line.
     """
-    text = _read(root / FILE)
+    text = tomltext.read(root)
     values = {key: spec.default for key, spec in SPECS.items()}
     origins = dict.fromkeys(SPECS, "default")
     sources: dict[str, Mapping[str, Any]] = {}
+    asked: Standing | None = None
     for key, value, line in _from_file(text, sources):
-        values[key], origins[key] = (
-            _from_repository(_checked(value, SPECS[key], line), SPECS[key], line),
-            f"{FILE}:{line}" if line else FILE,
-        )
+        checked, place = _checked(value, SPECS[key], line), f"{FILE}:{line}" if line else FILE
+        if SPECS[key].personal and checked != SPECS[key].default:
+            asked = asked or standing(root)
+            if asked.value(FILE, key) != value:
+                origins[key] = f"default; {place} is not trusted"
+                continue
+        values[key], origins[key] = checked, place
     for key, written, variable in _from_environment(os.environ if environ is None else environ):
         values[key], origins[key] = _from_text(written, SPECS[key], variable), variable
     for key, value in (arguments or {}).items():
@@ -94,18 +95,9 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
     return Settings(**made, origins=MappingProxyType(origins))
 
 
-def _read(path: Path) -> str:
-    try:
-        return io.read_file(path, _LIMIT).decode("utf-8-sig")
-    except FileNotFoundError:
-        return ""
-    except UnicodeDecodeError as error:
-        raise SettingInvalid("not UTF-8 text", path=FILE, hint="save it as UTF-8") from error
-
-
 def _from_file(text: str, sources: dict[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any, int | None]]:
-    for table, entries in _parse(text).items():
-        line = _line_of(text, table)
+    for table, entries in tomltext.parse(text).items():
+        line = tomltext.line_of(text, table)
         if table not in TABLES:
             raise _unknown(f"table [{table}]", table, TABLES, line)
         if not isinstance(entries, dict):
@@ -113,7 +105,7 @@ def _from_file(text: str, sources: dict[str, Mapping[str, Any]]) -> Iterator[tup
             raise SettingInvalid(f"{table!r} must be a table", path=FILE, line=line, hint=hint)
         known = [key.partition(".")[2] for key in SPECS if key.startswith(f"{table}.")]
         for name, value in entries.items():
-            key, line = f"{table}.{name}", _line_of(text, table, name)
+            key, line = f"{table}.{name}", tomltext.line_of(text, table, name)
             if table == "memory" and isinstance(value, dict):
                 sources[name] = MappingProxyType(value)
             elif key not in SPECS:
@@ -122,41 +114,11 @@ def _from_file(text: str, sources: dict[str, Mapping[str, Any]]) -> Iterator[tup
                 yield key, value, line
 
 
-def _parse(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except RecursionError as error:
-        raise SettingInvalid("nested too deeply", path=FILE, hint="settings are plain values in tables") from error
-    except tomllib.TOMLDecodeError as error:
-        place = _AT_LINE.search(str(error))
-        line, column = (int(place[1]), int(place[2])) if place else (None, None)
-        reason = _AT_LINE.sub("", str(error)).strip()
-        reason = f"not TOML: {reason[:1].lower()}{reason[1:]}"
-        hint = 'write settings like: engine = "sqlite"'
-        raise SettingInvalid(reason, path=FILE, line=line, column=column, hint=hint) from error
-
-
 def _unknown(what: str, name: str, known: Iterable[str], line: int | None, key: str | None = None) -> SettingInvalid:
     listed = ", ".join(sorted(known))
     home = next((other for other in SPECS if other.endswith(f".{name}")), "").partition(".")[0]
     hint = nearest(name, known) or (f"it belongs in [{home}]" if home else f"known here: {listed or 'nothing yet'}")
     return SettingInvalid(f"unknown {what}", path=FILE, line=line, field=key, hint=hint)
-
-
-def _line_of(text: str, table: str, name: str | None = None) -> int | None:
-    """The line that names a table or a key in it; None where it is written in a way this does not look for."""
-    wanted = table if name is None else f"{table}.{name}"
-    current = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line)
-        if header:
-            full = current = header[1].replace('"', "").replace(" ", "")
-        else:
-            key = line.partition("=")[0].replace('"', "").strip()
-            full = f"{current}.{key}" if current else key
-        if full == wanted or (name is None and full.startswith(f"{wanted}.")):
-            return number
-    return None
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -204,18 +166,6 @@ def _checked(value: Any, spec: Spec, line: int | None = None, variable: str = ""
     return float(value) if isinstance(spec.default, float) else value
 
 
-def _from_repository(value: Any, spec: Spec, line: int | None) -> Any:
-    if spec.personal and value != spec.default:
-        raise SettingInvalid(
-            "a repository's file cannot loosen this",
-            path=FILE,
-            line=line,
-            field=spec.key,
-            hint=f"set {spec.variable} yourself, or use --set for one command",
-        )
-    return value
-
-
 def _expected(value: Any, spec: Spec) -> str:
     """What the value should have been, in words; "" when it is right."""
     default = spec.default
@@ -240,11 +190,15 @@ def _check_sources(sources: Mapping[str, Mapping[str, Any]], values: Mapping[str
     named = {*_OWN_SOURCES, *values["memory.automatic"], *values["memory.triggered"]}
     for name, table in sources.items():
         if name not in named:
-            raise _unknown(f"source [memory.{name}]", name, named, _line_of(text, "memory", name))
+            raise _unknown(f"source [memory.{name}]", name, named, tomltext.line_of(text, "memory", name))
         for key in table.keys() - _OWN_SOURCES.get(name, table.keys()):
             home = f"memory.{name}"
             raise _unknown(
-                f"setting {key!r} in [{home}]", key, _OWN_SOURCES[name], _line_of(text, home, key), f"{home}.{key}"
+                f"setting {key!r} in [{home}]",
+                key,
+                _OWN_SOURCES[name],
+                tomltext.line_of(text, home, key),
+                f"{home}.{key}",
             )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from memfs import trust
 from memfs.config import default_toml, find_workspace, load
 from memfs.errors import NotRegularFile, SettingInvalid, WorkspaceNotFound
 from memfs.resources import schema_text, template_text
@@ -247,10 +248,24 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_repositorys_file_cannot_loosen_what_protects_the_reader(tmp_path: Path) -> None:
-    """What came with a clone may tighten; only the reader's own argument or variable loosens."""
-    (tmp_path / "memfs.toml").write_text("[security]\nallow_invisible = true\n")
-    with pytest.raises(SettingInvalid, match="cannot loosen") as refused:
-        load(tmp_path, environ={})
-    assert refused.value.line == 2
-    (tmp_path / "memfs.toml").write_text("[security]\nallow_invisible = false\n")
+    """What came with a clone may tighten; only the reader's own argument, variable or trust loosens."""
+    write(tmp_path, "[security]\nallow_invisible = true\n")
+    ignored = load(tmp_path, environ={})
+    assert not ignored.security.allow_invisible
+    assert ignored.origins["security.allow_invisible"] == "default; memfs.toml:2 is not trusted"
     assert load(tmp_path, environ={"MEMFS_SECURITY_ALLOW_INVISIBLE": "1"}).security.allow_invisible
+    assert load(tmp_path, arguments={"security.allow_invisible": True}, environ={}).security.allow_invisible
+    trust.grant(tmp_path)
+    trusted = load(tmp_path, environ={})
+    assert trusted.security.allow_invisible
+    assert trusted.origins["security.allow_invisible"] == "memfs.toml:2"
+    write(tmp_path, "[security]\nallow_invisible = false\n")
+    trust.revoke(tmp_path)
+    assert load(tmp_path, environ={}).origins["security.allow_invisible"] == "memfs.toml:2"
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, "9999-99-99", '"\\ud800"'])
+def test_what_no_toml_reader_can_hold_is_refused_as_a_setting(tmp_path: Path, number: str) -> None:
+    """5,000 digits, a day that is none and half a character are errors of the file (faults rows 7 and 8)."""
+    with pytest.raises(SettingInvalid, match=r"not TOML"):
+        load(write(tmp_path, f"[recall]\nlimit = {number}\n"), environ={})

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs import trust
 from memfs.adapters.cli.frame import Invocation, check_key, opened, verb
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, styled
 from memfs.adapters.cli.streams import somebody_types
+from memfs.adapters.cli.trusting import note_ignored
 from memfs.config import toml
 from memfs.errors import MemfsError
 from memfs.history.repository import Repository
@@ -34,7 +36,7 @@ def init(ctx: click.Context, path: str, yes: bool, as_json: bool) -> None:
     if not path.strip():
         raise click.UsageError("name the folder, or leave PATH out for the current one", ctx)
     root = Path(ctx.ensure_object(Invocation).workspace or ".", path).resolve()
-    around = Repository.find(root) if root.is_dir() else Repository.find(_nearest_folder(root))
+    around = Repository.find(root if root.is_dir() else _nearest_folder(root), trusted=trust.repository)
     if around is not None and not yes and not (root / "ContextMemory").is_dir():
         _ask(around.work_tree)
     with open_workspace(root, create=True, watch=False) as workspace:
@@ -117,7 +119,7 @@ def config(ctx: click.Context, key: str | None, as_json: bool) -> None:
     if key is not None:
         check_key(key)
     with opened(ctx) as workspace:
-        settings = workspace.settings
+        settings, root = workspace.settings, workspace.root
     rows = {name: {"value": settings.get(name), "origin": settings.origins.get(name, "default")} for name in SPECS}
     if key is not None:
         value = rows[key]["value"]
@@ -129,6 +131,7 @@ def config(ctx: click.Context, key: str | None, as_json: bool) -> None:
         print_json({"settings": rows})
     else:
         print_table([(name, toml(row["value"]), row["origin"]) for name, row in rows.items()], dim=())
+    note_ignored(root)
 
 
 def _keys(incomplete: str) -> list[str]:

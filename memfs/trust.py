@@ -1,0 +1,289 @@
+"""Trust: which workspaces and repositories this user has allowed to enable something.
+
+Owns the user's list of them, ``trust.json`` in their configuration folder, and what in a workspace's files needs it: a
+setting that loosens or reaches outside counts only while the folder, its owner and that very value are the ones that
+were trusted. Decides from names and owners before a byte of the repository's own is believed. Knows nothing of what
+the settings do, nor of git beyond who owns a repository.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import ContentError, CorruptRecord, MemfsError
+from memfs.files import io, jsontext, tomltext
+from memfs.files.decoding import decode
+from memfs.files.lock import FileLock
+from memfs.files.tree import Tree
+from memfs.history.layout import Trusted, discover
+from memfs.model.problem import WARNING, Problem
+from memfs.model.time import format_time, utc_now
+from memfs.settings import SPECS
+
+SYSTEM_CONFIG = "ContextMemory/configuration/system_config.json"
+_DOCUMENT_LIMIT = 16 << 20
+_LIST_LIMIT = 4 << 20
+_VERSION = 1
+_WORKSPACES, _REPOSITORIES = "workspaces", "repositories"
+_NEVER_ASKED = "nobody has trusted this workspace"
+_CHANGED = "what it would enable has changed since it was trusted"
+_ANOTHER = "this is not the folder, or not the owner, that was trusted"
+
+
+@dataclass(frozen=True, slots=True)
+class Enabling:
+    """One setting in a workspace's files that would enable something: file, dotted key, value, and its line."""
+
+    file: str
+    key: str
+    value: Any
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a workspace stands with this user.
+
+    Attributes:
+        root: the workspace, links resolved.
+        trusted: whether what it would enable counts.
+        reason: why not, "" when it does.
+        wants: what its files would enable.
+    """
+
+    root: Path
+    trusted: bool
+    reason: str = ""
+    wants: tuple[Enabling, ...] = ()
+
+    def value(self, file: str, key: str) -> Any:
+        """The value of an enabling setting as it was trusted; None where it is absent or does not count.
+
+        Use this and not the file read again: it may have changed since.
+        """
+        return next((want.value for want in self.wants if self.trusted and (want.file, want.key) == (file, key)), None)
+
+    def problems(self) -> list[Problem]:
+        """A warning for each setting that does not count, with the command that would change that."""
+        if self.trusted:
+            return []
+        return [
+            Problem(
+                path=want.file,
+                code="Untrusted",
+                message=f"{want.key} is ignored: {self.reason}",
+                line=want.line,
+                hint=f"look at it, then: {command(self.root)}",
+                severity=WARNING,
+            )
+            for want in self.wants
+        ]
+
+
+def command(root: Path) -> str:
+    """The command that trusts a folder, ready to be pasted into a shell."""
+    return f"memfs trust {shlex.quote(str(root))}"
+
+
+# -- asking -------------------------------------------------------------------------------------------------------
+def is_trusted(root: Path) -> bool:
+    """Whether what a workspace's files would enable counts for this user."""
+    return standing(root).trusted
+
+
+def standing(root: Path) -> Standing:
+    """How a workspace stands; never fails because of what stands in it, or in the list."""
+    root = root.resolve()
+    wants = tuple(enabling(root))
+    try:
+        recorded = _entry(_load(list_path()), _WORKSPACES, root)
+    except (MemfsError, RuntimeError, OSError) as error:
+        reason = f"the list of trusted folders cannot be read: {error}"
+        return Standing(root=root, trusted=False, reason=reason, wants=wants)
+    reason = _difference(recorded, root, wants)
+    return Standing(root=root, trusted=not reason, reason=reason, wants=wants)
+
+
+def enabling(root: Path) -> list[Enabling]:
+    """What in a workspace's files would loosen a protection or reach outside; a file that cannot be read counts not."""
+    return [*_from_settings(root), *_from_system_config(root)]
+
+
+def repository(work_tree: Path) -> Trusted:
+    """The other users, and the git folder of another working tree, that this user has trusted at this place."""
+    try:
+        recorded = _entry(_load(list_path()), _REPOSITORIES, work_tree)
+    except (MemfsError, RuntimeError, OSError):
+        recorded = None
+    if recorded is None or recorded.get("inode") != _identity(work_tree)["inode"]:
+        return frozenset(), None
+    named, folder = recorded.get("owners"), recorded.get("git_dir")
+    owners = frozenset(uid for uid in named if isinstance(uid, int)) if isinstance(named, list) else frozenset()
+    return owners, Path(folder) if isinstance(folder, str) and folder else None
+
+
+# -- changing -----------------------------------------------------------------------------------------------------
+def grant(root: Path, seen: Sequence[Enabling] | None = None) -> Standing:
+    """Trust a workspace, and the owner of its repository where that is another user.
+
+    Args:
+        seen: what was looked at and is to count; None means what its files would enable now.
+
+    Raises:
+        CorruptRecord: the list cannot be read; nothing was changed.
+        StorageReadOnly, StorageIO: it cannot be written.
+        RepoUnsupported: the repository is of a sort memfs does not handle.
+    """
+    root = root.resolve()
+    wants = tuple(enabling(root) if seen is None else seen)
+    layout = discover(root)
+    path = _private_list()
+    with FileLock(path.with_name("trust.lock")).hold("trust"):
+        listed = _load(path)
+        now = format_time(utc_now())
+        listed[_WORKSPACES][str(root)] = {**_identity(root), "enables": _digest(wants), "granted": now}
+        if layout is not None and (layout.foreign or layout.elsewhere):
+            inode, owners = _identity(layout.work_tree)["inode"], sorted(layout.foreign_owners)
+            facts = {"inode": inode, "owners": owners, "git_dir": str(layout.elsewhere or ""), "granted": now}
+            listed[_REPOSITORIES][str(layout.work_tree)] = facts
+        _save(path, listed)
+    return Standing(root=root, trusted=True, wants=wants)
+
+
+def revoke(root: Path) -> bool:
+    """Take the trust in a workspace and in its repository back; whether there was any.
+
+    Raises:
+        CorruptRecord, StorageReadOnly, StorageIO: as ``grant``.
+    """
+    root = root.resolve()
+    path = _private_list()
+    with FileLock(path.with_name("trust.lock")).hold("trust"):
+        listed = _load(path)
+        found = listed[_WORKSPACES].pop(str(root), None)
+        folders = (str(folder) for folder in (root, *root.parents))
+        above = next((folder for folder in folders if folder in listed[_REPOSITORIES]), None)
+        if above is not None:
+            del listed[_REPOSITORIES][above]
+        if found is None and above is None:
+            return False
+        _save(path, listed)
+    return True
+
+
+# -- what would be enabled ----------------------------------------------------------------------------------------
+def _from_settings(root: Path) -> Iterator[Enabling]:
+    try:
+        text = tomltext.read(root)
+        tables = tomltext.parse(text)
+    except (MemfsError, OSError):
+        return
+    for spec in SPECS.values():
+        table, _, name = spec.key.partition(".")
+        entries = tables.get(table) if spec.personal else None
+        if isinstance(entries, dict) and name in entries and not _same(entries[name], spec.default):
+            yield Enabling(tomltext.FILE, spec.key, entries[name], tomltext.line_of(text, table, name))
+
+
+def _same(value: Any, default: Any) -> bool:
+    value = tuple(value) if isinstance(value, list) else value
+    return isinstance(value, bool) == isinstance(default, bool) and bool(value == default)
+
+
+def _from_system_config(root: Path) -> Iterator[Enabling]:
+    secondary = _document(root, SYSTEM_CONFIG).get("secondary")
+    if not isinstance(secondary, dict) or secondary.get("enabled", True) is False or not secondary.get("path"):
+        return
+    yield Enabling(SYSTEM_CONFIG, "secondary.path", secondary["path"])
+
+
+def _document(root: Path, path: str) -> Mapping[str, Any]:
+    try:
+        tree = Tree(root)
+        try:
+            value = jsontext.load(decode(tree.read(path, _DOCUMENT_LIMIT).data).text)
+        finally:
+            tree.close()
+    except (MemfsError, OSError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+# -- the list -----------------------------------------------------------------------------------------------------
+def list_path() -> Path:
+    """Where this user's list lies: ``$XDG_CONFIG_HOME/memfs/trust.json``, else below ``~/.config``."""
+    named = os.environ.get("XDG_CONFIG_HOME", "")
+    return (Path(named) if os.path.isabs(named) else Path.home() / ".config") / "memfs" / "trust.json"
+
+
+def _private_list() -> Path:
+    path = list_path()
+    io.make_private_folder(path.parent)
+    return path
+
+
+def _load(path: Path) -> dict[str, dict[str, Any]]:
+    """The list.
+
+    Raises:
+        CorruptRecord: it is damaged, or others than this user could have written it.
+    """
+    try:
+        _require_own(path.parent)
+        _require_own(path)
+        value = jsontext.load(decode(io.read_file(path, _LIST_LIMIT)).text)
+    except FileNotFoundError:
+        return {_WORKSPACES: {}, _REPOSITORIES: {}}
+    except ContentError as error:
+        raise _unusable(path, error.message) from error
+    tables = {name: value.get(name, {}) if isinstance(value, dict) else None for name in (_WORKSPACES, _REPOSITORIES)}
+    if not all(isinstance(table, dict) for table in tables.values()) or value.get("version") != _VERSION:
+        raise _unusable(path, "not a list of trusted folders that this memfs knows")
+    return tables  # type: ignore[return-value]  # just checked
+
+
+def _require_own(path: Path) -> None:
+    facts = os.lstat(path)
+    if facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
+        raise _unusable(path, "others than you could have written it")
+
+
+def _unusable(path: Path, reason: str) -> CorruptRecord:
+    return CorruptRecord(reason, path=str(path), hint="look at it, then move it away and run 'memfs trust' again")
+
+
+def _save(path: Path, listed: Mapping[str, Any]) -> None:
+    text = json.dumps({"version": _VERSION, **listed}, indent=2, sort_keys=True)
+    io.write_file(path, text.encode() + b"\n")
+
+
+def _entry(listed: Mapping[str, Mapping[str, Any]], table: str, folder: Path) -> Mapping[str, Any] | None:
+    found = listed[table].get(str(folder))
+    return found if isinstance(found, dict) else None
+
+
+def _identity(folder: Path) -> dict[str, int]:
+    facts = os.stat(folder)
+    return {"inode": facts.st_ino, "owner": facts.st_uid}
+
+
+def _digest(wants: tuple[Enabling, ...]) -> str:
+    rows = sorted(json.dumps([want.file, want.key, want.value], sort_keys=True, default=str) for want in wants)
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+def _difference(recorded: Mapping[str, Any] | None, root: Path, wants: tuple[Enabling, ...]) -> str:
+    """Why a record does not vouch for the folder as it is; "" when it does."""
+    if recorded is None:
+        return _NEVER_ASKED
+    identity = _identity(root)
+    if any(recorded.get(name) != value for name, value in identity.items()):
+        return _ANOTHER
+    return "" if recorded.get("enables") == _digest(wants) else _CHANGED
