@@ -13,10 +13,13 @@ from memfs.errors import QueryInvalid
 from memfs.model import Candidate, Hit, KindTable, Layer, Phase, Query, Recall
 from memfs.model.kinds import nearest
 from memfs.model.query import MOST
-from memfs.pipeline.ranking import preset, score
+from memfs.pipeline.fence import fence
+from memfs.pipeline.ranking import Match, Ranking, preset
+from memfs.pipeline.talk import gathered
 from memfs.store import Store
 
 _CANDIDATES_PER_HIT = 3
+_CANDIDATES_IN_TALKS = 150
 _TEXT_LIMIT = 5_000
 _TRIES = 2
 
@@ -46,16 +49,21 @@ class Recaller:
         asked = self._checked(Query(text=query) if isinstance(query, str) else query)
         for _ in range(_TRIES):
             hits, missing, more = self._once(asked)
-            if not missing:
+            if set(missing) <= set(self._store.unread(asked)):
                 break
             self._store.refresh(missing)
         return Recall(
             query=asked,
             hits=tuple(hits),
-            partial=bool(missing),
+            partial=bool(missing or self._store.unread(asked)),
             fresh=self._store.freshness() if prove else None,
             more=more,
         )
+
+    @staticmethod
+    def fenced(answer: Recall) -> str:
+        """The hits of an answer as quoted data for a prompt (``memfs.pipeline.fence``); "" where there are none."""
+        return fence(answer.hits)
 
     def _checked(self, query: Query) -> Query:
         if not isinstance(query, Query):
@@ -68,25 +76,30 @@ class Recaller:
         return query if text == query.text else replace(query, text=text)
 
     def _once(self, query: Query) -> tuple[list[Hit], list[str], bool]:
-        found = self._store.candidates(replace(query, limit=min(query.limit * _CANDIDATES_PER_HIT, MOST)))
+        wanted = query.limit * _CANDIDATES_PER_HIT
+        if query.text and self._store.talks():
+            wanted = max(wanted, _CANDIDATES_IN_TALKS)
+        found = self._store.candidates(replace(query, limit=min(wanted, MOST)))
         hits: list[Hit] = []
         missing: list[str] = []
-        for candidate, points, reasons in self._ranked(found, query):
+        ranking = Ranking(query, preset(self._preset), self._clock())
+        for match, points in self._ranked(found, query, ranking):
+            candidate = match.candidate
             if len(hits) == query.limit:
                 return hits, missing, True
             loaded = self._store.load(candidate)
             if loaded is None:
                 missing.append(candidate.path)
             else:
-                hits.append(Hit(item=loaded.item, score=points, reasons=reasons, stale=loaded.stale))
+                hits.append(Hit(item=loaded.item, score=points, reasons=ranking.reasons(match), stale=loaded.stale))
         return hits, missing, False
 
-    def _ranked(self, found: list[Candidate], query: Query) -> list[tuple[Candidate, float, dict[str, float]]]:
-        weights = preset(self._preset)
-        now = self._clock()
-        scored = [(candidate, *score(candidate, query, now, weights)) for candidate in found]
-        if query.text.strip():
-            scored.sort(key=lambda row: (-row[1], row[0].id))
+    def _ranked(self, found: list[Candidate], query: Query, ranking: Ranking) -> list[tuple[Match, float]]:
+        if not ranking.asked.text:
+            return [(match, ranking.score(match)) for match in map(Match, found)]
+        together = gathered(found, lambda places: self._store.beside(places, query))
+        scored = [(match, ranking.score(match)) for match in (Match(one, shares) for one, shares in together)]
+        scored.sort(key=lambda row: (-row[1], row[0].candidate.id))
         return scored
 
 

@@ -15,6 +15,7 @@ from memfs.adapters.cli.output import (
     count,
     day,
     note,
+    note_partial,
     note_problems,
     one_line,
     print_json,
@@ -24,6 +25,7 @@ from memfs.adapters.cli.output import (
     width,
 )
 from memfs.model.query import MOST
+from memfs.pipeline.fence import fence
 
 if TYPE_CHECKING:
     from memfs.model import Hit, MemoryItem, Recall
@@ -42,9 +44,17 @@ _UNVOUCHED = frozenset({"agent", "tool"})
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most this many hits; 'recall.limit' by default.")
 @filters
 @click.option("--explain", is_flag=True, help="Show the factors that made each score.")
+@click.option("--fenced", is_flag=True, help="Print the hits as quoted data, to be put before a model.")
 @click.pass_context
 def recall(
-    ctx: click.Context, /, question: tuple[str, ...], limit: int | None, explain: bool, as_json: bool, **chosen: Any
+    ctx: click.Context,
+    /,
+    question: tuple[str, ...],
+    limit: int | None,
+    explain: bool,
+    fenced: bool,
+    as_json: bool,
+    **chosen: Any,
 ) -> None:
     """Find what was remembered, best first.
 
@@ -55,14 +65,18 @@ def recall(
         asked = query(workspace, " ".join(question), limit or workspace.settings.recall.limit, **chosen)
         answer = workspace.recall.search(asked, prove=as_json)
         problems = workspace.store.problems()
+        unread = workspace.store.unread(asked)
     if as_json:
-        print_json(_answer_json(answer, explain))
+        quoted = {"fenced": fence(answer.hits)} if fenced else {}
+        print_json(_answer_json(answer, explain) | quoted)
+    elif fenced and answer.hits:
+        print_raw(clean(fence(answer.hits)))
     else:
         _print_answer(answer, explain)
     if not answer.hits:
         note(_why_nothing(answer.query.text))
     if answer.partial:
-        note("the answer may be incomplete: part of the index could not be asked")
+        note_partial(unread)
     note_problems(problems)
 
 
