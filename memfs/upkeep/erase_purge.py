@@ -1,0 +1,174 @@
+"""Where an item can be besides files and git, and how it is taken out there.
+
+Owns the table of those places. Each is a function that removes what it can and says what it did; a new store of content
+adds a row.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from memfs.errors import LockTimeout, MemfsError
+from memfs.files import io
+from memfs.files.operation import FileChange, Operation
+from memfs.index.engines import engine
+from memfs.index.generations import POINTER, Generations
+from memfs.store.parts import Parts
+from memfs.store.setaside import DAMAGED_SUFFIX, FOLDER, SUFFIX, read_aside
+from memfs.upkeep.erase_target import Target
+
+Purge = Callable[[Parts, Target], int]
+_WAIT = 60.0
+_LARGEST = 1 << 31
+
+
+def purge(parts: Parts, target: Target) -> dict[str, int]:
+    """Take the item out of every place; return how many pieces each one held. The store's lock is held."""
+    return {place: remove(parts, target) for place, remove in PLACES.items()}
+
+
+def holds(change: FileChange, parts: Parts, target: Target) -> bool:
+    """Whether a change carries a version of the item."""
+    data = change.data
+    if data is None:
+        return False
+    return parts.repository.blob_id(data) in target.blobs or target.traces.copied_in(data)
+
+
+def _journal(parts: Parts, target: Target) -> int:
+    """What waits is committed before; this finds what an interrupted erase left, and renews the file in any case."""
+    waiting = parts.journal.operations()
+    touched = [found for found in waiting if any(holds(change, parts, target) for change in found.changes)]
+    reduced = [_without(found, parts, target) for found in touched]
+    if touched:
+        kept = [found for found in reduced if found.changes]
+        if kept:
+            parts.journal.append(kept)
+            for found in kept:
+                parts.journal.mark_applied(found.id)
+    if touched or os.path.lexists(parts.journal.path):
+        # The commit behind the last drop has a new id, too.
+        parts.journal.drop([found.id for found in touched], tip=parts.repository.head_commit() or "")
+    return len(touched)
+
+
+def _without(operation: Operation, parts: Parts, target: Target) -> Operation:
+    changes = tuple(change for change in operation.changes if not holds(change, parts, target))
+    return replace(operation, id=f"{operation.id}-e", changes=changes)
+
+
+def _set_aside(parts: Parts, target: Target) -> int:
+    folder = parts.repository.state / FOLDER
+    count = 0
+    for path in _files(folder):
+        if path.name.endswith(DAMAGED_SUFFIX):  # nobody can tell what is in it
+            io.unlink(path, missing_ok=True)
+            count += 1
+            continue
+        if not path.name.endswith(SUFFIX):
+            count += _drop(path, target)
+            continue
+        try:
+            where, data = read_aside(path)
+        except MemfsError:
+            try:
+                where, data = "", io.read_file(path, _LARGEST)
+            except FileNotFoundError:
+                continue
+        found = FileChange(path=where, old="", new="", data=data)
+        if holds(found, parts, target) or target.named.means(where) or target.traces.quoted_in(data):
+            io.unlink(path, missing_ok=True)
+            count += 1
+    if count:
+        io.sync_folder(folder)
+    return count
+
+
+def _salvage(parts: Parts, target: Target) -> int:
+    """Damaged journals are kept; one that holds the item goes as a whole."""
+    state = parts.repository.state
+    return sum(_drop(path, target) for path in _files(state) if path.parent == state and path != parts.journal.path)
+
+
+def _secondary(parts: Parts, target: Target) -> int:
+    """What lay there has come home before; this finds readable copies and damaged journals that stayed."""
+    if parts.secondary is None:
+        return 0
+    kept = parts.secondary.journal.path
+    return sum(_drop(path, target) for path in _files(parts.secondary.folder) if path != kept)
+
+
+def _resolutions(parts: Parts, target: Target) -> int:
+    """Git remembers how conflicts were resolved, with the texts."""
+    return sum(_drop(path, target) for path in _files(parts.repository.common_dir / "rr-cache"))
+
+
+def _drop(path: Path, target: Target) -> bool:
+    """Remove a file if it holds a line of the item."""
+    try:
+        data = io.read_file(path, _LARGEST)
+    except FileNotFoundError:  # another process removed it
+        return False
+    if not target.traces.quoted_in(data):
+        return False
+    io.unlink(path, missing_ok=True)
+    return True
+
+
+def _indexes(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
+    """Every generation of the index goes, whichever engine made it: the next look at the files makes a new one."""
+    generations = Generations(parts.index.folder, engine(parts.index.engine))
+    if not parts.index.folder.is_dir():
+        return 0
+    count = sum(name.startswith("gen-") for name in os.listdir(parts.index.folder))
+    with generations.lock(_WAIT) as held:
+        if not held:
+            raise LockTimeout(
+                "another process is folding the index", path=str(parts.index.folder), hint="try again in a moment"
+            )
+        io.unlink(parts.index.folder / POINTER, missing_ok=True)
+        generations.prune(())
+    return count
+
+
+PLACES: dict[str, Purge] = {
+    "journal": _journal,
+    "set aside": _set_aside,
+    "damaged journals": _salvage,
+    "secondary location": _secondary,
+    "remembered conflicts": _resolutions,
+    "index generations": _indexes,
+}
+
+
+def out_of_reach(parts: Parts) -> list[str]:
+    """Where the item may still be and memfs cannot go: remotes, clones, copies."""
+    found = [f"the remote {name} ({_plain(url)}) and its forks" for name, url in remotes(parts)]
+    found.append("other clones, and repositories that borrow objects from this one")
+    found.append("processes that are running now, backups and snapshots of this disk made by others")
+    return found
+
+
+def remotes(parts: Parts) -> list[tuple[str, str]]:
+    """The remotes of the repository with their addresses."""
+    rows = parts.repository.git.settings(r"^remote\..*\.url$")
+    return [(name.removeprefix("remote.").removesuffix(".url"), url) for name, url in rows]
+
+
+def _plain(url: str) -> str:
+    scheme, found, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if found else url
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(folder):
+        for name in sorted(names):
+            path = Path(place) / name
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+__all__ = ["PLACES", "holds", "out_of_reach", "purge", "remotes"]
