@@ -1,0 +1,101 @@
+"""Behaviours: what runs on which occasion.
+
+Owns the table of occasions and the one way to raise them: in order of registration, bounded in depth, and so that a
+reaction that fails is reported and breaks neither the others nor what raised the occasion. What a reaction does, it
+does not know.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from memfs.errors import SettingInvalid
+from memfs.model.kinds import nearest
+
+Facts = Mapping[str, Any]
+Reaction = Callable[[Facts], object]
+
+# Each occasion with what it means and the facts that come with it.
+OCCASIONS: Mapping[str, str] = {
+    "storage_threshold": "an area's use crossed a threshold of its quota: area, level, used, limit, share",
+    "backup_made": "a backup was written and verified: path, bytes",
+    "backup_failed": "a backup that was due could not be made: error",
+}
+_ALARMS = frozenset({"storage_threshold", "backup_failed"})
+DEEPEST = 4
+"""How deep occasions may raise occasions: a reaction may cause another, and that one another, but not for ever."""
+
+_log = logging.getLogger("memfs")
+_log.addHandler(logging.NullHandler())
+
+
+class Behaviours:
+    """The reactions of one open workspace. May be used from several threads."""
+
+    def __init__(self, report: Callable[[Exception], None] = lambda _: None) -> None:
+        """Begin with no reactions.
+
+        Args:
+            report: told of what a reaction raised, and of an occasion that was too deep to be raised.
+        """
+        self._report = report
+        self._reactions: dict[str, tuple[Reaction, ...]] = {}
+        self._guard = threading.Lock()
+        self._thread = threading.local()
+
+    def on(self, occasion: str, reaction: Reaction) -> Callable[[], None]:
+        """Call ``reaction`` with the facts whenever the occasion is raised; return what ends this.
+
+        Raises:
+            SettingInvalid: there is no such occasion; the hint names the nearest.
+        """
+        _known(occasion)
+        with self._guard:
+            self._reactions[occasion] = (*self._reactions.get(occasion, ()), reaction)
+
+        def end() -> None:
+            with self._guard:
+                kept = self._reactions.get(occasion, ())
+                self._reactions[occasion] = tuple(other for other in kept if other is not reaction)
+
+        return end
+
+    def fire(self, occasion: str, facts: Facts) -> int:
+        """Raise an occasion; return how many reactions ran without failing.
+
+        Raises:
+            SettingInvalid: there is no such occasion.
+        """
+        _known(occasion)
+        depth = getattr(self._thread, "depth", 0)
+        if depth >= DEEPEST:
+            self._tell(occasion, RecursionError(f"{occasion}: occasions raised one another {DEEPEST} deep"))
+            return 0
+        frozen = MappingProxyType(dict(facts))
+        _log.log(logging.WARNING if occasion in _ALARMS else logging.INFO, "%s %s", occasion, dict(facts))
+        self._thread.depth = depth + 1
+        try:
+            return sum(self._ran(occasion, reaction, frozen) for reaction in self._reactions.get(occasion, ()))
+        finally:
+            self._thread.depth = depth
+
+    def _ran(self, occasion: str, reaction: Reaction, facts: Facts) -> bool:
+        try:
+            reaction(facts)
+        except Exception as error:  # noqa: BLE001  foreign code, reported; see tests/test_architecture.py
+            self._tell(occasion, error)
+            return False
+        return True
+
+    def _tell(self, occasion: str, error: Exception) -> None:
+        _log.error("%s: a reaction failed: %s: %s", occasion, type(error).__name__, error)
+        self._report(error)
+
+
+def _known(occasion: str) -> None:
+    if occasion not in OCCASIONS:
+        raise SettingInvalid(f"there is no occasion {occasion!r}", hint=nearest(occasion, OCCASIONS) or "see OCCASIONS")

@@ -1,0 +1,123 @@
+"""Areas: what the parts of a workspace weigh on disk.
+
+Owns which path belongs to which area, and measuring each. It changes nothing, and what an area may weigh is
+``memfs.upkeep.quota``'s business.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs.errors import HistoryError
+from memfs.files import io
+from memfs.store.health import BALLAST, BALLAST_BYTES
+from memfs.store.parts import CONTENT, Parts
+
+TOTAL = "total"
+DOCUMENTS = "documents"
+HISTORY = "history"
+INDEX = "index"
+STATE = "state"
+AREAS: Mapping[str, str] = {
+    "items": "memories and conventions",
+    DOCUMENTS: "settings, schemas, context, aggregates and whatever else lies below ContextMemory/",
+    "iterations": "iterations with their documents",
+    "checkpoints": "checkpoints and their payloads",
+    "archive": "archives",
+    HISTORY: "what git keeps of the workspace's own paths",
+    INDEX: "the search index in the user's cache",
+    STATE: "journal, recovered contents and locks",
+}
+_FOLDERS = {
+    "memories": "items",
+    "conventions": "items",
+    "iterations": "iterations",
+    "checkpoints": "checkpoints",
+    "archive": "archive",
+}
+_SETTINGS = "memfs.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Bytes by area, and bytes free on the workspace's file system (None where it does not tell)."""
+
+    areas: Mapping[str, int]
+    free: int | None
+
+    @property
+    def total(self) -> int:
+        """Everything memfs keeps here; backups lie elsewhere and are bounded by their number."""
+        return sum(self.areas.values())
+
+
+def area_of(path: str) -> str:
+    """The area that a path below the workspace belongs to."""
+    first = path.removeprefix(f"{CONTENT}/").partition("/")[0] if path.startswith(f"{CONTENT}/") else ""
+    return _FOLDERS.get(first, DOCUMENTS)
+
+
+def measure(parts: Parts) -> Usage:
+    """Weigh every area as it is now."""
+    derived = {HISTORY: weigh_history(parts), INDEX: weigh(parts.index.folder)}
+    return Usage(areas={**weigh_files(parts), **derived}, free=free_bytes(parts.tree.root))
+
+
+def weigh_files(parts: Parts) -> dict[str, int]:
+    """What the areas weigh that writes change at once: all but history and index."""
+    sizes: Counter[str] = Counter(dict.fromkeys(AREAS, 0))
+    for entry in parts.tree.scan(CONTENT, hidden=True):
+        sizes[area_of(entry.path)] += entry.size
+    settings = parts.tree.entry(_SETTINGS)
+    sizes[DOCUMENTS] += settings.size if settings else 0
+    # The ballast is there to be given up when the disk is full: it is room, and nobody could make any by removing it.
+    state = parts.repository.state
+    sizes[STATE] = weigh(state) - (BALLAST_BYTES if os.path.lexists(state / BALLAST) else 0)
+    return dict(sizes)
+
+
+def weigh_history(parts: Parts) -> int:
+    """What git keeps of the workspace's own paths, as it lies on disk; 0 where there is no commit or git cannot tell.
+
+    In a repository that holds more than the memory this counts the memory alone.
+    """
+    repository = parts.repository
+    if repository.head().commit is None:
+        return 0
+    own = [os.fsdecode(repository.full(path)) for path in (CONTENT, _SETTINGS)]
+    try:
+        answer = repository.git.run("rev-list", "--objects", "--disk-usage", "HEAD", "--", *own)
+        return int(answer)
+    except (HistoryError, ValueError):
+        return 0
+
+
+def weigh(folder: Path) -> int:
+    """The sizes of all files below a folder; what vanishes meanwhile does not count.
+
+    Raises:
+        StorageIO: the disk does not tell.
+    """
+    total = 0
+    for place, _folders, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise io.storage_error(error, "weigh", os.path.join(place, name)) from error
+    return total
+
+
+def free_bytes(folder: Path) -> int | None:
+    """How much this user may still write on a folder's file system, None where the system does not tell."""
+    try:
+        facts = os.statvfs(folder)
+    except OSError:
+        return None
+    return facts.f_bavail * facts.f_frsize

@@ -1,0 +1,332 @@
+"""Quota: how much room each area may take, and what happens when it has been taken.
+
+Owns the limits of ``configuration/system_config.json``, the thresholds, and the order at a full quota: the occasion is
+raised, its reactions make room, and only then is a write refused, before a byte of it is on the disk. Critical writes
+and removals always pass. How areas are measured and what the reactions do, it does not know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from memfs.errors import MemfsError, QuotaExceeded, StorageIO
+from memfs.model.problem import Problem
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.plan import Planned
+from memfs.upkeep.areas import (
+    HISTORY,
+    INDEX,
+    STATE,
+    TOTAL,
+    Usage,
+    area_of,
+    free_bytes,
+    weigh,
+    weigh_files,
+    weigh_history,
+)
+from memfs.upkeep.ledger import LEVELS, Account, Ledger
+
+CONFIG = f"{CONTENT}/configuration/system_config.json"
+_SUFFIX = "_bytes"
+_RECORD = 512  # what a journal record holds beside the bytes
+_FRESH = 2.0  # no second measurement within so many seconds
+_STALE = 600.0  # hand edits, checkouts and commits change sizes unseen
+_MARGIN = 0.05  # use must fall so far below a threshold before crossing it counts again
+
+_REMEDY = "these quotas do not count until this is right; 'memfs check' names every mistake in the file"
+
+Fire = Callable[[str, Mapping[str, Any]], object]
+Sizes = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bytes by quota (``total`` and names of areas), those without a limit left out, and the thresholds as shares."""
+
+    bytes: Sizes = field(default_factory=dict)
+    warn_at: float = 0.8
+    critical_at: float = 0.95
+
+    def at(self, level: str) -> float:
+        """The share of a quota at which a level begins."""
+        return {"warning": self.warn_at, "critical": self.critical_at, "full": 1.0}.get(level, 0.0)
+
+    def level(self, share: float) -> str:
+        """The highest level that a share has reached."""
+        return next((name for name in reversed(LEVELS) if share >= self.at(name)), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How one quota stands."""
+
+    area: str
+    used: int
+    limit: int
+    level: str
+
+    @property
+    def share(self) -> float:
+        """The part of the quota that is used."""
+        return self.used / self.limit
+
+    def facts(self) -> dict[str, Any]:
+        """As an occasion tells it."""
+        return {
+            "area": self.area, "level": self.level, "used": self.used, "limit": self.limit,
+            "share": round(self.share, 4),
+        }  # fmt: skip
+
+
+class Quota:
+    """The gate of one workspace (``memfs.store.gate.Gate``)."""
+
+    def __init__(self, parts: Parts, fire: Fire) -> None:
+        """Keep account for these parts.
+
+        ``written`` says whether anything was written through this gate, ``chores`` what is due from time to time,
+        ``problem`` why the quotas in the file do not count.
+
+        Args:
+            fire: raises an occasion (``memfs.behaviours.Behaviours.fire``).
+        """
+        self._parts = parts
+        self._fire = fire
+        self._ledger = Ledger(parts.repository.state)
+        self.written = False
+        self._known: Account | None = None
+        self.chores: list[Callable[[], object]] = []
+        self._seen: object = None
+        self._limits = Limits()
+        self.problem: Problem | None = None
+        self._barren = False
+
+    # -- Gate ---------------------------------------------------------------------------------------------------
+    def prepare(self) -> None:
+        """Read limits that changed; measure where nothing is known. What is known ages until ``tend``."""
+        if self.limits().bytes and (self._known or self._ledger.read()) is None:
+            with suppress(MemfsError):  # an account that cannot be made refuses nothing
+                self.measure()
+
+    def admit(self, plans: Sequence[Planned], critical: bool) -> None:
+        """Refuse what a quota has no room for; see ``Gate.admit``."""
+        limits = self._limits.bytes
+        if critical or not limits or sum(_content(plans).values()) <= 0:
+            return
+        account = self._ledger.read() or self._known or Account()
+        growth = _growth(plans)
+        grown = {area: account.used(area) + size for area, size in growth.items() if size > 0}
+        grown[TOTAL] = account.total + sum(growth.values())
+        for area, limit in limits.items():
+            if grown.get(area, 0) > limit:
+                raise _refusal(area, grown[area], limit, self._barren)
+
+    def wrote(self, plans: Sequence[Planned]) -> None:
+        """Add a write to the account."""
+        self.written = True
+        if not self._limits.bytes:
+            return
+        account = self._ledger.read() or self._known
+        if account is not None:
+            growth = _growth(plans)
+            self._known = replace(account, since=_sum(account.since, growth))
+            self._ledger.write(self._known)
+
+    def settle(self) -> None:
+        """Raise one occasion for each quota that crossed a threshold since the last time, whichever process saw it."""
+        account = self._known if self._limits.bytes else None
+        if account is None:
+            return
+        with suppress(MemfsError):  # the write is done: what cannot be told now is told after the next one
+            if any(_rises(account, standing) for standing in self._standings(account)):
+                account = self._counted(account)
+            for standing in self._standings(account):
+                if _rises(account, standing) or self._falls(account, standing):
+                    self._note(standing)
+
+    def relieve(self, refused: QuotaExceeded) -> None:
+        """Raise the occasion that a quota is full; its reactions may make room."""
+        area = (refused.field or "").removeprefix("quotas.").removesuffix(_SUFFIX)
+        with suppress(MemfsError):
+            account = self._counted(self._ledger.read())
+            for standing in self._standings(account):
+                if standing.area == area and self._refuse(standing):
+                    self._barren = (self._ledger.read() or account).total >= account.total
+
+    def tend(self) -> None:
+        """Do what is due from time to time; a resident process calls this now and then, in the background."""
+        if self.limits().bytes and self._is_stale(self._ledger.read()):
+            with suppress(MemfsError):  # the next time does it
+                self.measure()
+        for chore in self.chores:
+            chore()
+
+    def _is_stale(self, account: Account | None) -> bool:
+        return account is None or not 0 <= self._now() - account.at <= _STALE
+
+    # -- for those who look ---------------------------------------------------------------------------------------
+    def limits(self) -> Limits:
+        """The quotas as the file has them now. One that is invalid changes nothing: the last good ones count."""
+        try:
+            entry = self._parts.tree.entry(CONFIG)
+            if entry != self._seen:
+                self._limits = read_limits(self._parts)
+                self._seen, self.problem = entry, None
+        except MemfsError as error:
+            self.problem = replace(Problem.of(error, CONFIG), severity="warning", hint=_REMEDY)
+        return self._limits
+
+    def standings(self) -> list[Standing]:
+        """How each quota stands, measured now where that is not known from a moment ago."""
+        if not self.limits().bytes:
+            return []
+        known = self._ledger.read()
+        try:
+            return self._standings(self._counted(known))
+        except StorageIO:  # what was known last is better than no answer
+            return self._standings(known or Account())
+
+    def measure(self, *, history: bool = False) -> Usage:
+        """Weigh everything and put it into the account.
+
+        Args:
+            history: ask git for the history's weight even if it did so not long ago.
+        """
+        before = self._ledger.read() or Account()
+        now = self._now()
+        known = not history and 0 <= now - before.history_at <= _STALE
+        derived = {
+            HISTORY: before.base.get(HISTORY, 0) if known else weigh_history(self._parts),
+            INDEX: weigh(self._parts.index.folder),
+        }
+        # Under the lock, where nobody writes: what is written during a scan would count twice, or not at all.
+        with self._parts.lock.hold("account"):
+            base = {**weigh_files(self._parts), **derived}
+            present = self._ledger.read() or Account()
+            history_at = before.history_at if known else now
+            self._known = replace(present, at=now, history_at=history_at, base=base, since={})
+            self._ledger.write(self._known)
+        return Usage(areas=base, free=free_bytes(self._parts.tree.root))
+
+    # -- internal -------------------------------------------------------------------------------------------------
+    def _now(self) -> float:
+        return self._parts.clock().timestamp()
+
+    def _counted(self, account: Account | None) -> Account:
+        """An account that rests on a measurement of this moment, or nearly so."""
+        if account is None or not 0 <= self._now() - account.at < _FRESH:
+            self.measure()
+            account = self._ledger.read()
+        return account or Account()
+
+    def _standings(self, account: Account) -> list[Standing]:
+        found = []
+        for area, limit in self._limits.bytes.items():
+            used = account.total if area == TOTAL else account.used(area)
+            found.append(Standing(area=area, used=used, limit=limit, level=self._limits.level(used / limit)))
+        return found
+
+    def _note(self, standing: Standing) -> None:
+        """Remember the level a quota has reached, and raise the occasion if nobody did yet."""
+        with self._parts.lock.hold("account"):
+            account = self._ledger.read() or Account()
+            rises = _rises(account, standing)
+            if rises or self._falls(account, standing):
+                level = standing.level if rises else self._limits.level(standing.share + _MARGIN)
+                self._ledger.write(replace(account, levels={**account.levels, standing.area: level}))
+        if rises and not (standing.level == "full" and self._told(account, standing.area)):
+            self._raise(standing)
+
+    def _falls(self, account: Account, standing: Standing) -> bool:
+        known = account.levels.get(standing.area, "")
+        return bool(known) and standing.share < self._limits.at(known) - _MARGIN
+
+    def _refuse(self, standing: Standing) -> bool:
+        """Raise the occasion of a refusal. A write may be refused again and again: that is told once in a while.
+
+        Returns:
+            Whether it was told now.
+        """
+        with self._parts.lock.hold("account"):
+            account = self._ledger.read() or Account()
+            told = self._told(account, standing.area) or account.levels.get(standing.area) == "full"
+            if not told:
+                self._ledger.write(replace(account, refused={**account.refused, standing.area: self._now()}))
+        if not told:
+            self._raise(replace(standing, level="full"))
+        return not told
+
+    def _told(self, account: Account, area: str) -> bool:
+        return 0 <= self._now() - account.refused.get(area, 0.0) < _STALE
+
+    def _raise(self, standing: Standing) -> None:
+        self._fire("storage_threshold", standing.facts())
+        self.measure(history=True)
+
+
+def read_limits(parts: Parts) -> Limits:
+    """The quotas in a workspace's configuration; none where the file is missing.
+
+    Raises:
+        ContentError: it is invalid.
+        StorageIO: it cannot be read.
+    """
+    try:
+        data = parts.tree.read(CONFIG, READ_LIMIT).data
+    except FileNotFoundError:
+        return Limits()
+    parts.codec.read_document(data, CONFIG, "system_config")
+    quotas = json.loads(data).get("quotas", {})
+    given = {name.removesuffix(_SUFFIX): size for name, size in quotas.items() if name.endswith(_SUFFIX) and size}
+    shares = {name: quotas[name] for name in ("warn_at", "critical_at") if name in quotas}
+    return Limits(bytes=given, **shares)
+
+
+def _rises(account: Account, standing: Standing) -> bool:
+    return LEVELS.index(standing.level) > LEVELS.index(account.levels.get(standing.area, ""))
+
+
+def sentence(facts: Mapping[str, Any]) -> str:
+    """What a person is told of a quota."""
+    what = "everything memfs keeps here" if facts["area"] == TOTAL else facts["area"]
+    refused = facts["level"] == "full" and facts["used"] < facts["limit"]
+    level = f" ({'no room left for a write' if refused else facts['level']})" if facts["level"] else ""
+    percent = facts["used"] * 100 // facts["limit"]  # rounded down: 100 % is full
+    return f"{what}: {percent}% of the quota, {facts['used']:,} of {facts['limit']:,} bytes{level}"
+
+
+def _sum(one: Sizes, other: Sizes) -> dict[str, int]:
+    return {area: one.get(area, 0) + other.get(area, 0) for area in one.keys() | other.keys()}
+
+
+def _content(plans: Sequence[Planned]) -> dict[str, int]:
+    """By how much each area's files grow."""
+    sizes: dict[str, int] = {}
+    for plan in plans:
+        area = area_of(plan.path)
+        sizes[area] = sizes.get(area, 0) + len(plan.after or b"") - len(plan.before or b"")
+    return sizes
+
+
+def _growth(plans: Sequence[Planned]) -> dict[str, int]:
+    """By how much each area grows, the journal's records included."""
+    recorded = sum(len(plan.after or b"") + _RECORD for plan in plans)
+    sizes = _content(plans)
+    return {**sizes, STATE: sizes.get(STATE, 0) + recorded}
+
+
+def _refusal(area: str, needed: int, limit: int, barren: bool) -> QuotaExceeded:
+    remedy = "'memfs cleanup' found nothing to remove: raise the quota, or forget what is not needed"
+    usual = "raise the quota, forget what is not needed, or run 'memfs cleanup'"
+    what = "everything memfs keeps here" if area == TOTAL else area
+    return QuotaExceeded(
+        f"{what} would take {needed:,} bytes, its quota is {limit:,}",
+        path=CONFIG,
+        field=f"quotas.{area}{_SUFFIX}",
+        hint=f"{remedy if barren else usual}; removals and critical writes pass",
+    )
