@@ -1,0 +1,371 @@
+"""Fallback: the secondary location, which takes writes while the workspace's own disk does not.
+
+Owns its journal, which alone is the truth of what lies there; the readable copies beside it, which nothing reads; and
+the view in which readers see both places as one. When something goes there or comes home is ``writing``'s and
+``draining``'s decision.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs.errors import CorruptRecord, FormatUnsupported, MemfsError, StorageIO, StorageReadOnly
+from memfs.files import io
+from memfs.files.journal import Journal
+from memfs.files.lock import FileLock
+from memfs.files.operation import FileChange, Operation
+from memfs.files.placing import FileChanged, sha256
+from memfs.files.scan import LAST_NS, Entry
+from memfs.files.tree import Content, Tree, blob_id
+from memfs.model import Problem, Stamp
+from memfs.model.problem import WARNING
+from memfs.store.health import try_out
+from memfs.store.parts import CONTENT, READ_LIMIT
+
+DAMAGED = "journal.damaged-"
+_UNREADABLE = (StorageIO, CorruptRecord, FormatUnsupported, OSError)
+_README = """\
+memfs keeps memories here that it could not write into the workspace
+
+    {root}
+
+because that disk was full, failing or read-only. They are in the file 'journal', and are moved to the workspace as soon
+as it takes writes again. The files below ContextMemory/ are copies for people to read; a change to them has no effect.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What the secondary location has of one path.
+
+    Attributes:
+        last: the newest change, whose bytes readers see.
+        contents: sha256 of all contents that the file in the workspace may have without a person having changed it.
+        entry: the facts by which readers tell this version from others; those of a removal are never looked at.
+    """
+
+    last: FileChange
+    contents: frozenset[str]
+    entry: Entry
+
+
+class Secondary:
+    """The secondary location of one workspace. Writing and dropping need its lock; reading needs none.
+
+    Attributes:
+        folder: this workspace's own folder there, for this user alone.
+        failure: why it could not be used when that was last tried, None while it can.
+        unreadable: why its journal could not be read, None while it can.
+        used: whether its folder was made before; where it is missing then, its disk is.
+    """
+
+    def __init__(self, place: Path, root: Path, home: Journal) -> None:
+        """
+        Args:
+            place: the configured folder; several workspaces may share it.
+            root: the workspace.
+            home: the workspace's own journal.
+        """
+        self.place = place
+        self.root = root
+        self.folder = place / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+        self.journal = Journal(self.folder / "journal")
+        self.lock = FileLock(self.folder / "lock")
+        self.failure: StorageIO | None = None
+        self.unreadable: Exception | None = None
+        self._home = home
+        self._seen: Seen | None = None
+        self._held: tuple[object, dict[str, Held]] = (None, {})
+        self._rows: tuple[list[str], dict[str, Held]] = ([], {})
+        self.used = False
+
+    def close(self) -> None:
+        """Release its files."""
+        self.journal.close()
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+    def operations(self) -> list[Operation]:
+        """What waits here and was not carried out in the workspace yet, oldest first; what cannot be read is left out
+        and told by ``problems``.
+        """
+        with contextlib.suppress(*_UNREADABLE):
+            self._home.catch_up()
+        try:
+            self.unreadable = None
+            _require_ours(self.folder)
+            found = self.journal.operations()
+        except FileNotFoundError:
+            found = []
+        except StorageReadOnly as error:
+            self.unreadable = error
+            found = []
+        except _UNREADABLE as error:
+            self.unreadable = error
+            found = list(self.journal.waiting.values())
+        return [operation for operation in found if not self._home.knows(operation.id)]
+
+    def held(self) -> Mapping[str, Held]:
+        """What it has of each path at present."""
+        for journal in (self.journal, self._home):
+            with contextlib.suppress(*_UNREADABLE):
+                journal.catch_up()
+        state = (self.journal.state, self._home.state)
+        if self._held[0] != state:
+            operations = self.operations()
+            known, rows = self._rows
+            if known != [operation.id for operation in operations[: len(known)]]:
+                known, rows = [], {}
+            rows = _by_path(operations[len(known) :], rows)
+            self._rows = [operation.id for operation in operations], rows
+            self._held = state, rows
+        return self._held[1]
+
+    def may_hold(self, operation_ids: Collection[str]) -> set[str]:
+        """Which of these operations the secondary location still has, or may have as it cannot be read."""
+        try:
+            self.journal.catch_up()
+        except _UNREADABLE:
+            return set(operation_ids)
+        if self.unreadable is not None or (self.used and not os.path.exists(self.journal.path)):
+            return set(operation_ids)  # its disk may be mounted again
+        return set(operation_ids) & self.journal.waiting.keys()
+
+    def news(self) -> set[str] | None:
+        """Paths that other processes wrote here since this was last asked; None when some may have been missed."""
+        return self._tell(self.journal.news)
+
+    def unseen(self) -> set[str] | None:
+        """As ``news``, without counting them as seen."""
+        return self._tell(self.journal.unseen)
+
+    @staticmethod
+    def _tell(ask: Callable[[], set[str] | None]) -> set[str] | None:
+        try:
+            return ask()
+        except _UNREADABLE:
+            return set()
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with it."""
+        found = [Problem.of(error) for error in (self.failure, self.unreadable) if isinstance(error, MemfsError)]
+        found += map(Problem.of, self.journal.damage)
+        with contextlib.suppress(OSError):
+            found += [_kept_damaged(path) for path in sorted(self.folder.glob(f"{DAMAGED}*"))]
+        return found
+
+    def in_reach(self) -> str:
+        """Its folder, "" while nobody can look at what waits there."""
+        self.operations()
+        return str(self.folder) if self.unreadable is None and os.path.exists(self.journal.path) else ""
+
+    # -- changing -------------------------------------------------------------------------------------------------
+    def prepare(self) -> None:
+        """Make its folder.
+
+        Raises:
+            StorageIO: it cannot be made, or somebody else could write in it.
+        """
+        if not os.path.isdir(self.place.parent):
+            raise StorageIO("this folder is not there", path=str(self.place.parent), hint="mount that disk, or make it")
+        if not os.path.lexists(self.folder):
+            if self.used:
+                hint = "mount that disk; if another one is to take its place, make this folder, for you alone"
+                raise StorageIO("memfs made this folder before, and it is not there", path=str(self.folder), hint=hint)
+            io.make_private_folder(self.folder)
+            io.write_file(self.folder / "README", _README.format(root=self.root).encode("utf-8", "surrogateescape"))
+        _require_own(self.place)
+        io.make_private_folder(self.folder)
+
+    def try_out(self) -> str:
+        """Why it takes no writes at present, "" when it does."""
+        try:
+            self.prepare()
+            try_out(self.folder)
+        except StorageIO as error:
+            return str(error)
+        return ""
+
+    def join(self, locks: contextlib.ExitStack, purpose: str, timeout: float) -> None:
+        """Take its lock for as long as the stack lasts; where that fails, ``failure`` says why, and it is not used.
+
+        Raises:
+            LockTimeout: another process holds it.
+        """
+        try:
+            self.prepare()
+            locks.enter_context(self.lock.hold(purpose, timeout))
+            self.failure = None
+        except StorageIO as error:
+            self.failure = error
+
+    def take(self, operations: Sequence[Operation]) -> dict[str, Stamp]:
+        """Keep operations: on return they survive kill -9 and power loss. The lock is held.
+
+        Returns:
+            The stamps by which the new contents are known, by path.
+
+        Raises:
+            StorageIO, CorruptRecord, FormatUnsupported: nothing was kept.
+        """
+        if self.failure is not None:
+            raise self.failure
+        self.journal.append(operations)
+        self._copy(change for operation in operations for change in operation.changes)
+        held = self.held()
+        changed = {change.path for change in operations[-1].changes if change.data is not None}
+        return {path: _content(held[path]).stamp for path in changed if path in held}
+
+    def drop(self, operation_ids: Collection[str]) -> None:
+        """Forget operations that the workspace has. The lock is held.
+
+        Raises:
+            StorageIO: they stay here; the workspace's journal knows them.
+        """
+        if self.journal.damage:
+            damaged = self.folder / f"{DAMAGED}{time.time_ns()}"
+            io.write_file(damaged, io.read_file(self.journal.path))
+            self.journal.damage.clear()
+        self.journal.drop(operation_ids)
+        io.sweep(self.folder)
+        self._tidy()
+
+    def _copy(self, changes: Iterable[FileChange]) -> None:
+        """Lay out the contents as files for people; the journal has them, so a failure is none."""
+        with contextlib.suppress(MemfsError, FileChanged, OSError), contextlib.closing(Tree(self.folder)) as copies:
+            for change in changes:
+                if change.data is not None and change.path.startswith(f"{CONTENT}/"):
+                    copies.write(change.path, change.data, durable=False)
+                else:
+                    copies.remove(change.path, durable=False)
+
+    def _tidy(self) -> None:
+        """Remove the copies of what is no longer here."""
+        kept = {change.path for operation in self.journal.waiting.values() for change in operation.changes}
+        with contextlib.suppress(MemfsError, FileChanged, OSError), contextlib.closing(Tree(self.folder)) as copies:
+            for entry in list(copies.scan(CONTENT, hidden=True)):
+                if entry.path not in kept:
+                    copies.remove(entry.path, durable=False)
+
+    def over(self, tree: Tree) -> Seen:
+        """The view of both places."""
+        if self._seen is None:
+            self._seen = Seen(tree, self)
+        return self._seen
+
+
+class Seen:
+    """The workspace's files as readers see them: what the secondary location holds in place of what it displaces."""
+
+    def __init__(self, tree: Tree, secondary: Secondary) -> None:
+        self.root = tree.root
+        self._tree = tree
+        self._secondary = secondary
+        self._verdicts: dict[str, tuple[Entry | None, Held, bool]] = {}
+
+    def read(self, path: str, limit: int) -> Content:
+        """See ``Tree.read``."""
+        held = self._held(path)
+        if held is None:
+            return self._tree.read(path, limit)
+        if held.last.data is None:
+            raise FileNotFoundError(path)
+        return _content(held)
+
+    def entry(self, path: str) -> Entry | None:
+        """See ``Tree.entry``."""
+        held = self._held(path)
+        if held is None:
+            return self._tree.entry(path)
+        return held.entry if held.last.data is not None else None
+
+    def scan(self, folder: str, hidden: bool = False) -> Iterator[Entry]:
+        """See ``Tree.scan``."""
+        shown = {path: held for path in self._secondary.held() if (held := self._held(path)) is not None}
+        for entry in self._tree.scan(folder, hidden):
+            if entry.path not in shown:
+                yield entry
+        prefix = f"{folder}/" if folder else ""
+        for path, held in shown.items():
+            if held.last.data is not None and path.startswith(prefix) and (hidden or "/." not in path):
+                yield held.entry
+
+    def _held(self, path: str) -> Held | None:
+        """What is held of a path, unless a person changed the workspace's own file meanwhile: theirs stands."""
+        held = self._secondary.held().get(path)
+        if held is None:
+            return None
+        try:
+            own = self._tree.entry(path)
+        except StorageIO:
+            return held
+        known = self._verdicts.get(path)
+        if known is None or known[0] != own or known[1] is not held:
+            known = self._verdicts[path] = own, held, self._is_ours(path, held)
+        return held if known[2] else None
+
+    def _is_ours(self, path: str, held: Held) -> bool:
+        try:
+            return sha256(self._tree.read(path, READ_LIMIT).data) in held.contents
+        except FileNotFoundError:
+            return "" in held.contents
+        except StorageIO:
+            return True
+        except MemfsError:
+            return False
+
+
+def _by_path(operations: Sequence[Operation], before: Mapping[str, Held]) -> dict[str, Held]:
+    """The rows before, and what these operations, which come after them, add."""
+    found = dict(before)
+    for operation in operations:
+        for change in operation.changes:
+            known = found[change.path].contents if change.path in found else frozenset()
+            found[change.path] = Held(change, known | {change.old, change.new}, _facts(operation, change))
+    return found
+
+
+def _facts(operation: Operation, change: FileChange) -> Entry:
+    named = hashlib.sha256(f"{operation.id}\0{change.path}".encode("utf-8", "surrogatepass")).digest()
+    moment = min(int(operation.time * 1e9), LAST_NS)
+    size = len(change.data or b"")
+    return Entry(change.path, size, moment, moment, int.from_bytes(named[:8], "big") >> 1, True)
+
+
+def _content(held: Held) -> Content:
+    data = held.last.data or b""
+    return Content(data, Stamp(*held.entry[1:5], blob_id(data), time.time_ns()))
+
+
+def _kept_damaged(path: Path) -> Problem:
+    return Problem(
+        path=str(path),
+        code="JournalDamaged",
+        message="records in the secondary location could not be read; the damaged file was kept",
+        hint="a write may be missing: look into that file, then remove it",
+        severity=WARNING,
+    )
+
+
+def _require_ours(folder: Path) -> None:
+    """Refuse what somebody else laid in the place of our folder."""
+    facts = os.lstat(folder)
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
+        raise StorageReadOnly("this folder is not ours alone", path=str(folder), hint="look who made it, and remove it")
+
+
+def _require_own(place: Path) -> None:
+    """Refuse a place in which others could swap our folder for theirs."""
+    with io.operation("stat", place):
+        facts = os.stat(place)
+    shared = facts.st_mode & 0o022 and not facts.st_mode & stat.S_ISVTX
+    if facts.st_uid not in (0, os.getuid()) or shared:
+        raise StorageReadOnly(
+            "others could write in the secondary location", path=str(place), hint="make it yours, with mode 0700"
+        )
