@@ -5,53 +5,79 @@ Owns the list of checks. Each names what it found, where, and what to do; a repa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from memfs.errors import HistoryError, MemfsError
-from memfs.files.tree import OWN_TEMPORARY
+from memfs.files.mounts import NETWORK_TYPES, file_system
+from memfs.files.placing import OWN_TEMPORARY
 from memfs.history.attributes import attribute_conflicts
 from memfs.model import Problem
-from memfs.model.problem import WARNING
+from memfs.model.problem import UNKNOWN, WARNING
 from memfs.store import Store
 from memfs.store.documents import schema_of
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.setaside import DAMAGED
+from memfs.trust import standing
+from memfs.upkeep import integrity as every
+from memfs.upkeep import leaks
+from memfs.upkeep.clock import clock
 from memfs.upkeep.layout import files
 from memfs.upkeep.recovered import Recovered
+from memfs.upkeep.repair import Repairer
 
 Examine = Callable[["Checker"], Iterator[Problem]]
 
 ATTRIBUTES = f"{CONTENT}/.gitattributes"
 _TOO_MANY_FOR_WHOOSH = 200_000
-_NETWORK_TYPES = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checker:
-    """Examines one workspace."""
+    """Examines one workspace. ``backups`` names its backups."""
 
     store: Store
     parts: Parts
     recovered: Recovered
+    backups: Callable[[], Iterable[Path]] = tuple
 
-    def check(self, *, fix: bool = False) -> list[Problem]:
+    def check(self, *, fix: bool = False, integrity: bool = False) -> list[Problem]:
         """Every problem of the workspace, by path.
 
         Args:
-            fix: repair first what can be repaired without losing anything: leftover temporary files, a stale index,
-                missing git attributes.
+            fix: repair first what can be repaired without losing anything: damaged files and records, temporary files
+                that were left over, a stale index, missing git attributes.
+            integrity: read every byte: items, journal, index, git's objects.
+
+        Returns:
+            With the severity ``unknown``: what could not be examined.
         """
         if fix:
             self.repair()
+        found = self._examined(every.BEFORE) if integrity else []
+        if integrity:
+            every.read_items(self.store, self.parts)
         self.store.refresh()
-        found = [problem for examine in EXAMINATIONS for problem in examine(self)]
-        return sorted(found, key=lambda problem: (problem.path, problem.line or 0, problem.code))
+        found += self._examined((*EXAMINATIONS, *(every.EXAMINATIONS if integrity else ())))
+        return sorted(dict.fromkeys(found), key=lambda problem: (problem.path, problem.line or 0, problem.code))
+
+    def _examined(self, examinations: tuple[Examine, ...]) -> list[Problem]:
+        found: list[Problem] = []
+        for examine in examinations:
+            try:
+                found.extend(examine(self))
+            except MemfsError as error:
+                found.append(Problem.of(error, severity=UNKNOWN))
+        return found
 
     def repair(self) -> list[str]:
         """Repair what can be repaired without losing anything; say in a sentence each what was done."""
+        repaired = Repairer(self.store, self.parts).repair(deep=False)
+        done = [f"{row.path}: {row.sentence}".removeprefix(": ") for row in repaired if row.done]
         removed = _remove_leftovers(self)
-        done = [f"removed {removed} temporary file(s) that a killed process left"] if removed else []
+        done += [f"removed {removed} temporary file(s) that a killed process left"] if removed else []
         if _restore_attributes(self):
             done.append(f"wrote {ATTRIBUTES} anew")
         return [*done, f"built the index anew over {self.store.reindex()} item(s)"]
@@ -59,7 +85,13 @@ class Checker:
     def invalid_edits(self) -> list[str]:
         """Files that a person changed since the last commit and that are not valid, so that nothing commits them."""
         invalid = {problem.path for examine in (_items, _documents) for problem in examine(self)}
-        return [path for path in self.store.hand_edits() if path in invalid]
+        edited = self.store.hand_edits()
+        leaking = set(leaks.leaking(self.parts, edited))
+        return [path for path in edited if path in invalid or path in leaking]
+
+    def leaking_edits(self) -> list[str]:
+        """Those of the edits by hand that hold what looks like a secret, so that nothing commits them."""
+        return leaks.leaking(self.parts, self.store.hand_edits())
 
 
 def _items(checker: Checker) -> Iterator[Problem]:
@@ -82,17 +114,7 @@ def _warnings(checker: Checker) -> Iterator[Problem]:
 
 
 def _documents(checker: Checker) -> Iterator[Problem]:
-    parts = checker.parts
-    for path in checker.store.edits.own_paths():  # memfs.toml was read when the workspace was opened
-        schema = schema_of(path)
-        if not schema:
-            continue
-        try:
-            parts.codec.read_document(parts.tree.read(path, READ_LIMIT).data, path, schema)
-        except FileNotFoundError:
-            continue
-        except MemfsError as error:
-            yield Problem.of(error, path)
+    yield from every.document_problems(checker.store, checker.parts)
 
 
 def _leftovers(checker: Checker) -> Iterator[Problem]:
@@ -125,7 +147,7 @@ def _history(checker: Checker) -> Iterator[Problem]:
     repository = checker.parts.repository
     head = repository.head()
     if head.damage:
-        yield Problem(path="", code="HistoryUnavailable", message=head.damage, hint="run 'git fsck', restore the ref")
+        yield Problem(path="", code="HistoryUnavailable", message=head.damage, hint=_head_hint(head.ref))
     if head.commit is None:
         return
     for path, blob in repository.tree(head.commit, CONTENT).items():
@@ -133,6 +155,12 @@ def _history(checker: Checker) -> Iterator[Problem]:
             repository.blob(blob)
         except HistoryError as error:
             yield Problem.of(error, path)
+
+
+def _head_hint(ref: str | None) -> str:
+    if ref is None:
+        return "write 'ref: refs/heads/BRANCH' into git's file HEAD; git itself does nothing before that"
+    return f"'git reflog' names the commits it had, 'git update-ref {ref} COMMIT' sets it to one"
 
 
 def _waiting(checker: Checker) -> Iterator[Problem]:
@@ -146,6 +174,8 @@ def _waiting(checker: Checker) -> Iterator[Problem]:
             severity=WARNING,
         )
     for row in checker.recovered.list():
+        if row.name.startswith(DAMAGED):
+            continue
         yield Problem(
             path=row.path,
             code="Recoverable",
@@ -169,7 +199,7 @@ def _engine(checker: Checker) -> Iterator[Problem]:
 
 def _file_system(checker: Checker) -> Iterator[Problem]:
     kind = file_system(str(checker.parts.tree.root))
-    if kind in _NETWORK_TYPES:
+    if kind in NETWORK_TYPES:
         yield Problem(
             path="",
             code="SharedStorage",
@@ -179,27 +209,23 @@ def _file_system(checker: Checker) -> Iterator[Problem]:
         )
 
 
-def file_system(path: str) -> str:
-    """The type of the file system a path is on, "" where the system does not tell."""
-    try:
-        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
-            rows = [line.split() for line in mounts]
-    except OSError:
-        return ""
-    holding = [row for row in rows if len(row) > 2 and (path + "/").startswith(row[1].rstrip("/") + "/")]
-    return max(holding, key=lambda row: len(row[1]))[2] if holding else ""
+def _untrusted(checker: Checker) -> Iterator[Problem]:
+    yield from standing(checker.parts.tree.root).problems()
 
 
 EXAMINATIONS: tuple[Examine, ...] = (
     _items,
     _warnings,
     _documents,
+    leaks.leaks,
     _leftovers,
     _attributes,
     _history,
     _waiting,
     _engine,
     _file_system,
+    clock,
+    _untrusted,
 )
 
 

@@ -5,19 +5,21 @@ Owns listing them and bringing one back on request. Nothing is ever brought back
 
 from __future__ import annotations
 
+import builtins
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memfs.errors import ItemNotFound
+from memfs.errors import CorruptRecord, ItemNotFound, StorageIO
 from memfs.files import io
 from memfs.history.repository import Repository
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
-from memfs.store.setaside import FOLDER, SUFFIX, read_aside
+from memfs.store.setaside import DAMAGED, FOLDER, SUFFIX, read_aside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +41,17 @@ class Recovered:
 
     def list(self) -> list[Recoverable]:
         """What can be brought back, newest first."""
-        found = [self._describe(entry) for entry in self._entries()]
+        found = [row for entry in self._entries() if isinstance(row := self._describe(entry), Recoverable)]
         known = {row.name for row in found}
         for name, written, change in self._store.displaced():
             if name not in known:
                 moment = datetime.fromtimestamp(written, UTC)
                 found.append(Recoverable(name=name, path=change.path, time=moment, bytes=len(change.data or b"")))
         return sorted(found, key=lambda row: (row.time, row.name), reverse=True)
+
+    def damaged(self) -> builtins.list[CorruptRecord]:
+        """What is wrong with set-aside contents that can no longer be read."""
+        return [row for entry in self._entries() if isinstance(row := self._describe(entry), CorruptRecord)]
 
     def restore(self, name: str) -> str:
         """Put a content back at its path, as a new change; return the path.
@@ -55,16 +61,27 @@ class Recovered:
 
         Raises:
             ItemNotFound: there is no such content.
+            CorruptRecord: it is the copy of what a repair replaced; that is not put over a whole file.
             Conflict: the file changes at the same moment.
         """
         matching = [row for row in self.list() if name in (row.name, stem_of(row.path), row.path)]
         if not matching:
             raise ItemNotFound(f"nothing set aside is called {name!r}", hint="memfs recover lists what there is")
-        chosen = matching[0]
+        chosen = next((row for row in matching if not row.name.startswith(DAMAGED)), None)
+        if chosen is None:
+            copy = self._folder / (matching[0].name + SUFFIX)
+            raise CorruptRecord(
+                "these bytes were put aside because they are damaged: they are there to be looked at, not brought back",
+                path=str(copy),
+                hint=f"its first line says where it belongs; 'memfs log {matching[0].path}' names whole versions",
+            )
         plan = self._store.plan_restore(chosen.path, self._content(chosen))
         if plan is not None:
+            # A person's save may have been set aside: no secret of it was vetted yet.
+            plan = replace(plan, vetted=False)
             self._store.carry_out([plan], f"Bring back {stem_of(chosen.path)}", source="recover")
-        io.unlink(self._folder / (chosen.name + SUFFIX), missing_ok=True)
+        with suppress(StorageIO):  # it is back; what could not be removed stays listed
+            io.unlink(self._folder / (chosen.name + SUFFIX), missing_ok=True)
         return chosen.path
 
     def _content(self, chosen: Recoverable) -> bytes | None:
@@ -79,7 +96,10 @@ class Recovered:
                 yield from (entry for entry in entries if entry.name.endswith(SUFFIX))
 
     @staticmethod
-    def _describe(entry: os.DirEntry[str]) -> Recoverable:
-        path, data = read_aside(Path(entry.path))
+    def _describe(entry: os.DirEntry[str]) -> Recoverable | CorruptRecord:
+        try:
+            path, data = read_aside(Path(entry.path))
+        except CorruptRecord as error:
+            return error
         moment = from_timestamp_ns(entry.stat(follow_symlinks=False).st_mtime_ns)
         return Recoverable(name=entry.name.removesuffix(SUFFIX), path=path, time=moment, bytes=len(data))

@@ -1,0 +1,105 @@
+"""check --integrity, repair, and what recall and list say of damage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memfs.testing.rot import rot
+from memfs.workspace import open_workspace
+
+from .conftest import Memfs
+
+
+@pytest.fixture
+def damaged(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The path of one of two items, in which the disk turned a bit over."""
+    monkeypatch.setattr("memfs.files.rot.file_system", lambda _: "ext4")
+    memfs("remember", "the dog sleeps", "--id", "dog")
+    path = str(memfs("remember", "the cat sleeps", "--id", "cat", "--json").json["path"])
+    with open_workspace(root, watch=False) as workspace:
+        rot(workspace, path, ((root / path).read_bytes().index(b"cat") + 1) * 8)
+        workspace.store.fold()
+    return path
+
+
+def test_recall_and_list_say_what_is_missing(damaged: str, memfs: Memfs) -> None:
+    """The damaged item is left out; ``partial`` and a remark that names the file say so (S18)."""
+    shown = memfs("recall", "sleeps", "--json")
+    assert ([hit["id"] for hit in shown.json["hits"]], shown.json["partial"]) == (["dog"], True)
+    assert f"something may be missing: 1 file cannot be read as it is now: {damaged}" in shown.err
+    listed = memfs("list", "--json")
+    assert ([item["id"] for item in listed.json["items"]], listed.json["partial"]) == (["dog"], True)
+    assert damaged in memfs("list").err
+    refused = memfs("show", "cat")
+    assert (refused.code, refused.out) == (1, "")
+    assert "expected" in refused.err
+    assert "memfs repair" in refused.err
+
+
+def test_an_answer_that_lacks_nothing_is_not_partial(root: Path, memfs: Memfs) -> None:
+    """Without damage neither key nor remark appears to warn."""
+    memfs("remember", "the dog sleeps")
+    assert memfs("list", "--json").json["partial"] is False
+    assert "missing" not in memfs("recall", "dog").err
+
+
+def test_check_integrity_ends_with_0_1_or_2(damaged: str, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damage is 1, a whole workspace is 0, what could not be examined is 2: never the same answer (S18)."""
+    found = memfs("check", "--integrity", "--json")
+    assert (found.code, [problem["code"] for problem in found.json["problems"]]) == (1, ["CorruptItem"])
+    assert memfs("repair").code == 0
+    clean = memfs("check", "--integrity")
+    assert (clean.code, clean.out) == (0, "No problems found\n")
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("memfs.history.git.git_program", _no_git)
+    unclear = memfs("check", "--integrity", "--json")
+    assert unclear.code == 2, unclear
+    assert {problem["severity"] for problem in unclear.json["problems"]} == {"unknown"}
+    assert "could not be checked" in memfs("check", "--integrity").out
+
+
+def _no_git() -> str:
+    from memfs.errors import GitFailed
+
+    raise GitFailed("git is not installed")
+
+
+def test_repair_says_first_and_does_then(root: Path, damaged: str, memfs: Memfs) -> None:
+    """--dry-run changes nothing and names source and copy; repair does it; afterwards nothing is left to do."""
+    before = (root / damaged).read_bytes()
+    planned = memfs("repair", "--dry-run", "--json")
+    assert (planned.code, planned.json["dry_run"]) == (1, True)
+    (row,) = planned.json["repairs"]
+    assert (row["path"], row["what"], row["possible"], row["done"]) == (damaged, "item", True, False)
+    assert row["source"].startswith("commit ")
+    assert (root / damaged).read_bytes() == before
+    assert memfs("repair", "--dry-run").out.startswith(f"Would repair {damaged}: its content is taken from commit ")
+    done = memfs("repair")
+    assert (done.code, done.out.startswith(f"Repaired {damaged}: its content is taken from commit ")) == (0, True)
+    assert "the cat sleeps" in memfs("show", "cat").out
+    (kept,) = memfs("recover", "--json").json["recoverable"]
+    assert kept["path"] == damaged
+    again = memfs("repair")
+    assert (again.code, again.out, again.err) == (0, "", "memfs: nothing is damaged\n")
+
+
+def test_repair_by_id_brings_back_the_last_good_version(root: Path, damaged: str, memfs: Memfs) -> None:
+    """A person's invalid edit is left alone until they name the item."""
+    dog = root / memfs("show", "dog", "--json").json["path"]
+    good = dog.read_bytes()
+    dog.write_text("content: [\n")
+    memfs("repair")
+    assert dog.read_text() == "content: [\n"
+    assert memfs("repair", "dog").code == 0
+    assert dog.read_bytes() == good
+    missing = memfs("repair", "nobody")
+    assert (missing.code, "nobody" in missing.err) == (1, True)
+
+
+def test_check_fix_repairs_rot_too(damaged: str, memfs: Memfs) -> None:
+    """--fix does what repair does, and says it."""
+    ran = memfs("check", "--fix", "--integrity", "--json")
+    assert ran.code == 0
+    assert any(sentence.startswith(f"{damaged}: its content is taken from commit ") for sentence in ran.json["fixed"])
