@@ -101,9 +101,9 @@ def test_44_a_dead_observer_is_noticed(resident: Workspace) -> None:
     """If the observer's thread dies, recall scans (faults row 44)."""
     eyes = resident.store._sight._eyes
     assert isinstance(eyes, Watcher)
-    assert eyes._observer is not None
-    eyes._observer.stop()
-    eyes._observer.join()
+    assert eyes._hearing._observer is not None
+    eyes._hearing._observer.stop()
+    eyes._hearing._observer.join()
     write(resident, "a", "apple")
     assert [hit.item.id for hit in resident.recall.search("apple").hits] == ["a"]
 
@@ -138,3 +138,18 @@ def test_watching_starts_with_the_first_recall_unless_told_otherwise(tmp_path: P
         assert workspace.store.watching == "off"
         assert len(workspace.store.select(Query())) == 1
         assert workspace.store.watching == "on"
+
+
+def test_44_folders_without_a_watch_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each folder at and below the watched one must be among what the kernel watches (faults row 44)."""
+    from memfs.watch import coverage
+
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    (tmp_path / "file").write_text("")
+    known = {folder.stat().st_ino for folder in (tmp_path, tmp_path / "a")}
+    monkeypatch.setattr(coverage, "_watched_inodes", lambda: known)
+    assert coverage.uncovered(str(tmp_path)) == (1, 3)
+    assert coverage.uncovered(str(tmp_path / "gone")) == (0, 0)
+    monkeypatch.setattr(coverage, "_watched_inodes", lambda: None)
+    assert coverage.uncovered(str(tmp_path)) is None

@@ -2,6 +2,12 @@
 
 Owns acquiring, waiting and naming the holder. A lock is released by the system when its process dies; the text inside
 the file is for messages only (faults 4.3, row 47).
+
+The file has a second name, its twin. When somebody deletes the first while the lock is held, whoever comes next finds
+the same file by the second: a new file would be a second lock, and two would hold it.
+
+Who has waited for seconds takes a ticket (``queue``) and comes next: among many that write without pause nobody waits
+forever. Others are let in as it happens, which is ten times quicker than in the order of their coming.
 """
 
 from __future__ import annotations
@@ -12,23 +18,33 @@ import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.files import io
+from memfs.files.queue import Turn
 
 _FIRST_WAIT = 0.0005
 _LONGEST_WAIT = 0.02
+_PATIENCE = 3.0
+_STEP = 0.001
+_FAR = 0.05
 
 
 class FileLock:
     """One lock of a workspace or repository, shared by every process that opens the same path."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, home: Path | None = None) -> None:
+        """``home``: a folder above it; while that is there, folders that are missing in between are made again."""
         self.path = path
+        self._home = home
+        self._twin = path.with_name(f".{path.name}.twin")
+        self._queue = path.with_name(f".{path.name}.queue")
         self._threads = threading.Lock()
+        _known.add(self)
 
     @contextmanager
     def hold(self, purpose: str, timeout: float = 30.0) -> Iterator[None]:
@@ -40,35 +56,101 @@ class FileLock:
 
         Raises:
             LockTimeout: naming the holder.
+            StorageIO: its folder is gone, or its disk fails.
         """
         deadline = time.monotonic() + timeout
-        if not self._threads.acquire(timeout=timeout):
+        threads = self._threads  # a child forked meanwhile gets another one
+        if not threads.acquire(timeout=timeout):
             raise self._timeout(timeout)
         try:
             fd = self._acquire(deadline, timeout)
             owner = os.getpid()
+            _held.add(fd)
             try:
                 self._sign(fd, purpose)
                 yield
             finally:
                 _release(fd, owner)
         finally:
-            self._threads.release()
+            threads.release()
 
     def _acquire(self, deadline: float, timeout: float) -> int:
-        wait = _FIRST_WAIT
-        while True:
-            fd = io.open_file(self.path, os.O_RDWR | os.O_CREAT)
-            if _locked(fd):
-                if _still_named(fd, self.path):
+        began, wait, turn = time.monotonic(), _FIRST_WAIT, Turn(self._queue)
+        try:
+            while True:
+                now = time.monotonic()
+                ahead = turn.ahead()
+                fd = self._tried() if not ahead or now >= deadline else -1
+                if fd >= 0:
                     return fd
+                if now >= deadline:
+                    raise self._timeout(timeout)
+                if now - began > _PATIENCE and not turn.taken:
+                    turn.take()
+                time.sleep(min(_STEP * (ahead + 1), _FAR) if turn.taken else wait)
+                wait = min(wait * 1.5, _LONGEST_WAIT)
+        finally:
+            turn.leave()
+
+    def _tried(self) -> int:
+        """The locked file, or -1 where another holds it."""
+        while True:
+            fd = self._opened()
+            try:
+                if not _locked(fd):
+                    break
+                if _names(self.path, fd):
+                    if _names(self._twin, fd) or self._twinned(fd):
+                        return fd
+                    break
+            except BaseException:
                 os.close(fd)
-                continue
+                raise
             os.close(fd)
-            if time.monotonic() >= deadline:
-                raise self._timeout(timeout)
-            time.sleep(wait)
-            wait = min(wait * 1.5, _LONGEST_WAIT)
+        os.close(fd)
+        return -1
+
+    def _opened(self) -> int:
+        try:
+            return io.open_file(self.path, os.O_RDWR)
+        except FileNotFoundError:
+            with suppress(FileNotFoundError, FileExistsError, StorageIO):
+                io.link(str(self._twin), str(self.path))
+        try:
+            self._make_folder()
+            return io.open_file(self.path, os.O_RDWR | os.O_CREAT)
+        except FileNotFoundError as error:
+            raise io.storage_error(error, "lock", str(self.path)) from error
+
+    def _make_folder(self) -> None:
+        if self._home is not None and not os.path.exists(self.path.parent) and os.path.isdir(self._home):
+            io.make_private_folder(self.path.parent)
+
+    def _twinned(self, fd: int) -> bool:
+        """Give the locked file its second name; false while somebody holds the file that has it.
+
+        Where a file can have one name only, the lock does without.
+        """
+        try:
+            old = io.open_file(self._twin, os.O_RDWR)
+        except FileNotFoundError:
+            return self._named_twice(fd)
+        try:
+            if not _locked(old):
+                return False
+            io.unlink(self._twin, missing_ok=True)
+            return self._named_twice(fd)
+        finally:
+            os.close(old)
+
+    def _named_twice(self, fd: int) -> bool:
+        try:
+            io.link(str(self.path), str(self._twin))
+        except (FileNotFoundError, FileExistsError):
+            return False
+        except StorageIO:
+            return True
+        return _names(self._twin, fd)
 
     def _sign(self, fd: int, purpose: str) -> None:
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time(), "purpose": purpose}
@@ -82,7 +164,8 @@ class FileLock:
         try:
             facts = json.loads(io.read_file(self.path, 4096))
             seconds = max(0, time.time() - float(facts["since"]))
-            return f"pid {facts['pid']} on {facts['host']} for {seconds:.0f} s ({facts['purpose']})"
+            stopped = ", which is stopped" if facts["host"] == socket.gethostname() and _stopped(facts["pid"]) else ""
+            return f"pid {facts['pid']} on {facts['host']} for {seconds:.0f} s ({facts['purpose']}){stopped}"
         except (OSError, MemfsError, ValueError, KeyError, TypeError):
             return "an unknown process"
 
@@ -94,15 +177,34 @@ class FileLock:
         )
 
 
-def _release(fd: int, owner: int) -> None:
-    """Give the lock back and close its file.
+_held: set[int] = set()
+_known: weakref.WeakSet[FileLock] = weakref.WeakSet()
 
-    A child that was forked meanwhile has the same open file: closing ours alone would leave it locked for as long as
-    the child lives, and a child that leaves the block must not unlock what its parent still holds.
+
+def _forget_in_child() -> None:
+    """A forked child holds none of its parent's locks: with its copies of their files it would keep them from others
+    after the parent's death, and its threads would wait for threads that it does not have.
     """
+    for fd in _held:
+        os.close(fd)
+    _held.clear()
+    for lock in _known:
+        lock._threads = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
+
+
+def _release(fd: int, owner: int) -> None:
+    """Give the lock back and close its file, unless this is a child that left its parent's block.
+
+    Unlocked before it is closed: a child that was started in this very moment may have the same open file.
+    """
+    if os.getpid() != owner:
+        return
+    _held.discard(fd)
     try:
-        if os.getpid() == owner:
-            fcntl.flock(fd, fcntl.LOCK_UN)
+        fcntl.flock(fd, fcntl.LOCK_UN)
     finally:
         os.close(fd)
 
@@ -115,9 +217,18 @@ def _locked(fd: int) -> bool:
     return True
 
 
-def _still_named(fd: int, path: Path) -> bool:
+def _names(path: Path, fd: int) -> bool:
     try:
-        named = os.stat(path, follow_symlinks=False)
+        named = io.facts(path)
     except FileNotFoundError:
         return False
     return os.path.samestat(os.fstat(fd), named)
+
+
+def _stopped(pid: int) -> bool:
+    """Whether a process of this machine was stopped by a signal, as far as the system tells."""
+    try:
+        with open(f"/proc/{int(pid)}/stat", encoding="ascii", errors="replace") as facts:
+            return facts.read().rpartition(")")[2].split()[0] in ("T", "t")
+    except (OSError, IndexError):
+        return False

@@ -1,33 +1,33 @@
-"""Watching: hearing of changed files while nobody asks, through watchdog.
+"""The watcher: the index is brought up to date behind the scenes, and says when it may not be.
 
-Owns the observer and the thread that brings the index up to date behind the scenes. Events only say where to look; what
-is true is read from the files, and a scan takes over whenever events may have been missed (faults row 44).
+Owns the thread that follows changes, the choice between events and a scan, and the note that tells other processes how
+this one watches. Events only say where to look; what is true is read from the files, and a scan takes over whenever
+events may have been missed (faults row 44).
 """
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
+import socket
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memfs.config import MEMORY_FOLDER
+from memfs.files.presence import Presence
 from memfs.settings import WatchSettings
 from memfs.store import Refreshed, Store
-
-if TYPE_CHECKING:
-    from watchdog.events import FileSystemEvent
-    from watchdog.observers.api import BaseObserver
+from memfs.watch.hearing import Hearing
 
 _STORM = 500
 _LONGEST_WAIT = 1.0
 _TICK = 0.5
+_FIRST_RETRY = 1.0
+_LONGEST_RETRY = 30.0
+_SHORTEST_SCAN = 2.0
+_REST_AFTER_SCAN = 50
+_SAY_SECONDS = 10.0
 
 Listener = Callable[["Noticed"], None]
 
@@ -55,12 +55,14 @@ class Watcher:
         *,
         quiet_seconds: float | None = None,
         listener: Listener | None = None,
+        notes: Path | None = None,
     ) -> None:
         """Begin to watch at once.
 
         Args:
             quiet_seconds: commit a person's edits that rested for so long; None leaves them.
             listener: told of each round that found something.
+            notes: the folder where other processes read how this one watches.
         """
         self._store = store
         self._root = root
@@ -68,29 +70,36 @@ class Watcher:
         self._quiet = quiet_seconds
         self._listener = listener
         self._paths: set[str] = set()
+        self._events = 0
         self._missed = False
+        self._folders_changed = False
         self._guard = threading.Lock()
+        self._tending = threading.RLock()
         self._seen = threading.Event()
         self._closing = threading.Event()
         self._scanned_at = time.monotonic()
+        self._scan_took = 0.0
         self._adopt_at: float | None = None
         self._head = store.head()
+        self._retry_at = 0.0
+        self._retry_after = _FIRST_RETRY
+        self._said_at = 0.0
+        self._presence = Presence(notes) if notes is not None else None
         self.degraded = ""
-        self._log = _OverflowLog(self._miss)
-        self._watched = (0, 0)
-        self._observer = self._start_observer()
+        self._hearing = self._listen()
+        self._tend()
         self._adopt_soon()
-        self._thread = threading.Thread(target=self._run, name="memfs-watch", daemon=True)
-        self._thread.start()
+        self._thread = self._started()
 
     # -- Eyes -----------------------------------------------------------------------------------------------------
     def drain(self) -> list[str] | None:
         """Paths seen to change since the last call; None when a scan is needed to be sure."""
-        sure = self._is_sure()
+        self._revive()
+        sure = self._tend()
         with self._guard:
-            paths, missed = self._paths, self._missed
-            self._paths, self._missed = set(), False
-        if missed or not sure or len(paths) > _STORM:
+            paths, missed, events = self._paths, self._missed, self._events
+            self._paths, self._missed, self._events = set(), False, 0
+        if missed or not sure or events > _STORM:
             self._scanned_at = time.monotonic()
             return None
         return sorted(paths)
@@ -104,85 +113,79 @@ class Watcher:
         """Stop watching."""
         self._closing.set()
         self._seen.set()
-        if self._observer is not None:
-            self._observer.stop()
-            self._observer.join()
+        with self._tending:
+            self._hearing.close()
         if threading.current_thread() is not self._thread:
             self._thread.join()
-        logging.getLogger("watchdog").removeHandler(self._log)
-
-    def _is_sure(self) -> bool:
-        """Whether events can be relied on: all watching threads live, and they watch the folder that is there now."""
-        observer = self._observer
-        if observer is None:
-            return False
-        alive = observer.is_alive() and all(emitter.is_alive() for emitter in observer.emitters)
-        if alive and self._folder_id() == self._watched:
-            self.degraded = ""
-            return True
-        self.degraded = "the watched folder was replaced, or watching it ended; scanning instead"
-        return False
-
-    def _folder_id(self) -> tuple[int, int]:
-        try:
-            facts = os.stat(self._root / MEMORY_FOLDER)
-        except OSError:
-            return (0, 0)
-        return facts.st_dev, facts.st_ino
+        if self._presence is not None:
+            self._presence.close()
 
     # -- hearing --------------------------------------------------------------------------------------------------
-    def _start_observer(self) -> BaseObserver | None:
-        # Imported here because only a process that stays needs it, and it costs start-up time.
-        from watchdog.events import (
-            DirDeletedEvent,
-            DirMovedEvent,
-            FileClosedEvent,
-            FileCreatedEvent,
-            FileDeletedEvent,
-            FileModifiedEvent,
-            FileMovedEvent,
-            FileSystemEventHandler,
-        )
-        from watchdog.observers import Observer
+    def _listen(self) -> Hearing:
+        return Hearing(self._root / MEMORY_FOLDER, self._heard, self._miss)
 
-        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
-        logging.getLogger("watchdog").addHandler(self._log)
-        handler = FileSystemEventHandler()
-        handler.on_any_event = self._hear  # type: ignore[method-assign]
-        written = FileClosedEvent if sys.platform == "linux" else FileModifiedEvent
-        kinds: list[type[FileSystemEvent]] = [written, FileCreatedEvent, FileDeletedEvent, FileMovedEvent]
-        kinds += [DirMovedEvent, DirDeletedEvent]
-        observer = Observer()
-        self._watched = self._folder_id()
-        try:
-            observer.schedule(handler, str(self._root / MEMORY_FOLDER), recursive=True, event_filter=kinds)
-            observer.start()
-        except OSError as error:
-            self.degraded = f"watching is not possible: {error.strerror or error}; scanning instead"
-            return None
-        return observer
-
-    def _hear(self, event: FileSystemEvent) -> None:
-        paths = [self._relative(path) for path in (event.src_path, event.dest_path) if path]
+    def _heard(self, paths: list[str], of_folder: bool) -> None:
+        prefix = f"{self._root}/"
         with self._guard:
-            if event.is_directory:
-                self._missed = True
-            self._paths.update(path for path in paths if path)
+            self._events += 1
+            if of_folder:
+                self._missed = self._folders_changed = True
+            self._paths.update(path[len(prefix) :] for path in paths if path.startswith(prefix))
         self._adopt_soon()
         self._seen.set()
-
-    def _relative(self, path: bytes | str) -> str:
-        text = path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else path
-        prefix = f"{self._root}/"
-        return text[len(prefix) :] if text.startswith(prefix) else ""
 
     def _miss(self) -> None:
         with self._guard:
-            self._missed = True
+            self._missed = self._folders_changed = True
         self._adopt_soon()
         self._seen.set()
 
+    def _tend(self) -> bool:
+        """Whether events can be relied on now; where they cannot, say why, and from time to time begin anew."""
+        with self._tending:
+            if self._closing.is_set():
+                return False
+            with self._guard:
+                changed, self._folders_changed = self._folders_changed, False
+            if changed:
+                self._hearing.check_coverage()
+            doubt = self._hearing.doubt()
+            if doubt and doubt != self._hearing.hopeless and time.monotonic() >= self._retry_at:
+                doubt = self._begin_anew()
+            if not doubt:
+                self._retry_after = _FIRST_RETRY
+            self._say(f"{doubt}; scanning instead" if doubt else "")
+            return not doubt
+
+    def _begin_anew(self) -> str:
+        self._retry_at = time.monotonic() + self._retry_after
+        self._retry_after = min(self._retry_after * 2, _LONGEST_RETRY)
+        self._hearing.close()
+        self._hearing = self._listen()
+        with self._guard:
+            self._missed = True
+        return self._hearing.doubt()
+
+    def _say(self, degraded: str) -> None:
+        news = degraded != self.degraded or not self._said_at
+        self.degraded = degraded
+        if self._presence is not None and (news or time.monotonic() - self._said_at >= _SAY_SECONDS):
+            self._said_at = time.monotonic()
+            self._presence.say({"host": socket.gethostname(), "reason": degraded})
+
     # -- catching up ----------------------------------------------------------------------------------------------
+    def _started(self) -> threading.Thread:
+        thread = threading.Thread(target=self._run, name="memfs-watch", daemon=True)
+        thread.start()
+        return thread
+
+    def _revive(self) -> None:
+        """Start the thread again if something killed it: nothing else would scan while nobody asks."""
+        with self._tending:
+            if not self._thread.is_alive() and not self._closing.is_set():
+                self._thread = self._started()
+                self._miss()
+
     def _run(self) -> None:
         while not self._closing.is_set():
             if self._seen.wait(_TICK):
@@ -202,7 +205,7 @@ class Watcher:
         try:
             noticed = self._catch_up()
             self._adopt()
-            self._store.fold_if_large()
+            self._store.tend()
         except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
             # A thread that died here would leave the index behind in silence: say what happened, and go on scanning.
             self._store.note_failure(error)
@@ -224,14 +227,20 @@ class Watcher:
             self._adopt_soon()
 
     def _catch_up(self) -> Noticed:
+        self._tend()
         reason = self._due()
-        if reason:
-            self._miss()
         with self._guard:
+            if reason:
+                self._missed = self._folders_changed = True
             idle, missed = not self._paths and not self._missed, self._missed
         if idle:
             return Noticed(refreshed=Refreshed(), reason="events")
+        began = time.monotonic()
         refreshed = self._store.follow()
+        if missed:
+            self._scan_took = time.monotonic() - began
+        if refreshed:
+            self._adopt_soon()
         return Noticed(refreshed=refreshed, reason=reason or ("scan" if missed else "events"))
 
     def _due(self) -> str:
@@ -240,17 +249,10 @@ class Watcher:
         if head != self._head:
             self._head = head
             return "head"
-        return "scan" if time.monotonic() - self._scanned_at >= self._settings.scan_seconds else ""
+        return "scan" if time.monotonic() - self._scanned_at >= self._scan_seconds() else ""
 
-
-class _OverflowLog(logging.Handler):
-    """Listens to watchdog's own log, the only place where it says that events were lost."""
-
-    def __init__(self, missed: Callable[[], None]) -> None:
-        super().__init__(logging.WARNING)
-        self._missed = missed
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Take any warning of watchdog as a sign that events are missing."""
-        del record
-        self._missed()
+    def _scan_seconds(self) -> float:
+        """How long to trust events alone; without events a scan is all there is, and its cost decides."""
+        if not self.degraded:
+            return self._settings.scan_seconds
+        return min(self._settings.scan_seconds, max(_SHORTEST_SCAN, _REST_AFTER_SCAN * self._scan_took))

@@ -1,0 +1,119 @@
+"""Presence: what a living process says of itself in a folder, for other processes to read.
+
+Owns notes that end with their process: each is a file which its writer keeps locked, so that the system itself tells
+the living from the dead, across containers too. What a note says is its writer's business.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import time
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import MemfsError, StorageIO
+from memfs.files import io
+
+_SUFFIX = ".json"
+_LIMIT = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """One living process's note: whose, what it says, and how many seconds ago it last said so."""
+
+    pid: int
+    facts: Mapping[str, Any]
+    silent_seconds: float
+
+
+class Presence:
+    """This process's own note. Where none can be written, nothing is said: a note is for messages only."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
+        self._fd = -1
+        self._owner = os.getpid()
+        with suppress(MemfsError, OSError):
+            io.make_private_folder(folder)
+            self._fd = io.open_file(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _known.add(self)
+
+    def say(self, facts: Mapping[str, Any]) -> None:
+        """Replace what the note says."""
+        line = json.dumps(facts).encode()[:_LIMIT]
+        if self._fd >= 0:
+            with suppress(StorageIO), io.operation("say", self._path):
+                os.pwrite(self._fd, line.ljust(_LIMIT), 0)
+
+    def close(self) -> None:
+        """Take the note away."""
+        if self._fd >= 0 and os.getpid() == self._owner:
+            with suppress(StorageIO):
+                io.unlink(self._path, missing_ok=True)
+            os.close(self._fd)
+            self._fd = -1
+
+    def forget(self) -> None:
+        """In a forked child: let go of the parent's note, so that it ends with the parent."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+_known: weakref.WeakSet[Presence] = weakref.WeakSet()
+
+
+def _forget_in_child() -> None:
+    for presence in _known:
+        presence.forget()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
+
+
+def present(folder: Path) -> list[Present]:
+    """The notes of living processes, oldest process first; those of the dead are taken away."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
+    except OSError:
+        return []
+    return [found for name in names if (found := _read(folder / name)) is not None]
+
+
+def _read(path: Path) -> Present | None:
+    try:
+        fd = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK)
+    except (FileNotFoundError, MemfsError):
+        return None
+    try:
+        if _writer_died(fd):
+            with suppress(StorageIO):
+                io.unlink(path, missing_ok=True)
+            return None
+        facts = json.loads(io.read_regular(fd, str(path), _LIMIT))
+        silent = max(0.0, time.time() - os.fstat(fd).st_mtime)
+    except (MemfsError, ValueError):
+        return None
+    finally:
+        os.close(fd)
+    pid = path.name.partition("-")[0]
+    if not isinstance(facts, dict) or not pid.isdecimal():
+        return None
+    return Present(pid=int(pid), facts=facts, silent_seconds=silent)
+
+
+def _writer_died(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
