@@ -7,8 +7,20 @@ business.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
+
+from memfs.files.ownpath import is_own
+
+MARKS = frozenset({"applied", "void", "taken"})
+_NAME = re.compile(r"[0-9A-Za-z-]{1,100}")
+_DIGEST = re.compile(r"[0-9a-f]{0,64}")
+_LATEST = 253_402_300_799  # the end of the year 9999
+
+
+class NotARecord(Exception):
+    """A frame of the journal holds something that memfs never wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +74,7 @@ def encode(operation: Operation) -> bytes:
 
 
 def encode_mark(kind: str, operation_id: str) -> bytes:
-    """A record that says something of an operation: ``applied`` or ``void``."""
+    """A record that says something of an operation: ``applied``, ``void`` or ``taken``."""
     return _line({"kind": kind, "id": operation_id})
 
 
@@ -71,8 +83,28 @@ def _line(record: dict[str, Any]) -> bytes:
     return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-def decode(record: dict[str, Any], bodies: bytes) -> Operation:
-    """The operation in a record."""
+def decode(payload: bytes) -> tuple[dict[str, Any], Operation | None]:
+    """What a record says, and the operation in it; None where it only says something of one.
+
+    A journal lies in the git folder, which may have been unpacked with all its contents: a record is data, and only one
+    that memfs could have written counts.
+
+    Raises:
+        NotARecord: memfs never wrote this.
+    """
+    line, _, bodies = payload.partition(b"\n")
+    try:
+        record = json.loads(line)
+        if record["kind"] == "operation":
+            return record, _sound(_operation(record, bodies))
+        if record["kind"] in MARKS and _NAME.fullmatch(record["id"]):
+            return record, None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise NotARecord(str(error)) from error
+    raise NotARecord("unknown")
+
+
+def _operation(record: dict[str, Any], bodies: bytes) -> Operation:
     changes = []
     position = 0
     for path, old, new, size in record["changes"]:
@@ -88,3 +120,25 @@ def decode(record: dict[str, Any], bodies: bytes) -> Operation:
         writers=tuple(record["writers"]),
         changes=tuple(changes),
     )
+
+
+def _sound(operation: Operation) -> Operation:
+    """The operation, if it leads nowhere: a name that is a name, files that are memfs's own, a time that is one."""
+    texts = [operation.message, operation.branch]
+    texts += [writer.get(name, "") for writer in operation.writers for name in ("agent", "session", "source")]
+    moment = operation.time
+    if not (
+        _NAME.fullmatch(operation.id)
+        and all(isinstance(text, str) and "\0" not in text for text in texts)
+        and not any(mark in operation.branch for mark in " \n")
+        and isinstance(moment, (int, float))
+        and 0 <= moment <= _LATEST
+        and all(_is_sound(change) for change in operation.changes)
+    ):
+        raise NotARecord("not what memfs writes")
+    return operation
+
+
+def _is_sound(change: FileChange) -> bool:
+    digests = all(isinstance(digest, str) and _DIGEST.fullmatch(digest) for digest in (change.old, change.new))
+    return digests and is_own(change.path)

@@ -30,6 +30,9 @@ _STATES = (
     ("BISECT_LOG", "a bisect is in progress"),
 )
 OWN_LINK = "index.next"
+_WRITTEN = ("objects", "objects/pack", "objects/info")
+ERASE_FOLDER = "erase"
+ERASE_RECORD = f"{ERASE_FOLDER}/record.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,15 @@ class Obstacle:
 
 def obstacle(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | None:
     """What stands in the way of a commit to HEAD's branch; None when nothing does."""
+    # Commits on top of a history that is about to be replaced would have to be rewritten, too.
+    for state in _subfolders(layout.common_dir / "memfs"):
+        if os.path.lexists(state / ERASE_RECORD):
+            return Obstacle("an erase was interrupted; the next memfs command in its workspace ends it", False)
+    return situation(layout, head, allow_detached)
+
+
+def situation(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | None:
+    """As ``obstacle``, for one who is about to end an interrupted erase."""
     for name, reason in _STATES:
         if os.path.lexists(layout.git_dir / name):
             return Obstacle(reason, False)
@@ -53,7 +65,7 @@ def obstacle(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | Non
         elsewhere = holder_of(layout, head.ref)
         if elsewhere:
             return Obstacle(elsewhere, False)
-    return _strange_index(layout) or _held_lock(layout, head) or _persons_command(layout)
+    return _strange_index(layout) or _leads_out(layout, head) or _held_lock(layout, head) or _persons_command(layout)
 
 
 def holder_of(layout: Layout, ref: str) -> str:
@@ -73,7 +85,7 @@ def is_own_lock(layout: Layout, lock: Path) -> bool:
     """Whether a lock file is another name of an index that a memfs process has prepared."""
     for state in _subfolders(layout.common_dir / "memfs"):
         try:
-            if os.path.samefile(state / OWN_LINK, lock):
+            if os.path.samestat(os.lstat(state / OWN_LINK), os.lstat(lock)):
                 return True
         except OSError:
             continue
@@ -95,11 +107,28 @@ def lock_reason(layout: Layout, lock: Path) -> str:
 def _strange_index(layout: Layout) -> Obstacle | None:
     """What is no file there would make git wait for ever, as a pipe does."""
     index = layout.git_dir / "index"
+    if os.path.islink(index) and os.path.dirname(os.path.realpath(index)) != os.path.realpath(layout.git_dir):
+        return Obstacle(f"{index} is a link to elsewhere; replace it by a file", False)
     try:
         strange = not stat.S_ISREG(os.stat(index).st_mode)
     except OSError:
         return None
     return Obstacle(f"{index} is not a regular file; move it away", False) if strange else None
+
+
+def _leads_out(layout: Layout, head: Head) -> Obstacle | None:
+    """A link in the way to what a commit writes, which would take it out of the repository."""
+    ref = head.ref or "HEAD"
+    folders = [layout.common_dir / name for name in _WRITTEN]
+    for place in (layout.common_dir / ref, layout.common_dir / "logs" / ref):
+        folders += [folder for folder in place.parents if folder.is_relative_to(layout.common_dir / "refs")]
+        folders += [folder for folder in place.parents if folder.is_relative_to(layout.common_dir / "logs")]
+    logs = (layout.common_dir / "logs" / ref, layout.git_dir / "logs", layout.git_dir / "logs/HEAD")
+    top = os.path.realpath(layout.common_dir) + "/"
+    for path in dict.fromkeys((*folders, *logs)):
+        if os.path.islink(path) and not os.path.realpath(path).startswith(top):
+            return Obstacle(f"{path} is a link that leads out of the repository; replace it", False)
+    return None
 
 
 def _held_lock(layout: Layout, head: Head) -> Obstacle | None:

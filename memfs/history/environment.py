@@ -22,6 +22,7 @@ _FIXED = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_ALLOW_PROTOCOL": "",
     "GIT_NO_LAZY_FETCH": "1",
+    "GIT_GRAFT_FILE": os.devnull,
     "GIT_PAGER": "cat",
     "GIT_EDITOR": ":",
     "GIT_ASKPASS": "",
@@ -66,8 +67,14 @@ def for_settings(outer: Mapping[str, str], layout: Layout | None, folder: Path) 
     return inner | _FIXED | _places(layout, folder)
 
 
+def search_path(outer: Mapping[str, str]) -> str:
+    """Where programs are looked for: the folders of ``PATH`` that are the same wherever we stand."""
+    return os.pathsep.join(filter(os.path.isabs, outer.get("PATH", os.defpath).split(os.pathsep)))
+
+
 def _plain(outer: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in outer.items() if name not in _DROPPED and not name.startswith("LC_")}
+    inner = {name: value for name, value in outer.items() if name not in _DROPPED and not name.startswith("LC_")}
+    return inner | {"PATH": search_path(outer)}
 
 
 def _places(layout: Layout | None, folder: Path) -> dict[str, str]:

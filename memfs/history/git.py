@@ -38,11 +38,14 @@ VERBS: Mapping[str, str] = {
     "config": "--get-regexp",
     "diff-index": "--cached",
     "diff-tree": "--no-ext-diff",
+    "fsck": "--no-dangling",
+    "for-each-ref": "",
     "index-pack": "--stdin",
     "init": "--template=",
     "ls-files": "-t",
     "ls-tree": "",
     "merge-base": "",
+    "pack-objects": "-q",
     "repack": "-d",
     "rev-list": "",
     "update-index": "--index-info",
@@ -53,6 +56,7 @@ FORBIDDEN = (
     "--exec",
     "--ext-diff",
     "--filters",
+    "--lost-found",
     "--open-files-in-pager",
     "--output",
     "--prune",
@@ -157,12 +161,12 @@ class GitCommands:
 
 @cache
 def git_program() -> str:
-    """Where git is.
+    """Where git is. A folder of ``PATH`` that depends on where we stand is not looked into: a clone may bring a git.
 
     Raises:
         GitFailed: it is not installed.
     """
-    found = shutil.which("git")
+    found = shutil.which("git", path=environment.search_path(os.environ))
     if found is None:
         raise GitFailed("git is not installed", hint="install git 2.39 or later")
     return found

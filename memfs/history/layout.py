@@ -7,6 +7,7 @@ nothing of refs, objects or processes.
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,10 @@ _KNOWN_EXTENSIONS = frozenset(
 )
 
 
+Trusted = tuple[frozenset[int], Path | None]
+"""Other users whose repository is trusted at a place, and a git folder that is trusted to be that place's own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The folders of one repository as seen from one workspace.
@@ -39,7 +44,8 @@ class Layout:
         git_dir: this working tree's git folder, with its HEAD and index.
         common_dir: what all working trees share: objects, branches, configuration.
         prefix: the workspace below the work tree, "" or "a/b".
-        foreign: a folder of the repository that belongs to another user, None where there is none.
+        foreign: folders of the repository that belong to another user, with whose they are.
+        elsewhere: the git folder, where it is another working tree's and not this one's; None in ordinary repositories.
     """
 
     workspace: Path
@@ -47,7 +53,13 @@ class Layout:
     git_dir: Path
     common_dir: Path
     prefix: str
-    foreign: Path | None
+    foreign: tuple[tuple[Path, int], ...] = ()
+    elsewhere: Path | None = None
+
+    @property
+    def foreign_owners(self) -> frozenset[int]:
+        """The other users to whom a part of the repository belongs."""
+        return frozenset(owner for _, owner in self.foreign)
 
 
 def discover(workspace: Path) -> Layout | None:
@@ -69,18 +81,36 @@ def discover(workspace: Path) -> Layout | None:
     return None
 
 
-def require_owner(layout: Layout, allowed: frozenset[str]) -> None:
-    """Refuse a repository of another user, unless its work tree is among the folders that this user declared safe.
+def require_own_folder(layout: Layout, trusted: Path | None) -> None:
+    """Refuse a git folder that is another working tree's, unless this user trusts it to be this one's.
 
     Raises:
-        RepoUntrusted: naming the folder and the command that declares it safe.
+        RepoUntrusted: naming the folder and the command that trusts it.
     """
-    if layout.foreign is None or "*" in allowed or str(layout.work_tree) in allowed:
+    if layout.elsewhere is not None and layout.elsewhere != trusted:
+        raise RepoUntrusted(
+            f"its .git leads to {layout.elsewhere}, which does not know this working tree",
+            path=str(layout.work_tree),
+            hint=f"run git worktree repair, or if it is meant: memfs trust {shlex.quote(str(layout.workspace))}",
+        )
+
+
+def require_owner(layout: Layout, allowed: frozenset[str], owners: frozenset[int] = frozenset()) -> None:
+    """Refuse a repository of another user, unless this user declared its work tree safe, or trusts that owner here.
+
+    Args:
+        allowed: the folders that git's ``safe.directory`` names.
+        owners: the users trusted at this place.
+
+    Raises:
+        RepoUntrusted: naming the folder and the command that trusts it.
+    """
+    if not layout.foreign_owners - owners or "*" in allowed or str(layout.work_tree) in allowed:
         return
     raise RepoUntrusted(
         "the repository belongs to another user",
-        path=str(layout.foreign),
-        hint=f"if you trust it: git config --global --add safe.directory '{layout.work_tree}'",
+        path=str(layout.foreign[0][0]),
+        hint=f"if you trust that user: memfs trust {shlex.quote(str(layout.workspace))}",
     )
 
 
@@ -145,7 +175,23 @@ def _layout(workspace: Path, found_at: Path, git_dir: Path) -> Layout:
     if not workspace.is_relative_to(work_tree) or workspace.is_relative_to(git_dir):
         raise RepoUnsupported("the workspace lies outside the working tree", path=str(workspace), hint="move it inside")
     below = workspace.relative_to(work_tree).as_posix()
-    return Layout(workspace, work_tree, git_dir, common_dir, "" if below == "." else below, foreign)
+    elsewhere = _elsewhere(found_at, git_dir, common_dir, work_tree if "core.worktree" in settings else None)
+    return Layout(workspace, work_tree, git_dir, common_dir, "" if below == "." else below, foreign, elsewhere)
+
+
+def _elsewhere(found_at: Path, git_dir: Path, common_dir: Path, named: Path | None) -> Path | None:
+    """The git folder, if a ``.git`` here only says that it is this tree's, and it is another's by its own account.
+
+    A repository that came from elsewhere could so have its memories committed into one of this user's own.
+    """
+    entry = found_at / ".git"
+    if git_dir != common_dir:
+        back = read_small(git_dir / "gitdir")
+        known = back is not None and os.path.realpath(git_dir / back) == os.path.realpath(entry.parent) + "/.git"
+        return None if known and git_dir.parent == common_dir / "worktrees" else common_dir
+    if named == found_at or git_dir.name != ".git" or git_dir.parent == found_at:
+        return None
+    return git_dir if os.path.realpath(git_dir.parent / ".git") == str(git_dir) else None
 
 
 def _require_format(settings: dict[str, str], common_dir: Path) -> None:
@@ -163,9 +209,10 @@ def _require_format(settings: dict[str, str], common_dir: Path) -> None:
             raise RepoUnsupported(f"the repository uses the extension '{key}'", path=where, hint="upgrade memfs")
 
 
-def _foreign(*places: Path) -> Path | None:
+def _foreign(*places: Path) -> tuple[tuple[Path, int], ...]:
     mine = {os.geteuid()}
     # As git does: root works in the repositories of the person who became root.
     if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdigit():
         mine.add(int(os.environ["SUDO_UID"]))
-    return next((place for place in places if os.lstat(place).st_uid not in mine), None)
+    found = ((place, os.lstat(place).st_uid) for place in dict.fromkeys(places))
+    return tuple((place, owner) for place, owner in found if owner not in mine)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from memfs.errors import HistoryUnavailable
 from memfs.history.commitobject import parse_commit
@@ -18,10 +18,11 @@ from memfs.history.refs import HEX
 from memfs.history.repository import Repository
 from memfs.history.revisions import parse_moment
 from memfs.history.worktree import working_files
-from memfs.model.time import format_time, utc_now
+from memfs.model.time import format_time, parse_time, utc_now
 
 OWN_PATHS = ("ContextMemory", "memfs.toml")
 SHORT = 10
+_FIRST = datetime(1970, 1, 2, tzinfo=UTC)  # git reads no earlier time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,8 @@ def _since(since: str | datetime | None) -> list[str]:
     moment = since if isinstance(since, datetime) else parse_moment(since, utc_now())
     if moment is None:
         raise HistoryUnavailable(f"{since!a} is not a point in time", hint="2026-03-01, 7d, '3 days ago'")
-    return [f"--max-age={max(0, int(moment.timestamp()))}"]
+    # As a filter: one commit made while a clock was wrong must not hide those before it.
+    return [f"--since-as-filter={max(parse_time(moment), _FIRST):%Y-%m-%dT%H:%M:%S+00:00}"]
 
 
 def one_line(name: bytes) -> bytes:

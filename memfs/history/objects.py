@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.errors import HistoryUnavailable, MemfsError
+from memfs.errors import HistoryUnavailable, MemfsError, NotRegularFile
 from memfs.files import io
 from memfs.model.stamp import object_id
 
@@ -24,7 +24,7 @@ EXECUTABLE = "100755"
 FOLDER = "40000"
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 LARGEST = 1 << 28
-_PACK_KINDS = {"commit": 1, "tree": 2, "blob": 3}
+_PACK_KINDS = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 _QUICK = 1
 
 
@@ -113,6 +113,10 @@ def write_loose(folder: Path, objects: Mapping[str, Object]) -> None:
     touched: set[Path] = set()
     for name, item in objects.items():
         place = folder / name[:2]
+        if place.is_symlink():
+            raise NotRegularFile(
+                "a link stands where git keeps objects", path=str(place), hint="replace it by a folder"
+            )
         if not _keep(place / name[2:], folder, name):
             new_folder = _write_one(place, name, item)
             touched |= {folder} if new_folder else set()

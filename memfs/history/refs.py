@@ -122,6 +122,11 @@ def require_branch(ref: str) -> str:
     Raises:
         HistoryError: it is not.
     """
-    if not _BRANCH.fullmatch(ref):
+    if not is_branch(ref):
         raise HistoryError(f"{ref!a} is not a branch", hint="give a full name such as refs/heads/main")
     return ref
+
+
+def is_branch(ref: str) -> bool:
+    """Whether a text is a well-formed full name of a branch."""
+    return _BRANCH.fullmatch(ref) is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from memfs.history.busy import Obstacle, obstacle
 from memfs.history.commitobject import Parsed, parse_commit
 from memfs.history.git import GitCommands
 from memfs.history.identity import Identity, identity
-from memfs.history.layout import Layout, discover, require_owner
+from memfs.history.layout import Layout, Trusted, discover, require_own_folder, require_owner
 from memfs.history.objects import Entry, Object, Tree
 from memfs.history.refs import HEX, Head, Refs
 from memfs.history.revisions import resolve
@@ -60,8 +60,13 @@ class Repository:
         self._staged: tuple[object, Mapping[bytes, StagedEntry]] | None = None
 
     @classmethod
-    def find(cls, workspace: Path, allow_detached: bool = False) -> Repository | None:
+    def find(
+        cls, workspace: Path, allow_detached: bool = False, trusted: Callable[[Path], Trusted] | None = None
+    ) -> Repository | None:
         """The repository that holds a folder, None where there is none.
+
+        Args:
+            trusted: tells which other owners this user trusts at a work tree, and which git folder to be its own.
 
         Raises:
             RepoUnsupported: bare, SHA-256, reftable or otherwise of a sort memfs does not handle.
@@ -70,7 +75,10 @@ class Repository:
         layout = discover(workspace)
         if layout is None:
             return None
-        require_owner(layout, frozenset() if layout.foreign is None else _safe_folders())
+        if layout.foreign or layout.elsewhere:
+            owners, git_dir = trusted(layout.work_tree) if trusted else (frozenset(), None)
+            require_own_folder(layout, git_dir)
+            require_owner(layout, _safe_folders() if layout.foreign else frozenset(), owners)
         return cls(layout, allow_detached)
 
     @classmethod
@@ -320,10 +328,17 @@ def _state_folder(layout: Layout) -> Path:
     key = hashlib.sha256(os.fsencode(f"{where}\0{layout.prefix}")).hexdigest()[:16]
     state = layout.common_dir / "memfs" / key
     for folder in (state.parent, state):
-        if folder.is_symlink():
-            raise StorageReadOnly("a link stands where memfs keeps its state", path=str(folder), hint="remove it")
+        _refuse_link(folder)
         io.make_private_folder(folder)
+        # Whatever is kept there, now or later, is reached by name: none may lead elsewhere.
+        for name in os.listdir(folder):
+            _refuse_link(folder / name)
     return state
+
+
+def _refuse_link(path: Path) -> None:
+    if path.is_symlink():
+        raise StorageReadOnly("a link stands where memfs keeps its state", path=str(path), hint="remove it")
 
 
 def _safe_folders() -> frozenset[str]:

@@ -9,20 +9,24 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.errors import GitBusy, GitFailed
+from memfs.errors import GitBusy, GitFailed, NotRegularFile
 from memfs.files import io
 from memfs.history.busy import OWN_LINK
 from memfs.history.layout import read_small
+from memfs.history.refs import HEX, NULL, is_branch
 from memfs.history.repository import Repository
 
 CHILD_PATIENCE = 10.0
 RECORD, BEFORE, PUT, CHILDREN = "commit.json", "index.before", "index.put", "children"
 _NAMES = (PUT, BEFORE, OWN_LINK, f"{OWN_LINK}.lock")
 _PAUSE = 0.01
+_GIT_DIR = re.compile(r"\.|worktrees/(?!\.{1,2}$)[^/\0]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +48,10 @@ class Record:
 
 
 def index_of(git_dir: Path) -> Path:
-    """The index of a working tree. Where it is a link, git replaces what it points to, and so do we."""
-    return Path(os.path.realpath(git_dir / "index"))
+    """The index of a working tree. Where it is a link to beside it, git replaces what that points to, and so do we."""
+    index = git_dir / "index"
+    target = Path(os.path.realpath(index))
+    return target if target.parent == Path(os.path.realpath(git_dir)) else index
 
 
 def settle(repository: Repository, state: Path) -> Record | None:
@@ -144,12 +150,24 @@ def wait_for_children(state: Path) -> None:
 
 def _read_record(state: Path) -> Record | None:
     try:
-        return Record(**json.loads(io.read_file(state / RECORD)))
+        record = Record(**json.loads(io.read_file(state / RECORD)))
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError, NotRegularFile):
         # A record is complete before a lock is taken: a torn one stands for a step that never began.
         return None
+    return record if _is_sound(record) else None
+
+
+def _is_sound(record: Record) -> bool:
+    """Whether the record leads nowhere but into this repository: it may have been unpacked together with it."""
+    return (
+        isinstance(record.ref, str)
+        and (record.ref == "HEAD" or is_branch(record.ref))
+        and all(isinstance(name, str) and HEX.fullmatch(name or NULL) for name in (record.old, record.new))
+        and isinstance(record.git_dir, str)
+        and _GIT_DIR.fullmatch(record.git_dir) is not None
+    )
 
 
 def sweep(state: Path) -> None:
@@ -159,7 +177,9 @@ def sweep(state: Path) -> None:
 
 
 def _same(one: Path, other: Path) -> bool:
+    """Whether two names are of one file; a link is nobody's name."""
     try:
-        return os.path.samefile(one, other)
+        facts = os.lstat(one), os.lstat(other)
     except OSError:
         return False
+    return os.path.samestat(*facts) and stat.S_ISREG(facts[0].st_mode)

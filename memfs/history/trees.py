@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from memfs.errors import PathEscape
+from memfs.errors import HistoryUnavailable, PathEscape
 from memfs.history.objects import EXECUTABLE, FILE, FOLDER, Entry, Objects, Tree, add, encode_tree
 
 ReadTree = Callable[[str], Tree]
 Parts = tuple[bytes, ...]
+_DEEPEST = 66  # as deep as a working tree is looked into, and the folders above
+_MOST_NAMES = 2_000_000
 
 
 class TreeEditor:
@@ -84,12 +86,30 @@ def find(read: ReadTree, root: str | None, parts: Parts) -> Entry | None:
 
 
 def walk(read: ReadTree, root: str, above: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
-    """Every file below a tree with its path, folders opened, links and submodules left out."""
-    for name, entry in read(root).items():
-        if entry.mode == FOLDER:
-            yield from walk(read, entry.id, above + name + b"/")
-        elif entry.mode in (FILE, EXECUTABLE):
-            yield above + name, entry
+    """Every file below a tree with its path, folders opened, links and submodules left out.
+
+    A few small trees that name each other can stand for any number of files: what lies deeper than a working tree is
+    looked into is left out, and too many are refused.
+
+    Raises:
+        HistoryUnavailable: there are more than two million names.
+    """
+    waiting = [(above, iter(read(root).items()))]
+    seen = 0
+    while waiting:
+        folder, entries = waiting[-1]
+        for name, entry in entries:
+            seen += 1
+            if seen > _MOST_NAMES:
+                raise HistoryUnavailable("a tree names too many files", hint="run git fsck; it may be made to harm")
+            if entry.mode == FOLDER:
+                if len(waiting) < _DEEPEST:
+                    waiting.append((folder + name + b"/", iter(read(entry.id).items())))
+                    break
+            elif entry.mode in (FILE, EXECUTABLE):
+                yield folder + name, entry
+        else:
+            waiting.pop()
 
 
 def split(path: bytes) -> Parts:

@@ -162,12 +162,16 @@ def test_row_35_a_git_file_that_leads_nowhere_is_refused(tmp_path):
 
 
 def test_row_41_another_users_repository_is_untrusted(world, monkeypatch):
-    """Another owner is refused with the command that declares the folder safe, and accepted after it."""
+    """Another owner is refused with the command that trusts it, and accepted when exactly that owner is trusted."""
     monkeypatch.setattr(layout.os, "geteuid", lambda: 12345)
-    with pytest.raises(RepoUntrusted, match=r"safe\.directory") as caught:
+    with pytest.raises(RepoUntrusted) as caught:
         Repository.find(world.root)
+    with pytest.raises(RepoUntrusted):
+        Repository.find(world.root, trusted=lambda _: (frozenset({54321}), None))
+    found = Repository.find(world.root, trusted=lambda place: (frozenset({place.stat().st_uid}), None))
     monkeypatch.undo()
-    assert str(world.root) in caught.value.hint
+    assert f"memfs trust '{world.root}'" in caught.value.hint
+    assert found.work_tree == world.root
 
 
 def test_row_41_a_folder_declared_safe_is_trusted(world, monkeypatch, own_world):
@@ -175,7 +179,7 @@ def test_row_41_a_folder_declared_safe_is_trusted(world, monkeypatch, own_world)
     monkeypatch.setattr(layout.os, "geteuid", lambda: 12345)
     monkeypatch.setenv("HOME", str(own_world))
     (own_world / ".gitconfig").write_text(f"[safe]\n\tdirectory = /else\n\tdirectory = {world.root}\n")
-    assert layout.discover(world.root).foreign is not None
+    assert layout.discover(world.root).foreign
     from memfs.history import repository as module
 
     assert str(world.root) in module._safe_folders()
