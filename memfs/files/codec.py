@@ -19,6 +19,7 @@ from memfs.files.plain import dotted, plain, refuse_hidden, same
 from memfs.files.remarks import remarks
 from memfs.files.rendering import Encoded, Parsed, parse, render
 from memfs.files.schema import SchemaError, Schemas
+from memfs.files.secrets import conceal
 from memfs.model.ids import check_id
 from memfs.model.item import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
@@ -67,7 +68,7 @@ class Codec:
                 self._check(parsed, path, self._schemas.check_item(parsed.mapping, kind))
             return self._build(parsed, kind, fallback, id=name, path=path, sha256=hashlib.sha256(data).hexdigest())
         except MemfsError as error:
-            error.located(path)
+            conceal(error.located(path), data)
             raise
 
     def read_with_warnings(self, data: bytes, path: str, fallback: datetime) -> tuple[MemoryItem, list[Problem]]:
@@ -84,8 +85,8 @@ class Codec:
             if not found:
                 self.read(data, path, _EPOCH)
         except MemfsError as error:
-            return [error.located(path)]
-        return [*self._all_located(parsed, path, found)]
+            return [conceal(error.located(path), data)]
+        return [conceal(error, data) for error in self._all_located(parsed, path, found)]
 
     def write(self, item: MemoryItem, path: str, before: bytes | None = None, validate: bool = True) -> Encoded:
         """The bytes of an item's file.
@@ -125,7 +126,7 @@ class Codec:
             parsed = self._parse(data, path, DOCUMENT_LIMIT)
             self._check(parsed, path, self._schemas.check_document(parsed.mapping, schema))
         except MemfsError as error:
-            error.located(path)
+            conceal(error.located(path), data)
             raise
         return parsed.mapping
 

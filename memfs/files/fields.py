@@ -133,12 +133,12 @@ def changed(mapping: Mapping[str, Any], before: MemoryItem, item: MemoryItem) ->
         if value is None or (value == _DEFAULTS[name] and name != "trust"):
             result.pop(name, None)
         else:
-            result[name] = value
+            result[name] = _tidy({name: value})[name]
     if "timestamp" not in result and new["timestamp"] not in (None, new["created"]):
         result["timestamp"] = new["timestamp"]
     if "type" in result:
         result["type"] = item.memory_type
-    return _tidy(result)
+    return result
 
 
 def _tidy(mapping: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,8 @@ Hook = Callable[[str, str], None]
 
 _hook: Hook | None = None
 
-_ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW
+# Without O_NONBLOCK a pipe in a file's place would keep whoever opens it waiting for ever; to files it means nothing.
+_ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _TEMPORARY = ".tmp"
 _LINK_ERRORS = (errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR)
 
@@ -96,6 +97,18 @@ def _missing_passes() -> Iterator[None]:
         raise
 
 
+def duplicate(fd: int, path: str) -> int:
+    """Another descriptor of an open folder.
+
+    Raises:
+        StorageIO: there are no more.
+    """
+    try:
+        return os.dup(fd)
+    except OSError as error:
+        raise storage_error(error, "dup", path) from error
+
+
 def read_regular(fd: int, path: str, limit: int) -> bytes:
     """The whole content behind a descriptor, if it is a regular file of at most ``limit`` bytes.
 
@@ -119,12 +132,35 @@ def read_regular(fd: int, path: str, limit: int) -> bytes:
 
 
 def write_all(fd: int, data: bytes, path: str) -> None:
-    """Write every byte, continuing after short writes."""
+    """Write every byte, continuing after short writes.
+
+    Raises:
+        StorageIO: the system refused, or took fewer bytes than it said.
+    """
+    end = os.lseek(fd, 0, os.SEEK_CUR) + len(data)
     view = memoryview(data)
     while view:
         with operation("write", path):
             written = os.write(fd, view)
         view = view[written:]
+    if os.lseek(fd, 0, os.SEEK_CUR) != end:
+        raise _lost_bytes(path)
+
+
+def verify(fd: int, data: bytes, position: int, path: str | os.PathLike[str]) -> None:
+    """Look whether a file holds what was just written into it.
+
+    Raises:
+        StorageIO: it does not.
+    """
+    with operation("read", path):
+        found = os.pread(fd, len(data), position)
+    if found != data:
+        raise _lost_bytes(os.fspath(path))
+
+
+def _lost_bytes(path: str) -> StorageIO:
+    return StorageIO("not all bytes arrived", path=path, hint="check the disk; nothing was acknowledged")
 
 
 def fsync(fd: int, path: str) -> None:
@@ -220,9 +256,9 @@ def rmdir(path: str | os.PathLike[str], dir_fd: int | None = None) -> None:
         os.rmdir(path, dir_fd=dir_fd)
 
 
-def touch(path: str | os.PathLike[str]) -> None:
-    """Give a file the present time."""
-    with operation("touch", path):
+def touch(path: str | os.PathLike[str] | int) -> None:
+    """Give a file, named or open, the present time."""
+    with operation("touch", str(path) if isinstance(path, int) else path):
         os.utime(path)
 
 
@@ -242,21 +278,49 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
         os.close(fd)
 
 
+def facts(path: str | os.PathLike[str]) -> os.stat_result:
+    """What stands under a name, a link as itself.
+
+    Raises:
+        FileNotFoundError: nothing.
+        StorageIO: that cannot be told.
+    """
+    with _missing_passes(), operation("stat", path):
+        return os.stat(path, follow_symlinks=False)
+
+
 def make_private_folder(path: Path) -> None:
     """Make a folder, and its parents, that only this user can enter; parents are made durable.
 
     Raises:
         StorageReadOnly: it exists and belongs to another user, or others may write in it.
     """
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    make_folders(path)
+    with operation("stat", path):
+        found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise StorageReadOnly("this folder belongs to somebody else", path=str(path), hint="remove it")
+    if found.st_mode & 0o022:
+        chmod(path, 0o700)
+
+
+def make_folders(path: Path) -> None:
+    """Make a folder and its parents, those that are missing private to this user, and durable."""
+    missing = [folder for folder in (path, *path.parents) if not _exists(folder)]
     for folder in reversed(missing):
         if mkdir(folder, 0o700):
             sync_folder(folder.parent)
-    facts = os.lstat(path)
-    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
-        raise StorageReadOnly("this folder belongs to somebody else", path=str(path), hint="remove it")
-    if facts.st_mode & 0o022:
-        chmod(path, 0o700)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        with operation("stat", path):
+            os.stat(path)
+    except StorageIO as error:
+        if isinstance(error.__cause__, (FileNotFoundError, NotADirectoryError)):
+            return False
+        raise
+    return True
 
 
 def read_file(path: Path, limit: int = 1 << 31) -> bytes:
@@ -293,7 +357,7 @@ def write_file(path: Path, data: bytes, mode: int = 0o600, durable: bool = True)
         sync_folder(path.parent)
 
 
-def sweep(folder: Path) -> int:
+def sweep(folder: Path, beginning: str = ".") -> int:
     """Remove what ``write_file`` left unfinished in a folder where its process has ended; return how many files.
 
     The caller holds the lock under which such files are written: process ids say nothing across containers. What cannot
@@ -302,7 +366,7 @@ def sweep(folder: Path) -> int:
     swept = 0
     for name in _listed(folder):
         writer = name.removesuffix(_TEMPORARY).rpartition(".")[2]
-        if name.startswith(".") and name.endswith(_TEMPORARY) and writer.isdecimal() and not _lives(int(writer)):
+        if name.startswith(beginning) and name.endswith(_TEMPORARY) and writer.isdecimal() and not lives(int(writer)):
             with suppress(StorageIO):
                 unlink(folder / name, missing_ok=True)
                 swept += 1
@@ -316,7 +380,8 @@ def _listed(folder: Path) -> list[str]:
         return []
 
 
-def _lives(process: int) -> bool:
+def lives(process: int) -> bool:
+    """Whether a process with this number is there, whoever it belongs to."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

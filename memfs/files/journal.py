@@ -3,41 +3,29 @@
 Owns the record format, appending, reading what other processes appended, and dropping what is committed. It records
 what was meant; what became of it (redo, commit, keep a person's change) is the store's decision.
 
-Format, version 1: a header line ``memfs-journal 1 <generation> <mark> <total> <kept> <tip>``, then frames of mark,
-length, crc32 and payload (``memfs.files.operation``). The mark is random for each file, so that no remembered text can
-pass for a frame. ``total`` counts the operations ever appended before this file, of which the first
-``kept`` stand in it; ``tip`` is the commit behind the last drop. A torn last frame is a write never acknowledged.
+Format, version 1: a header line ``memfs-journal 1 <generation> <mark> <total> <kept> <tip> <crc>``, then frames of
+mark, length, crc32 and payload (``memfs.files.operation``). The mark is random for each file, so that no remembered
+text can pass for a frame. ``total`` counts the operations ever appended before this file, of which the first ``kept``
+stand in it; ``tip`` is the commit behind the last drop. A torn last frame is a write never acknowledged.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import struct
 import threading
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.errors import FormatUnsupported, JournalDamaged, StorageIO
-from memfs.files import io
-from memfs.files.operation import Operation, decode, encode, encode_mark
+from memfs.errors import JournalDamaged, StorageIO
+from memfs.files import io, journalheader
+from memfs.files.journalheader import MARK_BYTES, Header
+from memfs.files.operation import NotARecord, Operation, decode, encode, encode_mark
 
 _FRAME = struct.Struct(">8sII")
-_MARK_BYTES = 8
-_NO_TIP = "-"
-
-
-@dataclass(slots=True)
-class _Header:
-    generation: int = 0
-    mark: bytes = b""
-    total: int = 0
-    kept: int = 0
-    tip: str = ""
 
 
 class Journal:
@@ -47,8 +35,9 @@ class Journal:
         self.path = path
         self.waiting: dict[str, Operation] = {}
         self.applied: set[str] = set()
+        self.taken: set[str] = set()
         self.damage: list[JournalDamaged] = []
-        self._header = _Header()
+        self._header = Header()
         self._latest: dict[str, str] = {}
         self._news: set[str] = set()
         self._gap = False
@@ -97,6 +86,17 @@ class Journal:
             later = names[names.index(operation_id) + 1 :] if operation_id in self.waiting else []
             return {change.path for name in later for change in self.waiting[name].changes}
 
+    @property
+    def state(self) -> tuple[object, ...]:
+        """Something that differs once this reader knows of other records."""
+        with self._lock:
+            last = next(reversed(self.waiting), "")
+            return self._inode, len(self.waiting), len(self.applied), len(self.taken), last
+
+    def knows(self, operation_id: str) -> bool:
+        """Whether an operation was carried out here, be it that it is committed and dropped since (see ``drop``)."""
+        return operation_id in (self.applied if operation_id in self.waiting else self.taken)
+
     def latest(self, path: str) -> str | None:
         """The sha256 that the last waiting operation gave a path ("" for a removal), None where none waits."""
         return self._latest.get(path)
@@ -132,7 +132,7 @@ class Journal:
 
     def _catch_up(self) -> None:
         try:
-            facts = os.stat(self.path, follow_symlinks=False)
+            facts = io.facts(self.path)
         except FileNotFoundError:
             self._reset()
             return
@@ -157,15 +157,16 @@ class Journal:
                 os.close(fd)
         self._writing_fd = -1
         self._fd, self._inode, self._offset, self._count = -1, 0, 0, 0
-        self.waiting, self.applied, self._latest = {}, set(), {}
+        self.waiting, self.applied, self.taken, self._latest = {}, set(), set(), {}
 
     def _open(self) -> None:
         seen = self._seen_total()
         self._reset()
         self._fd = io.open_file(self.path, os.O_RDONLY)
-        self._inode = os.fstat(self._fd).st_ino
-        line = os.pread(self._fd, 256, 0).split(b"\n")[0]
-        self._header = _header(line, str(self.path))
+        with io.operation("read", self.path):  # what is no file has no such thing as a beginning
+            line = os.pread(self._fd, 256, 0).split(b"\n")[0]
+        self._header = journalheader.parse(line, str(self.path))
+        self._inode = os.fstat(self._fd).st_ino  # only now: a file without a header is never written to
         self._offset = len(line) + 1
         first, self._opened = not self._opened, True
         self._gap = self._gap or (seen < self._header.total and not first)
@@ -192,22 +193,25 @@ class Journal:
                 self._report_damage(self._offset + position, following - position)
                 position = following
                 continue
-            self._take(payload)
+            try:
+                self._take(payload)
+            except NotARecord:
+                self._report_damage(self._offset + position, end - position)
             position = end
         self._offset += position
         return whole
 
     def _take(self, payload: bytes) -> None:
-        line, _, bodies = payload.partition(b"\n")
-        record = json.loads(line)
-        if record["kind"] == "operation":
-            operation = decode(record, bodies)
+        record, operation = decode(payload)
+        if operation is not None:
             self._add(operation)
             self._count += 1
             if self._count > self._header.kept:
                 self._news.update(change.path for change in operation.changes)
         elif record["kind"] == "applied":
             self.applied.add(record["id"])
+        elif record["kind"] == "taken":
+            self.taken.add(record["id"])
         elif record["kind"] == "void":
             self._discard(record["id"])
 
@@ -217,6 +221,7 @@ class Journal:
 
     def _discard(self, operation_id: str) -> None:
         self.applied.discard(operation_id)
+        self.taken.discard(operation_id)
         if self.waiting.pop(operation_id, None) is not None:
             self._latest = {}
             for operation in self.waiting.values():
@@ -249,8 +254,11 @@ class Journal:
         return -1
 
     # -- writing (under the store's lock) -----------------------------------------------------------------------
-    def append(self, operations: Sequence[Operation]) -> None:
+    def append(self, operations: Sequence[Operation], came: bool = False) -> None:
         """Write operations and make them durable: on return they survive kill -9 and power loss.
+
+        Args:
+            came: they come from a second journal, which may still hold them when they are dropped here.
 
         Raises:
             StorageIO: nothing counts as written. The file is not written to again; the rest moves to a new one.
@@ -260,7 +268,8 @@ class Journal:
             start = self._offset
             marks = [encode_mark("applied", name) for name in self._unmarked]
             try:
-                self._write([*marks, *(encode(operation) for operation in operations)])
+                taken = [encode_mark("taken", operation.id) for operation in operations if came]
+                self._write([*marks, *(encode(operation) for operation in operations), *taken])
                 io.fdatasync(self._writer(), str(self.path))
             except StorageIO:
                 self._abandon(start)
@@ -269,6 +278,7 @@ class Journal:
             self._count += len(operations)
             for operation in operations:
                 self._add(operation)
+            self.taken.update(operation.id for operation in operations if came)
 
     def _abandon(self, start: int) -> None:
         self._offset = start
@@ -299,14 +309,16 @@ class Journal:
             io.fdatasync(self._writer(), str(self.path))
             self._discard(operation_id)
 
-    def drop(self, operation_ids: Iterable[str], tip: str = "") -> None:
+    def drop(self, operation_ids: Iterable[str], tip: str = "", taken: Iterable[str] | None = None) -> None:
         """Forget operations whose commit is durable: a new generation with the rest replaces the file.
 
         Args:
             tip: the branch's newest commit now; kept for telling a repeated operation from a repeated commit.
+            taken: names to remember, those that a second journal may still hold; None keeps what is remembered.
         """
         with self._lock:
             self._catch_up()
+            self.taken = self.taken if taken is None else set(taken)
             gone = set(operation_ids)
             rest = [operation for name, operation in self.waiting.items() if name not in gone]
             self._replace(rest, tip or self._header.tip)
@@ -315,17 +327,18 @@ class Journal:
         self._replace(list(self.waiting.values()), self._header.tip)
 
     def _replace(self, rest: Sequence[Operation], tip: str) -> None:
-        header = _Header(
+        header = Header(
             generation=self._header.generation + 1,
-            mark=secrets.token_bytes(_MARK_BYTES),
+            mark=secrets.token_bytes(MARK_BYTES),
             total=self._seen_total(),
             kept=len(rest),
             tip=tip,
         )
         applied = [encode_mark("applied", operation.id) for operation in rest if operation.id in self.applied]
-        payloads = [*(encode(operation) for operation in rest), *applied]
+        taken = [encode_mark("taken", name) for name in sorted(self.taken)]
+        payloads = [*(encode(operation) for operation in rest), *applied, *taken]
         body = b"".join(_framed(header.mark, payload) for payload in payloads)
-        io.write_file(self.path, _header_line(header) + body)
+        io.write_file(self.path, journalheader.line_of(header) + body)
         self._suspect = False
         self._inode = 0
         self._catch_up()
@@ -345,7 +358,8 @@ class Journal:
         return self._writing_fd
 
     def _write(self, payloads: Sequence[bytes]) -> None:
-        view = memoryview(b"".join(_framed(self._header.mark, payload) for payload in payloads))
+        data = b"".join(_framed(self._header.mark, payload) for payload in payloads)
+        view = memoryview(data)
         position = self._offset
         while view:
             fd = self._writer()
@@ -353,27 +367,8 @@ class Journal:
                 written = os.pwrite(fd, view, position)
             position += written
             view = view[written:]
+        io.verify(self._fd, data, self._offset, self.path)
         self._offset = position
-
-
-def _header(line: bytes, path: str) -> _Header:
-    words = line.decode("ascii", "replace").split()
-    if len(words) < 2 or words[0] != "memfs-journal":
-        raise JournalDamaged("the journal has no header", path=path, hint="move it away and run memfs check")
-    if words[1] != "1":
-        raise FormatUnsupported(f"the journal is of format {words[1]}, known is 1", path=path, hint="use a newer memfs")
-    try:
-        _, _, generation, mark, total, kept, tip = words
-        return _Header(int(generation), bytes.fromhex(mark), int(total), int(kept), "" if tip == _NO_TIP else tip)
-    except ValueError:
-        raise JournalDamaged(
-            "the journal's header is damaged", path=path, hint="move it away and run memfs check"
-        ) from None
-
-
-def _header_line(header: _Header) -> bytes:
-    words = (header.generation, header.mark.hex(), header.total, header.kept, header.tip or _NO_TIP)
-    return ("memfs-journal 1 " + " ".join(map(str, words)) + "\n").encode("ascii")
 
 
 def _framed(mark: bytes, payload: bytes) -> bytes:

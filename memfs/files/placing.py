@@ -10,11 +10,11 @@ import os
 import secrets
 from contextlib import suppress
 
-from memfs.errors import StorageIO
+from memfs.errors import NotRegularFile, StorageIO
 from memfs.files import io
 
 OWN_TEMPORARY = ".memfs-"
-_READ = os.O_RDONLY | os.O_NONBLOCK
+_OPEN = os.O_RDONLY | os.O_NONBLOCK
 _ANY_SIZE = 1 << 40
 
 
@@ -112,9 +112,21 @@ def _given_back(temporary: str, name: str, folder: int, path: str, theirs: str, 
     if _content_of(temporary, folder, path) in (ours, theirs):
         return ()
     io.exchange(temporary, name, folder)
-    fd = io.open_file(temporary, _READ, dir_fd=folder)
+    return (_read(temporary, folder, path),)
+
+
+def content_of(name: str, folder: int, path: str) -> bytes | None:
+    """What a name holds now, None where it is no file that can be read to its end."""
     try:
-        return (io.read_regular(fd, path, _ANY_SIZE),)
+        return _read(name, folder, path)
+    except (FileNotFoundError, NotRegularFile):
+        return None
+
+
+def _read(name: str, folder: int, path: str) -> bytes:
+    fd = io.open_file(name, _OPEN, dir_fd=folder)
+    try:
+        return io.read_regular(fd, path, _ANY_SIZE)
     finally:
         os.close(fd)
 
@@ -122,10 +134,6 @@ def _given_back(temporary: str, name: str, folder: int, path: str, theirs: str, 
 def _content_of(name: str, folder: int, path: str) -> str:
     """The sha256 of what a name holds now, "" where there is none."""
     try:
-        fd = io.open_file(name, _READ, dir_fd=folder)
+        return sha256(_read(name, folder, path))
     except FileNotFoundError:
         return ""
-    try:
-        return sha256(io.read_regular(fd, path, _ANY_SIZE))
-    finally:
-        os.close(fd)

@@ -120,7 +120,7 @@ def hidden_error(finding: Finding, **place: Any) -> ContentError:
         return ItemSyntaxError(f"not valid Unicode: {what}", hint="remove it", **place)
     return InvisibleCharacter(
         f"hidden characters {finding.codes}",
-        hint="remove them; they can hide instructions ('security.allow_invisible = true' accepts them)",
+        hint="remove them; they can hide instructions ('--set security.allow_invisible=true' accepts them)",
         **place,
     )
 

@@ -16,6 +16,8 @@ from memfs.model.stamp import Stamp
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _DEEPEST = 64
+_NO_FOLDER = "a link or a file stands where a folder is expected"
+_TOO_DEEP = f"more than {_DEEPEST} folders deep"
 LAST_NS = (1 << 63) - 1  # what tables of stamps can hold: the year 2262
 
 
@@ -34,6 +36,11 @@ class Entry(NamedTuple):
     inode: int
     regular: bool
     reason: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the system would not let a folder be entered, so that it is not known what it holds."""
+        return bool(self.reason) and self.reason not in (_NO_FOLDER, _TOO_DEEP)
 
     def unchanged_since(self, stamp: Stamp) -> bool:
         """Whether the stamp still vouches for the content, by facts alone."""
@@ -73,7 +80,7 @@ def scan_below(fd: int, folder: str, hidden: bool) -> Iterator[Entry]:
 
 def _entered(folder: Entry, above: list[int]) -> int:
     if len(above) > _DEEPEST:
-        raise StorageIO(f"more than {_DEEPEST} folders deep")
+        raise StorageIO(_TOO_DEEP)
     return io.open_file(folder.path.rpartition("/")[2], _FOLDER, dir_fd=above[-1])
 
 
@@ -105,7 +112,7 @@ def _listed(fd: int, folder: str, hidden: bool) -> tuple[list[Entry], list[Entry
 def reason_of(error: Exception) -> str:
     """Why a folder cannot be entered."""
     if isinstance(error, (NotRegularFile, PathEscape)):
-        return "a link or a file stands where a folder is expected"
+        return _NO_FOLDER
     if isinstance(error, StorageReadOnly):
         return "this user may not read the folder"
     return error.message if isinstance(error, MemfsError) else str(error)

@@ -144,12 +144,14 @@ def _wrong_type(path: FieldPath, failure: Failure, schema: Mapping[str, Any], hi
         looks = "true or false" if isinstance(value, bool) else "a number"
         message = f"{shown(value)} looks like {looks}, but text is wanted"
         return SchemaError(path=path, message=message, hint=f'quote it: "{shown(value)}"', unquoted=looks)
+    instead = f"write {_wanted(wanted, schema)} there"
     if isinstance(value, Mapping):
-        return SchemaError(path=path, message=f"a mapping stands where {words} is wanted", hint=hint)
+        return SchemaError(path=path, message=f"a mapping stands where {words} is wanted", hint=hint or instead)
     if isinstance(value, list):
-        return SchemaError(path=path, message=f"a list stands where {words} is wanted", hint=hint)
+        return SchemaError(path=path, message=f"a list stands where {words} is wanted", hint=hint or instead)
     if wanted == ["array"]:
-        return SchemaError(path=path, message=f"{shown(value)} is not a list", hint=f"write it as [{value}]")
+        hint = f"write it as [{_short(str(value))}]"
+        return SchemaError(path=path, message=f"{shown(value)} is not a list", hint=hint)
     if wanted == ["object"]:
         return SchemaError(path=path, message=f"{shown(value)} is not a mapping", hint="write 'key: value' lines below")
     return SchemaError(
@@ -170,7 +172,10 @@ def _wanted(wanted: list[Any], schema: Mapping[str, Any]) -> str:
 
 def shown(value: Any) -> str:
     """A value as it would be typed, shortened."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    return _short(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -183,7 +188,7 @@ def _enum(value: Any, limit: Any, _schema: Mapping[str, Any]) -> tuple[str, str]
     known = [str(option) for option in limit]
     if value is None:
         return "is empty", f"write one of {', '.join(known)}, or remove the line"
-    return f"{shown(value)} is not one of {', '.join(known)}", nearest(str(value), known)
+    return f"{shown(value)} is not one of {', '.join(known)}", nearest(str(value), known) or "write one of these"
 
 
 def _unique(value: Any, _limit: Any, _schema: Mapping[str, Any]) -> tuple[str, str]:

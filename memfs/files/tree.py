@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, StorageIO
 from memfs.files import io
-from memfs.files.placing import OWN_TEMPORARY, put, take_away, temporary_name
+from memfs.files.ownpath import names_git
+from memfs.files.placing import OWN_TEMPORARY, content_of, put, take_away, temporary_name
 from memfs.files.scan import LAST_NS, Entry, entry_of, reason_of, scan_below
 from memfs.model.stamp import Stamp, object_id
 
@@ -38,6 +40,21 @@ class Content:
 
     data: bytes
     stamp: Stamp
+
+
+class View(Protocol):
+    """What readers need of a tree; see ``Tree`` for each."""
+
+    root: Path
+
+    def read(self, path: str, limit: int) -> Content:
+        """A file's bytes and stamp."""
+
+    def entry(self, path: str) -> Entry | None:
+        """The facts about a name, None where there is none."""
+
+    def scan(self, folder: str, hidden: bool = False) -> Iterator[Entry]:
+        """Every file below a folder."""
 
 
 class Tree:
@@ -76,6 +93,16 @@ class Tree:
                 os.close(fd)
         return Content(data, _stamp(facts, data))
 
+    def open_read(self, path: str) -> int:
+        """A descriptor for reading what a name stands for, without waiting for it; the caller closes it.
+
+        Raises:
+            FileNotFoundError: it is not there.
+            PathEscape, NotRegularFile, StorageIO.
+        """
+        with self._folder_of(path) as (folder, name), _named(path):
+            return io.open_file(name, _READ, dir_fd=folder)
+
     def entry(self, path: str) -> Entry | None:
         """The facts about a name, None where there is none.
 
@@ -100,6 +127,8 @@ class Tree:
         that cannot be entered (a link or file in its place, no permission, more than 64 folders deep, a failing disk)
         is itself given as an entry that is not regular, and the scan goes on: it never raises for what it finds.
         """
+        with suppress(MemfsError):  # while it is gone, what was there is what is known
+            self._follow_root()
         try:
             fd = self._open_folder(folder)
         except FileNotFoundError:
@@ -173,8 +202,12 @@ class Tree:
                 if io.mkdir(name, dir_fd=parent) and durable:
                     io.fsync(parent, path)
 
-    def sweep(self, folder: str) -> int:
-        """Remove temporary files that a killed writer of ours left directly in a folder; return how many."""
+    def sweep(self, folder: str, look: Callable[[bytes], None] | None = None) -> int:
+        """Remove temporary files that a killed writer of ours left directly in a folder; return how many.
+
+        Args:
+            look: shown the content of each before it is removed; what it raises leaves that one in place.
+        """
         try:
             fd = self._open_folder(folder)
         except (FileNotFoundError, PathEscape):
@@ -182,6 +215,8 @@ class Tree:
         try:
             stale = [name for name in os.listdir(fd) if name.startswith(OWN_TEMPORARY) and name.endswith(".tmp")]
             for name in stale:
+                if look is not None and (data := content_of(name, fd, folder)) is not None:
+                    look(data)
                 io.unlink(name, dir_fd=fd, missing_ok=True)
             return len(stale)
         finally:
@@ -198,13 +233,33 @@ class Tree:
         """While the block runs, this thread walks to each folder once: for a batch, under the store's lock.
 
         At most 64 folders are held open: a batch may touch more than a process may open.
+
+        Raises:
+            StorageIO: the root is gone.
         """
+        self._follow_root()
         self._held.folders = {}
         try:
             yield
         finally:
             self._release_folders()
             self._held.folders = None
+
+    def _follow_root(self) -> None:
+        """Go on with what the root's path names now: it may have been moved away, and another put in its place.
+
+        Journal, locks and history are found by path; files written into the old folder would be none of theirs.
+        """
+        try:
+            if os.path.samestat(os.stat(self.root), os.fstat(self._root_fd)):
+                return
+            fd = io.open_file(self.root, _FOLDER)
+        except OSError as error:
+            raise io.storage_error(error, "open", str(self.root)) from error
+        try:
+            os.dup2(fd, self._root_fd, inheritable=False)  # in one step: other threads use it
+        finally:
+            os.close(fd)
 
     def _release_folders(self) -> None:
         folders = getattr(self._held, "folders", None) or {}
@@ -220,17 +275,16 @@ class Tree:
             if len(held) >= _MOST_HELD:
                 os.close(held.pop(next(iter(held))))
             held[path] = fd
-        return os.dup(held[path])
+        return io.duplicate(held[path], path)
 
     def _walk(self, path: str) -> int:
         if path:
             _check(path)
-        fd = os.dup(self._root_fd)
+        fd = io.duplicate(self._root_fd, path)
         try:
             for part in path.split("/") if path else ():
-                deeper = self._step(fd, part, path)
-                os.close(fd)
-                fd = deeper
+                above, fd = fd, self._step(fd, part, path)
+                os.close(above)
         except BaseException:
             os.close(fd)
             raise
@@ -279,6 +333,8 @@ def _check(path: str) -> None:
     """Refuse a path that names nothing below a folder, before the disk is asked."""
     if not _NEVER.isdisjoint(path.split("/")) or "\0" in path:
         raise PathEscape("not a path inside the workspace", path=path, hint="use a relative path without '..'")
+    if names_git(path):
+        raise PathEscape("git keeps its own files there", path=path, hint="use another name")
     if not path.isascii():
         try:
             os.fsencode(path)

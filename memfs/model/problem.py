@@ -11,6 +11,7 @@ from memfs.errors import MemfsError
 
 ERROR = "error"
 WARNING = "warning"
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,8 @@ class Problem:
         message: what is wrong.
         line: 1-based, None where there is none.
         hint: what to do.
-        severity: ``error`` (something does not work) or ``warning`` (it works, but look).
+        severity: ``error`` (something does not work), ``warning`` (it works, but look) or ``unknown``
+            (nobody can tell).
     """
 
     path: str

@@ -1,7 +1,7 @@
 """The store: the only door for durable change, keeping tree, history and index in step."""
 
 from memfs.store.batch import Batch
-from memfs.store.following import Refreshed
+from memfs.store.outcome import Refreshed
 from memfs.store.store import Store
 from memfs.store.values import Eyes, Flushed, Loaded, Pending
 

@@ -20,9 +20,9 @@ class Batch:
         self._ids: set[str] = set()
         self.plans: list[Planned] = []
 
-    def put(self, item: MemoryItem, expected: str | None = None) -> MemoryItem:
+    def put(self, item: MemoryItem, expected: str | None = None, *, allow_secret: str = "") -> MemoryItem:
         """Plan to store an item; see ``Store.put``. It is stored when the block ends."""
-        plans = self._planner.put(item, expected)
+        plans = self._planner.put(item, expected, allow_secret)
         self._take(plans)
         stored = plans[0].item
         return item if stored is None else stored

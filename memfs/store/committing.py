@@ -11,11 +11,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from memfs.errors import GitBusy, LockTimeout, MemfsError
+from memfs.errors import GitBusy, HistoryUnavailable, LockTimeout, MemfsError
 from memfs.files.operation import FileChange, Operation
 from memfs.files.placing import FileChanged
+from memfs.files.secrets import refuse_text
 from memfs.history import commits, maintenance
 from memfs.history.commits import Change, Group, Writer
+from memfs.history.refs import Head
 from memfs.model import Problem
 from memfs.model.ids import stem_of
 from memfs.store.edits import HandEdits
@@ -23,8 +25,10 @@ from memfs.store.parts import Parts
 from memfs.store.plan import Planned
 from memfs.store.setaside import set_aside
 from memfs.store.values import Flushed
+from memfs.store.vetting import told
 from memfs.store.writing import Writing
 
+_PIECE = 40
 _DETACHED = "HEAD"
 
 
@@ -33,6 +37,7 @@ class _Progress:
     commits: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     notes: list[Problem] = field(default_factory=list)
+    displaced: bool = False
 
 
 class Committing:
@@ -50,11 +55,12 @@ class Committing:
 
         It does not raise when git is busy or refuses: the journal keeps everything, and ``reason`` says why it waits.
         """
+        refuse_text(message, "message")
         try:
             with self._parts.commit_lock.hold("commit", timeout=10):
                 return self._flush(adopt, include_staged, quiet_seconds, message)
         except MemfsError as error:
-            return Flushed(waiting=self.waiting(), reason=str(error))
+            return Flushed(waiting=len(self._parts.journal.waiting), reason=str(error))
 
     def maintain_if_due(self) -> None:
         """Pack a repository that memfs made, once about a thousand commits have gathered; never one that it joined."""
@@ -75,14 +81,12 @@ class Committing:
         done = _Progress()
         done.notes.extend(commits.recover(parts.repository))
         done.notes.extend(self._writing.recover())
-        adopted: tuple[str, ...] = ()
-        if adopt:
-            found = self._edits.find(include_staged, quiet_seconds)
-            done.skipped.extend(found.staged)
-            if found.plans:
-                sentence = message or _edit_message(found.plans)
-                adopted = tuple(plan.path for plan in self._writing.record_edits(found.plans, sentence))
+        adopted = self._adopt(done, include_staged, quiet_seconds, message) if adopt else ()
         reasons = self._commit_waiting(done)
+        if adopt and done.displaced:
+            # While a write of theirs waited these removals were no edits of their own; now they are.
+            adopted += self._adopt(done, include_staged, quiet_seconds, message)
+            reasons = self._commit_waiting(done)
         return Flushed(
             commits=tuple(done.commits),
             adopted=adopted,
@@ -92,24 +96,41 @@ class Committing:
             notes=tuple(done.notes),
         )
 
+    def _adopt(self, done: _Progress, include_staged: bool, quiet_seconds: float, message: str) -> tuple[str, ...]:
+        """Journal the person's edits; the paths of those that are to be committed."""
+        found = self._edits.find(include_staged, quiet_seconds)
+        done.skipped.extend(found.staged)
+        if not found.plans:
+            return ()
+        sentence = (message or _edit_message(found.plans)) + told([plan.reason for plan in found.plans])
+        return tuple(plan.path for plan in self._writing.record_edits(found.plans, sentence))
+
     def _commit_waiting(self, done: _Progress) -> list[str]:
         with self._parts.lock.hold("copy what waits"):
             operations = self._parts.journal.operations()
-            current = self._parts.repository.head().ref or _DETACHED
+            current = self._head().ref or _DETACHED
             by_branch = self._by_branch(operations, current)
             removed = self._removed(by_branch.get(current, ()))
         reasons = []
         for ref, chosen in by_branch.items():
-            kept = [_reduced(operation, removed.keys()) for operation in chosen] if ref == current else chosen
+            aside = removed if ref == current else {}
             try:
-                self._commit(kept, ref, done)
+                for piece in _pieces(chosen):
+                    self._commit([_reduced(operation, aside.keys()) for operation in piece], ref, done)
+                    done.notes.extend(self._set_aside(self._of(aside, piece)))
+                    self._settle(piece, ref)
             except GitBusy as error:
                 reasons.append(str(error))
-                continue
-            if ref == current:
-                done.notes.extend(self._set_aside(removed))
-            self._settle(chosen, ref)
+            else:
+                done.displaced = done.displaced or bool(aside)
         return reasons
+
+    def _head(self) -> Head:
+        """Where HEAD points, for sure: the files here would else be taken for another branch's, and taken out."""
+        head = self._parts.repository.head()
+        if head.damage:
+            raise HistoryUnavailable(head.damage, hint="commits wait until git's own files can be read")
+        return head
 
     def _commit(self, operations: Sequence[Operation], ref: str, done: _Progress) -> None:
         groups = windows(operations)
@@ -147,6 +168,14 @@ class Committing:
         rows = [row for versions in removed.values() for row in versions]
         return [(name, times[name.rpartition("-")[0]], change) for name, change in rows]
 
+    @staticmethod
+    def _of(
+        removed: dict[str, list[tuple[str, FileChange]]], operations: Sequence[Operation]
+    ) -> dict[str, list[tuple[str, FileChange]]]:
+        """Of the removed versions, those that these operations wrote."""
+        names = {operation.id for operation in operations}
+        return {path: [row for row in rows if row[0].rpartition("-")[0] in names] for path, rows in removed.items()}
+
     def _set_aside(self, removed: dict[str, list[tuple[str, FileChange]]]) -> list[Problem]:
         state = self._parts.repository.state
         rows = [row for versions in removed.values() for row in versions]
@@ -157,13 +186,16 @@ class Committing:
         parts = self._parts
         done = {operation.id for operation in operations}
         with parts.lock.hold("settle what is committed"):
-            head = parts.repository.head()
+            head = self._head()
             checked_out = (head.ref or _DETACHED) == ref
             if not checked_out:
                 others = (operation for operation in parts.journal.operations() if operation.id not in done)
                 wanted = {change.path for operation in others for change in operation.changes}
                 self._take_out(operations, head.commit, wanted)
-            parts.journal.drop(done, tip=head.commit or "" if checked_out else "")
+            parts.journal.catch_up()
+            known = {*done, *parts.journal.taken}  # what failed here half-way may lie there, too
+            taken = parts.secondary.may_hold(known) if parts.secondary else None
+            parts.journal.drop(done, tip=head.commit or "" if checked_out else "", taken=taken)
 
     def _take_out(self, operations: Sequence[Operation], commit: str | None, wanted: set[str]) -> None:
         """Where a file is still as the other branch's operations left it, bring back what this branch has there."""
@@ -181,6 +213,26 @@ class Committing:
 
 def windows(operations: Iterable[Operation]) -> list[Group]:
     """Cut operations, in order, into commits: no path twice, no two writers, each batch alone (design section 5)."""
+    return [_group(members) for members in _cut(operations)]
+
+
+def _pieces(operations: Sequence[Operation]) -> list[list[Operation]]:
+    """Operations in the portions that land on the branch together.
+
+    All that waits, in one, would have to begin anew whenever somebody else moves the branch meanwhile: beside a busy
+    person a long queue would never land. Cuts lie between commits.
+    """
+    cut = _cut(operations)
+    starts = {members[0].id for members in cut[_PIECE::_PIECE]}
+    pieces: list[list[Operation]] = [[]]
+    for operation in operations:
+        if operation.id in starts:
+            pieces.append([])
+        pieces[-1].append(operation)
+    return pieces
+
+
+def _cut(operations: Iterable[Operation]) -> list[list[Operation]]:
     cut: list[list[Operation]] = []
     paths: set[str] = set()
     for operation in operations:
@@ -193,7 +245,7 @@ def windows(operations: Iterable[Operation]) -> list[Group]:
             paths = set()
         cut[-1].append(operation)
         paths |= touched
-    return [_group(members) for members in cut]
+    return cut
 
 
 def _group(operations: Sequence[Operation]) -> Group:

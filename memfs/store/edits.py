@@ -10,8 +10,10 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memfs.errors import MemfsError, NotRegularFile, PathEscape
+from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected, StorageIO
 from memfs.files.placing import sha256
+from memfs.files.rot import rotten
+from memfs.files.secrets import refuse_file
 from memfs.files.tree import blob_id
 from memfs.store.documents import is_own_file, schema_of
 from memfs.store.following import Following
@@ -19,6 +21,7 @@ from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import Planned
 
 ROOT_FILES = ("memfs.toml",)
+_CLOCKS_DIFFER_NS = 60_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +63,23 @@ class HandEdits:
         unwanted = self._parts.repository.left_out(removed) if removed else set()
         return [*changed, *(path for path in removed if path not in unwanted)]
 
-    def own_paths(self) -> list[str]:
-        """Every file of ours below ``ContextMemory/`` that is on disk."""
-        entries = self._parts.tree.scan(CONTENT, hidden=True)
-        return [entry.path for entry in entries if self.is_own(entry.path)]
+    def own_paths(self, *, surely: bool = False) -> list[str]:
+        """Every file of ours below ``ContextMemory/`` that is on disk.
+
+        Args:
+            surely: for a writer: what cannot be seen is not taken for absent.
+
+        Raises:
+            StorageIO: a folder cannot be entered, and ``surely`` was asked for.
+        """
+        found = []
+        for entry in self._parts.tree.scan(CONTENT, hidden=True):
+            if surely and entry.refused:
+                reason = f"this folder cannot be entered: {entry.reason}"
+                raise StorageIO(reason, path=entry.path, hint="make it readable, or move it away")
+            if self.is_own(entry.path):
+                found.append(entry.path)
+        return found
 
     def is_own(self, path: str) -> bool:
         """Whether memfs keeps the file at this path in git."""
@@ -128,18 +144,25 @@ class HandEdits:
             return Planned(path=path, before=None, after=None, item=None)
         except (NotRegularFile, PathEscape):
             return None
-        if quiet_seconds and time.time_ns() - content.stamp.mtime_ns < quiet_seconds * 1e9:
+        if quiet_seconds and _is_younger(content.stamp.mtime_ns, quiet_seconds):
+            return None
+        stamp = self._following.stamp_of(path)
+        if stamp is not None and rotten(stamp, content, self._parts.tree.root):
             return None
         if not self._valid_document(path, content.data):
             return None
-        return Planned(path=path, before=None, after=content.data, item=None)
+        try:
+            reason = refuse_file(content.data, path)
+        except SecretDetected:
+            return None
+        return Planned(path=path, before=None, after=content.data, item=None, reason=reason)
 
     def _folder_changed_within(self, path: str, seconds: float) -> bool:
         """Whether the nearest folder that is left of a removed file's path changed so recently."""
         folder = path.rpartition("/")[0]
         while folder and (entry := self._parts.tree.entry(folder)) is None:
             folder = folder.rpartition("/")[0]
-        return bool(folder) and entry is not None and time.time_ns() - entry.mtime_ns < seconds * 1e9
+        return bool(folder) and entry is not None and _is_younger(entry.mtime_ns, seconds)
 
     def _valid_document(self, path: str, data: bytes) -> bool:
         if path in ROOT_FILES:
@@ -152,6 +175,11 @@ class HandEdits:
         except MemfsError:
             return False
         return True
+
+
+def _is_younger(mtime_ns: int, seconds: float) -> bool:
+    """Whether it changed within so many seconds. A time far ahead says nothing: a clock was wrong, then or now."""
+    return -_CLOCKS_DIFFER_NS < time.time_ns() - mtime_ns < seconds * 1e9
 
 
 def _is_toml(data: bytes) -> bool:

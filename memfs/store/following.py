@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from memfs.errors import ContentError, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
+from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.files.codec import Codec
+from memfs.files.rot import corrupt, rotten
 from memfs.files.scan import Entry
-from memfs.files.tree import Content, Tree, blob_id
+from memfs.files.secrets import refuse_file
+from memfs.files.tree import Content, View, blob_id
 from memfs.index.layers import SearchIndex
-from memfs.model import KindTable, MemoryItem, Problem, Stamp
+from memfs.model import KindTable, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
+from memfs.store.outcome import Outcome, Refreshed, Rejected
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 
 LastGood = Callable[[str], bytes | None]
@@ -27,38 +29,21 @@ Progress = Callable[[int, int], None]
 _STALE = _LOOK_AGAIN = (0, 0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refreshed:
-    """What a refresh found: paths that came, changed and went."""
-
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.removed)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rejected:
-    problem: Problem
-    facts: tuple[int, int, int, int]
-
-
 class Following:
     """The link from files to index in one process. Its methods may be called from several threads."""
 
-    def __init__(self, tree: Tree, codec: Codec, kinds: KindTable, index: SearchIndex, last_good: LastGood) -> None:
+    def __init__(self, tree: View, codec: Codec, kinds: KindTable, index: SearchIndex, last_good: LastGood) -> None:
         """``last_good(path)`` gives the bytes history has for a path, None when it has none."""
         self._tree = tree
         self._codec = codec
         self._kinds = kinds
         self._index = index
         self._last_good = last_good
-        self._rejected: dict[str, _Rejected] = {}
+        self._rejected: dict[str, Rejected] = {}
         self._owners: dict[str, str] | None = None
         self._typed: dict[str, bool] = {}
         self._scanned = False
+        self._closed: list[str] = []
         self._lock = threading.RLock()
 
     # -- asking ---------------------------------------------------------------------------------------------------
@@ -80,6 +65,26 @@ class Following:
                 path = self._held_by(item_id.casefold())
             return path
 
+    def locate_surely(self, item_id: str) -> str:
+        """As ``locate``, for a writer: what cannot be seen is not taken for absent.
+
+        Raises:
+            StorageIO: the id was not found, and a folder that may hold it cannot be entered.
+        """
+        with self._lock:
+            path = self.locate(item_id)
+            if path or not self._closed:
+                return path
+            self._refresh_all(None)
+            path = self.locate(item_id)
+            if not path and self._closed:
+                raise StorageIO(
+                    f"this folder cannot be entered, and may hold {item_id!r}",
+                    path=self._closed[0],
+                    hint="make it readable, or move it away, and try again",
+                )
+            return path
+
     def _held_by(self, folded: str) -> str:
         rejected = [path for path in self._rejected if stem_of(path).casefold() == folded]
         candidates = [self._paths().get(folded, ""), *rejected]
@@ -97,6 +102,22 @@ class Following:
     def rejected(self, path: str) -> bool:
         """Whether the file is invalid at present."""
         return path in self._rejected
+
+    def damaged(self, path: str) -> bool:
+        """Whether the disk changed the file's bytes, so that not even their last good version is served."""
+        row = self._rejected.get(path)
+        return row is not None and row.rot
+
+    def unread(self, query: Query) -> list[str]:
+        """The item files a query could concern that cannot be read as they are now."""
+        with self._lock:
+            return [path for path in self.rejected_items() if self._concerns(query, path)] if self._rejected else []
+
+    def _concerns(self, query: Query, path: str) -> bool:
+        kind = self._kinds.at(below_content(path))
+        typed = kind is not None and (not query.types or kind.name in query.types)
+        placed = not query.path or f"{path}/".startswith(query.path.rstrip("/") + "/")
+        return typed and placed
 
     def rejected_items(self) -> list[str]:
         """Paths of item files that are invalid at present."""
@@ -130,9 +151,10 @@ class Following:
     def rebuild(self, progress: Progress | None = None) -> None:
         """Make the index anew from every file."""
         with self._lock:
+            witness = self._index.stamps()
             self._rejected.clear()
             self._owners = {}
-            outcome = _Outcome({})
+            outcome = Outcome({}, witness)
             entries = [entry for entry in self._entries() if self.is_item(entry.path)]
             for number, entry in enumerate(entries, 1):
                 self._look(entry, outcome)
@@ -159,12 +181,14 @@ class Following:
         suspects: dict[str, Entry | None] = {}
         seen = set()
         closed: list[str] = []
+        self._closed = []
         vouched = 0
         for entry in self._entries():
             path = entry.path
             seen.add(path)
             if not entry.regular:
                 closed.append(f"{path}/")
+                self._closed += [path] if entry.refused else []
                 self._reject_irregular(entry)
             elif not self._is_typed(path.rpartition("/")[0]):
                 self._reject_stray(entry)
@@ -173,7 +197,7 @@ class Following:
             elif known.vouches(*entry[:5]):
                 vouched += 1
                 if self._rejected:
-                    self._rejected.pop(path, None)
+                    self._accept(entry)
             elif path not in self._rejected or self._rejected[path].facts != entry[1:5]:
                 suspects[path] = entry
         # What lies behind a folder that cannot be entered is not known to be gone.
@@ -182,6 +206,12 @@ class Following:
             suspects.update((path, None) for path in paths if path not in seen and not path.startswith(behind))
         self._scanned = True
         return self._look_at(suspects, progress)
+
+    def _accept(self, entry: Entry) -> None:
+        """A file has the facts of a good version again; of rot they say nothing."""
+        row = self._rejected.get(entry.path)
+        if row is not None and not (row.rot and row.facts == entry[1:5]):
+            del self._rejected[entry.path]
 
     def _is_typed(self, folder: str) -> bool:
         """Whether a folder belongs to a kind; asked for every file of a scan, so remembered."""
@@ -200,18 +230,18 @@ class Following:
     def _reject_irregular(self, entry: Entry) -> None:
         what = entry.reason or "not a regular file"
         error = NotRegularFile(what, hint="replace it by a folder or file, or move it away")
-        self._rejected[entry.path] = _Rejected(Problem.of(error, entry.path), entry[1:5])
+        self._rejected[entry.path] = Rejected(Problem.of(error, entry.path), entry[1:5])
 
     def _reject_stray(self, entry: Entry) -> None:
         error = ContentError(
             "this folder belongs to no memory type",
             hint="move the file below memories/<type>/, or add the type to kinds.yaml",
         )
-        self._rejected[entry.path] = _Rejected(Problem.of(error, entry.path), entry[1:5])
+        self._rejected[entry.path] = Rejected(Problem.of(error, entry.path), entry[1:5])
 
     def _look_at(self, suspects: Mapping[str, Entry | None], progress: Progress | None) -> Refreshed:
         gone = [path for path, entry in suspects.items() if entry is None]
-        outcome = _Outcome(self._index.stamps())
+        outcome = Outcome(self._index.stamps())
         self._drop(gone, outcome)
         present = [entry for entry in suspects.values() if entry is not None]
         for number, entry in enumerate(present, 1):
@@ -221,7 +251,7 @@ class Following:
         self._update(outcome.items, outcome.removals)
         return outcome.refreshed()
 
-    def _drop(self, paths: list[str], outcome: _Outcome) -> None:
+    def _drop(self, paths: list[str], outcome: Outcome) -> None:
         for path in paths:
             self._rejected.pop(path, None)
             if path in outcome.known:
@@ -236,7 +266,7 @@ class Following:
         """Files kept out because another has their id."""
         return [path for path, row in self._rejected.items() if row.problem.code == DuplicateId.__name__]
 
-    def _look(self, entry: Entry, outcome: _Outcome) -> None:
+    def _look(self, entry: Entry, outcome: Outcome) -> None:
         path = entry.path
         try:
             content = self._read(entry)
@@ -246,6 +276,8 @@ class Following:
             if row is not None and row[1].blob == content.stamp.blob and path not in self._rejected:
                 self._index.restamp(path, content.stamp)
                 return
+            self._refuse_rot(path, content, outcome)
+            refuse_file(content.data, path)
             item = self._codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
             self._settle_twins(item, outcome)
         except MemfsError as error:
@@ -254,6 +286,11 @@ class Following:
         self._rejected.pop(path, None)
         outcome.items.append((item, content.stamp))
         self._paths()[item.id.casefold()] = path
+
+    def _refuse_rot(self, path: str, content: Content, outcome: Outcome) -> None:
+        before = outcome.witness.get(path)
+        if before is not None and rotten(before[1], content, self._tree.root):
+            raise corrupt(path, before[1], content)
 
     def _read(self, entry: Entry) -> Content | None:
         if not entry.regular:
@@ -268,7 +305,7 @@ class Following:
             raise error.located(entry.path) from None
         return content
 
-    def _settle_twins(self, item: MemoryItem, outcome: _Outcome) -> None:
+    def _settle_twins(self, item: MemoryItem, outcome: Outcome) -> None:
         owner = self._paths().get(item.id.casefold())
         if owner is None or owner == item.path:
             return
@@ -288,7 +325,7 @@ class Following:
         error = DuplicateId(f"the id {other.id!r} belongs to {item.path}", path=owner, hint="rename this file")
         entry = self._tree.entry(owner)
         if entry is not None:
-            self._rejected[owner] = _Rejected(Problem.of(error), entry[1:5])
+            self._rejected[owner] = Rejected(Problem.of(error), entry[1:5])
 
     def _owner_item(self, path: str) -> MemoryItem | None:
         try:
@@ -297,20 +334,35 @@ class Following:
         except (FileNotFoundError, MemfsError):
             return None
 
-    def _reject(self, path: str, entry: Entry, error: MemfsError, outcome: _Outcome) -> None:
+    def _reject(self, path: str, entry: Entry, error: MemfsError, outcome: Outcome) -> None:
         facts = _LOOK_AGAIN if isinstance(error, StorageIO) else entry[1:5]
-        self._rejected[path] = _Rejected(Problem.of(error, path), facts)
+        self._rejected[path] = Rejected(Problem.of(error, path), facts)
         if path in outcome.known or isinstance(error, (DuplicateId, IdInvalid, NotRegularFile)):
             return
-        data = self._last_good(path)
-        if data is None:
-            return
+        rot = isinstance(error, CorruptItem)
+        item, stamp = self._stand_in(path, entry, outcome) if rot else self._earlier(path, entry)
+        if item is not None and self._paths().setdefault(item.id.casefold(), path) == path:
+            outcome.items.append((item, stamp))
+
+    def _earlier(self, path: str, entry: Entry) -> tuple[MemoryItem | None, Stamp]:
+        """What history has for an invalid file, to be found in its place."""
+        data = self._last_good(path) or b""
+        stamp = Stamp(*_STALE, blob_id(data), 0)
         try:
-            item = self._codec.read(data, path, from_timestamp_ns(entry.mtime_ns))
+            refuse_file(data, path)
+            return self._codec.read(data, path, from_timestamp_ns(entry.mtime_ns)) if data else None, stamp
         except MemfsError:
-            return
-        if self._paths().setdefault(item.id.casefold(), path) == path:
-            outcome.items.append((item, Stamp(*_STALE, blob_id(data), 0)))
+            return None, stamp
+
+    def _stand_in(self, path: str, entry: Entry, outcome: Outcome) -> tuple[MemoryItem, Stamp]:
+        """What a new index holds in place of rot, so that the stamp that proves it is not forgotten."""
+        stamp = outcome.witness[path][1]
+        item, earlier = self._earlier(path, entry)
+        if item is not None and earlier.blob == stamp.blob:
+            return item, stamp
+        kind = self._kinds.at(below_content(path))
+        name = stem_of(path)
+        return MemoryItem("", kind.name if kind else "semantic", id=name, title=name, path=path), stamp
 
     def _update(self, items: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
         rows, gone = list(items), list(removed)
@@ -323,27 +375,6 @@ class Following:
         for item, _ in rows:
             owners[item.id.casefold()] = item.path
         self._index.update(rows, gone)
-
-
-class _Outcome:
-    """What one look at files gathers before the index is told."""
-
-    def __init__(self, known: Mapping[str, tuple[str, Stamp]]) -> None:
-        self.known = known
-        self.items: list[tuple[MemoryItem, Stamp]] = []
-        self.removals: list[str] = []
-
-    def retract(self, path: str) -> None:
-        """Take back an item whose id turned out to belong to another file."""
-        self.items = [row for row in self.items if row[0].path != path]
-
-    def refreshed(self) -> Refreshed:
-        paths = [item.path for item, _ in self.items]
-        return Refreshed(
-            added=tuple(path for path in paths if path not in self.known),
-            changed=tuple(path for path in paths if path in self.known),
-            removed=tuple(self.removals),
-        )
 
 
 def _seniority(item: MemoryItem) -> tuple[datetime, str]:

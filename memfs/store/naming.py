@@ -34,7 +34,7 @@ def find(store: Store, reference: str) -> MemoryItem:
 
 
 def path_of(reference: str) -> str:
-    """See ``Store.path_of``."""
+    """The path below the workspace that a person's path means, whether or not it begins with ``ContextMemory/``."""
     cleaned = reference.removeprefix("./")
     return cleaned if cleaned.startswith((CONTENT + "/", "memfs.toml")) else f"{CONTENT}/{cleaned}"
 

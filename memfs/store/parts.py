@@ -6,16 +6,21 @@ Owns nothing itself; it is the record of one workspace's tree, journal, locks, h
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from memfs.files.codec import Codec
 from memfs.files.journal import Journal
 from memfs.files.lock import FileLock
-from memfs.files.tree import Tree
+from memfs.files.tree import Tree, View
 from memfs.history.repository import Repository
 from memfs.index.layers import SearchIndex
 from memfs.model import KindTable
+from memfs.store.gate import Gate, OpenGate
+
+if TYPE_CHECKING:
+    from memfs.store.fallback import Secondary
 
 CONTENT = "ContextMemory"
 ITEM_SUFFIXES = (".yaml", ".yml", ".json")
@@ -51,6 +56,17 @@ class Parts:
     index: SearchIndex
     policy: Policy
     clock: Callable[[], datetime]
+    gate: Gate = field(default_factory=OpenGate)
+    secondary: Secondary | None = None
+
+    @property
+    def seen(self) -> View:
+        """The files as readers see them: the tree's own, and what waits in the secondary location."""
+        return self.tree if self.secondary is None else self.secondary.over(self.tree)
+
+    def durability(self, path: str) -> str:
+        """Where the newest version of a file is durable: ``file``, or ``fallback`` for the secondary location."""
+        return "fallback" if self.secondary is not None and path in self.secondary.held() else "file"
 
 
 def below_content(path: str) -> str:

@@ -6,12 +6,16 @@ business.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, SchemaInvalid
+from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, PathEscape, SchemaInvalid
+from memfs.files.ownpath import is_own
 from memfs.files.placing import sha256
+from memfs.files.rot import corrupt, rotten
+from memfs.files.secrets import allowed, refuse_new
 from memfs.files.tree import Content
-from memfs.model import MemoryItem
+from memfs.model import MemoryItem, Stamp
 from memfs.model.ids import check_id, new_id, stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.store.following import Following
@@ -31,6 +35,8 @@ class Planned:
         item: the item as it will read back; for a removal, what is removed (None if it could not be read).
         rewritten: the person's comments could not be kept.
         expected: sha256 the caller last read, where they named it.
+        reason: why a secret in the bytes may stay, "" where there is none.
+        vetted: the bytes need no look for secrets: every field in them had one, or history had them before.
     """
 
     path: str
@@ -39,6 +45,8 @@ class Planned:
     item: MemoryItem | None
     rewritten: bool = False
     expected: str = ""
+    reason: str = ""
+    vetted: bool = False
 
     @property
     def old_sha(self) -> str:
@@ -50,6 +58,20 @@ class Planned:
         """Hex digest of the bytes after, "" for a removal."""
         return "" if self.after is None else sha256(self.after)
 
+    def stored(self, durability: str) -> MemoryItem:
+        """The item of a put that was carried out, as its caller gets it."""
+        assert self.item is not None  # a put always knows its item
+        return self.item.replace(durability=durability)
+
+
+class PlanOutdated(Exception):
+    """A file changed between planning and writing; plan again. Never leaves the store."""
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return str(self.args[0])
+
 
 class Planner:
     """Turns items into plans against the files as they are now."""
@@ -58,27 +80,31 @@ class Planner:
         self._parts = parts
         self._following = following
 
-    def put(self, item: MemoryItem, expected: str | None) -> list[Planned]:
+    def put(self, item: MemoryItem, expected: str | None, allow_secret: str = "") -> list[Planned]:
         """The plan for storing an item: one file, and the removal of its old file if its type changed.
 
         Raises:
-            IdInvalid, IdExists, Conflict, ContentError.
+            IdInvalid, IdExists, Conflict.
+            ContentError: as ``SecretDetected`` also where a recorded reason was given for other secrets than these.
         """
         _refuse_other(item)
+        item, reason = allowed(item, allow_secret)
         kind = self._parts.kinds.get(item.type)
         chosen = check_id(item.id) if item.id else new_id(item.title or item.content)
-        current_path = self._following.locate(chosen) if item.id else ""
+        current_path = self._following.locate_surely(chosen) if item.id else ""
         current = self._read(current_path)
         self._check_expected(chosen, current_path, current, expected)
         stays = current_path and self._parts.kinds.at(current_path.removeprefix(CONTENT + "/")) == kind
         existing = self._decode(current_path, current)
+        if reason and not allow_secret:
+            refuse_new(item, existing)
         item = self._settled(item, chosen, existing)
         path = current_path if stays else self._place(item)
         before = current.data if stays and current else None
         plans = [self._encode(item, path, before, existing if stays else None)]
         if current is not None and not stays:
             plans.append(Planned(path=current_path, before=current.data, after=None, item=existing))
-        return [replace(plan, expected=expected or "") for plan in plans]
+        return [replace(plan, expected=expected or "", reason=reason) for plan in plans]
 
     def delete(self, item_id: str, expected: str | None) -> Planned:
         """The plan for removing an item.
@@ -86,7 +112,7 @@ class Planner:
         Raises:
             ItemNotFound, Conflict.
         """
-        path = self._following.locate(check_id(item_id))
+        path = self._following.locate_surely(check_id(item_id))
         content = self._read(path)
         if content is None:
             raise ItemNotFound(f"no memory has the id {item_id!r}", hint="memfs list shows what there is")
@@ -95,20 +121,30 @@ class Planner:
         return Planned(path=path, before=content.data, after=None, item=existing, expected=expected or "")
 
     def restore(self, path: str, data: bytes | None) -> Planned | None:
-        """The plan for bringing a file back to given bytes (None: absent); None when it is so already."""
+        """The plan for bringing a file back to given bytes (None: absent); None when it is so already.
+
+        Raises:
+            PathEscape: memfs has no business with this file.
+        """
+        if not is_own(path):
+            raise PathEscape("memfs writes only memory", path=path, hint="use git for other files")
         content = self._read(path)
         before = content.data if content else None
         if before == data:
             return None
-        return Planned(path=path, before=before, after=data, item=None)
+        return Planned(path=path, before=before, after=data, item=None, vetted=True)
 
     def _read(self, path: str) -> Content | None:
         if not path:
             return None
         try:
-            return self._parts.tree.read(path, READ_LIMIT)
+            content = self._parts.seen.read(path, READ_LIMIT)
         except FileNotFoundError:
             return None
+        stamp = self._following.stamp_of(path)
+        if stamp is not None and rotten(stamp, content, self._parts.tree.root):
+            raise corrupt(path, stamp, content)
+        return content
 
     def _decode(self, path: str, content: Content | None) -> MemoryItem | None:
         if content is None:
@@ -156,7 +192,14 @@ class Planner:
         encoded = self._parts.codec.write(item, path, before if existing is not None else None)
         stored = item.replace(path=path, sha256=sha256(encoded.data))
         rewritten = encoded.rewritten or (before is not None and existing is None)
-        return Planned(path=path, before=before, after=encoded.data, item=stored, rewritten=rewritten)
+        return Planned(
+            path=path,
+            before=before,
+            after=encoded.data,
+            item=stored,
+            rewritten=rewritten,
+            vetted=existing is None,  # then nothing stands in the file but the item
+        )
 
 
 def _same(item: MemoryItem, existing: MemoryItem) -> bool:
@@ -171,6 +214,15 @@ def describe(plans: list[Planned]) -> str:
     verb = "Forget" if first.after is None else "Remember" if first.before is None and len(plans) == 1 else "Update"
     note = " (comments could not be kept)" if first.rewritten else ""
     return f"{verb} {stem_of(first.path)}{note}"
+
+
+def take_in(following: Following, plans: Sequence[Planned], stamps: Mapping[str, Stamp]) -> None:
+    """Let the index know of plans that were carried out, by the stamps of their files."""
+    items = [(plan.item, stamps[plan.path]) for plan in plans if plan.item is not None and plan.after is not None]
+    following.learn(items, [plan.path for plan in plans if plan.after is None])
+    unread = [plan.path for plan in plans if plan.item is None and plan.after is not None]
+    if unread:
+        following.refresh(unread)
 
 
 def _refuse_other(item: object) -> None:

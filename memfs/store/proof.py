@@ -43,7 +43,7 @@ def prove(parts: Parts, following: Following) -> Freshness:
 def _blob(parts: Parts, path: str) -> str:
     """The id of what an invalid file holds, "" where it cannot be read."""
     try:
-        return blob_id(parts.tree.read(path, READ_LIMIT).data)
+        return blob_id(parts.seen.read(path, READ_LIMIT).data)
     except (FileNotFoundError, MemfsError):
         return ""
 

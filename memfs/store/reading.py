@@ -6,6 +6,7 @@ Owns the promise that text comes from a file that was looked at, never from the 
 from __future__ import annotations
 
 from memfs.errors import HistoryError, MemfsError
+from memfs.files.rot import corrupt, rotten
 from memfs.files.tree import Content
 from memfs.model import Candidate, MemoryItem
 from memfs.model.kinds import ITEM_LIMIT
@@ -23,7 +24,15 @@ class Reading:
 
     def read(self, path: str) -> MemoryItem:
         """See ``Store.read``."""
-        return self._decoded(path, self._parts.tree.read(path, ITEM_LIMIT))
+        content = self._parts.seen.read(path, ITEM_LIMIT)
+        self.refuse_rot(path, content)
+        return self._decoded(path, content)
+
+    def refuse_rot(self, path: str, content: Content) -> None:
+        """Raise ``CorruptItem`` where the disk changed bytes that nobody wrote."""
+        known = self._parts.index.stamps().get(path)
+        if known is not None and rotten(known[1], content, self._parts.tree.root):
+            raise corrupt(path, known[1], content)
 
     def _decoded(self, path: str, content: Content, checked: bool = False) -> MemoryItem:
         modified = from_timestamp_ns(content.stamp.mtime_ns)
@@ -31,11 +40,13 @@ class Reading:
 
     def load(self, candidate: Candidate, following: Following) -> Loaded | None:
         """See ``Store.load``."""
+        if following.damaged(candidate.path):
+            return None
         if following.rejected(candidate.path):
             item = self._last_good_item(candidate, following)
             return Loaded(item=item, stale=True) if item else None
         try:
-            content = self._parts.tree.read(candidate.path, ITEM_LIMIT)
+            content = self._parts.seen.read(candidate.path, ITEM_LIMIT)
             stamp = following.stamp_of(candidate.path)
             if stamp is None or stamp.blob != content.stamp.blob:
                 return None

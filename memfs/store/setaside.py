@@ -5,26 +5,32 @@ Owns the form in which they are kept outside the working tree: one JSON line tha
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from memfs.errors import CorruptRecord
+from memfs.errors import CorruptRecord, MemfsError
 from memfs.files import io
 from memfs.files.operation import FileChange
+from memfs.files.ownpath import is_own
+from memfs.files.placing import sha256
 from memfs.model import Problem
 from memfs.model.problem import WARNING
 
 FOLDER = "recovered"
 SUFFIX = ".kept"
+DAMAGED = "damaged-"
+"""How the names of contents begin that a repair set aside."""
+DAMAGED_SUFFIX = ".damaged"
+"""Of raw copies of what was damaged: a journal, an object of git."""
 
 
 def set_aside(state: Path, change: FileChange, name: str) -> Problem:
     """Keep bytes that are not to be written over a person's change where ``memfs recover`` finds them."""
     if change.data is not None:
-        folder = state / FOLDER
-        io.make_private_folder(folder)
-        header = json.dumps({"path": change.path}).encode("ascii")
-        io.write_file(folder / f"{name}{SUFFIX}", header + b"\n" + change.data)
+        keep_aside(state, change.path, change.data, name)
     return Problem(
         path=change.path,
         code="KeptPersonsChange",
@@ -34,14 +40,41 @@ def set_aside(state: Path, change: FileChange, name: str) -> Problem:
     )
 
 
+def keep_aside(state: Path, path: str, data: bytes, name: str) -> None:
+    """Make bytes that are about to lose their place durable outside the working tree."""
+    folder = state / FOLDER
+    io.make_private_folder(folder)
+    header = json.dumps({"path": path, "sha256": _digest(path, data)}).encode("ascii")
+    io.write_file(folder / f"{name}{SUFFIX}", header + b"\n" + data)
+
+
 def read_aside(path: Path) -> tuple[str, bytes]:
     """Where displaced bytes belong, and the bytes.
 
     Raises:
-        CorruptRecord: the file is not one that ``set_aside`` wrote.
+        CorruptRecord: the file is not one that ``set_aside`` wrote, or no longer what it wrote.
     """
     line, _, data = io.read_file(path).partition(b"\n")
     try:
-        return str(json.loads(line)["path"]), data
-    except (ValueError, KeyError, TypeError):
-        raise CorruptRecord("this is no content that was set aside", path=str(path), hint="remove it") from None
+        header = json.loads(line)
+        place, digest = header["path"], header.get("sha256")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        place, digest = None, None
+    if not is_own(place):
+        raise CorruptRecord("this is no content that was set aside", path=str(path), hint="remove it")
+    if digest not in (_digest(place, data), None):  # the first ones had no digest
+        raise CorruptRecord("the content that was set aside is damaged", path=str(path), hint="remove it")
+    return place, data
+
+
+def read_all_aside(state: Path) -> Iterator[bytes]:
+    """Every content that was set aside and can still be read."""
+    with contextlib.suppress(FileNotFoundError):
+        for name in sorted(os.listdir(state / FOLDER)):
+            if name.endswith(SUFFIX):
+                with contextlib.suppress(FileNotFoundError, MemfsError):
+                    yield read_aside(state / FOLDER / name)[1]
+
+
+def _digest(path: str, data: bytes) -> str:
+    return sha256(path.encode("utf-8", "surrogateescape") + b"\0" + data)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from memfs.store.following import Following, Refreshed
+from memfs.store.following import Following
+from memfs.store.outcome import Refreshed
 from memfs.store.values import Eyes
 
 

@@ -8,30 +8,35 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from memfs.errors import Conflict, IndexUnavailable, StorageIO
+from memfs.errors import Conflict, CorruptItem, IndexUnavailable, StorageIO
 from memfs.files.operation import FileChange
-from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
+from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query
 from memfs.store.batch import Batch
 from memfs.store.edits import HandEdits
-from memfs.store.following import Following, Progress, Refreshed
-from memfs.store.naming import find, in_types, path_of
+from memfs.store.following import Following, Progress
+from memfs.store.gate import through
+from memfs.store.interrupted import end_interrupted
+from memfs.store.naming import find, in_types
+from memfs.store.outcome import Refreshed
 from memfs.store.parts import Parts
-from memfs.store.plan import Planned, Planner, describe
+from memfs.store.plan import Planned, Planner, PlanOutdated, describe, take_in
 from memfs.store.proof import prove
 from memfs.store.reading import Reading
 from memfs.store.sight import Sight
-from memfs.store.values import Eyes, Flushed, Loaded, Pending
+from memfs.store.values import Eyes, Flushed, Loaded, Pending, Storage
+from memfs.store.vetting import sentence
 from memfs.store.window import Window
-from memfs.store.writing import PlanOutdated, Writing, signatures_of
+from memfs.store.writing import Writing, signatures_of
 
 if TYPE_CHECKING:
     from memfs.store.committing import Committing
 
 _TRIES = 20
+_COMMITTING = ("interval", "each", "batch")
 _FOLD_AT = 500
 _FOLD_AT_CLOSE = 200
 
@@ -45,7 +50,7 @@ class Store:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._reading = Reading(parts)
-        self.following = Following(parts.tree, parts.codec, parts.kinds, parts.index, self._reading.last_good)
+        self.following = Following(parts.seen, parts.codec, parts.kinds, parts.index, self._reading.last_good)
         self._planner = Planner(parts, self.following)
         self._writing = Writing(parts)
         self.edits = HandEdits(parts, self.following)
@@ -54,7 +59,8 @@ class Store:
         self._planning = threading.RLock()
         self._wrote = False
         self._asked = False
-        self.notes: list[Problem] = [*self._writing.recover(), *map(Problem.of, parts.journal.damage)]
+        ended = end_interrupted(parts)
+        self.notes: list[Problem] = [*ended, *self._writing.recover(), *map(Problem.of, parts.journal.damage)]
 
     @cached_property
     def _committing(self) -> Committing:
@@ -63,7 +69,16 @@ class Store:
         return Committing(self._parts, self._writing, self.edits)
 
     # -- writing ------------------------------------------------------------------------------------------------
-    def put(self, item: MemoryItem, expected: str | None = None, *, message: str = "", source: str = "") -> MemoryItem:
+    def put(
+        self,
+        item: MemoryItem,
+        expected: str | None = None,
+        *,
+        message: str = "",
+        source: str = "",
+        critical: bool = False,
+        allow_secret: str = "",
+    ) -> MemoryItem:
         """Store an item; on return it survives kill -9 and power loss, and recall finds it.
 
         Args:
@@ -71,18 +86,20 @@ class Store:
             expected: sha256 the caller last read; "" means create only; None means replace whatever is there.
             message: the sentence for the commit; a plain one is made when empty.
             source: which door it came through, for the commit's trailers.
+            critical: store it even where its area's quota is full.
+            allow_secret: why what looks like a secret may stay; recorded in the item and in the commit.
 
         Returns:
             The stored item, with ``id``, ``path`` and ``sha256``.
 
         Raises:
-            IdInvalid, IdExists, Conflict, ContentError, StorageIO: nothing was changed.
+            IdInvalid, IdExists, Conflict, ContentError, StorageIO (as ``QuotaExceeded`` too): nothing was changed.
         """
         for _ in range(_TRIES):
             with self._replanning():
-                plans = self._planner.put(item, expected)
-                self._carry_out(plans, message or describe(plans), source, batch=len(plans) > 1)
-                return _stored(plans[0])
+                plans = self._planner.put(item, expected, allow_secret)
+                self._carry_out(plans, message or describe(plans), source, batch=len(plans) > 1, critical=critical)
+                return plans[0].stored(self._parts.durability(plans[0].path))
         raise Conflict("the file keeps changing while it is written", hint="try again")
 
     def delete(
@@ -106,7 +123,7 @@ class Store:
 
     def _take_news(self) -> None:
         """Learn what other processes wrote, before deciding where an item is."""
-        news = self._parts.journal.news()
+        news = self._writing.news()
         if news is None:
             self.refresh()
         elif news:
@@ -123,54 +140,48 @@ class Store:
                 self.following.refresh([outdated.path])
 
     @contextlib.contextmanager
-    def batch(self, message: str, *, source: str = "") -> Iterator[Batch]:
-        """Several writes that happen all or not at all, as exactly one commit.
+    def batch(self, message: str, *, source: str = "", critical: bool = False) -> Iterator[Batch]:
+        """Several writes that happen all or not at all, as exactly one commit; ``critical`` as for ``put``.
 
         Raises:
             Conflict: when the block ends and a file changed since it was planned; nothing was written.
+            QuotaExceeded: when the block ends and there is no room for them; nothing was written.
         """
         self._take_news()
         batch = Batch(self._planner)
         yield batch
-        self.carry_out(batch.plans, message, source=source)
+        self.carry_out(batch.plans, message, source=source, critical=critical)
 
-    def carry_out(self, plans: list[Planned], message: str, *, source: str = "") -> None:
-        """Write plans as one batch.
+    def carry_out(self, plans: list[Planned], message: str, *, source: str = "", critical: bool = True) -> None:
+        """Write plans as one batch; what a person asks to be brought back is ``critical``.
 
         Raises:
             Conflict: a file is not what its plan was made against.
         """
         try:
-            self._carry_out(plans, message, source, batch=True)
+            self._carry_out(plans, message, source, batch=True, critical=critical)
         except PlanOutdated as outdated:
             self.following.refresh([outdated.path])
             raise Conflict(
                 "the file changed while the batch was prepared", path=outdated.path, hint="read it again and retry"
             ) from None
 
-    def _carry_out(self, plans: list[Planned], message: str, source: str, batch: bool = False) -> None:
+    def _carry_out(
+        self, plans: list[Planned], message: str, source: str, *, batch: bool = False, critical: bool = False
+    ) -> None:
         branch = self._writing.branch()
-        waits = self._parts.journal.waits_elsewhere
-        changing = [plan for plan in plans if plan.before != plan.after or waits(plan.path, branch)]
+        changing = [plan for plan in plans if self._writing.changes(plan, branch)]
         if not changing:
             return
-        signatures = signatures_of(changing, source)
-        self._writing.carry_out(
-            changing, message, signatures, batch=batch, learn=lambda stamps: self._learn(changing, stamps)
-        )
+        said, signed = sentence(message, source, changing), signatures_of(changing, source)
+        write = partial(self._writing.carry_out, changing, said, signed, batch=batch, critical=critical)
+        through(self._parts.gate, partial(write, learn=partial(take_in, self.following, changing)))
         self._wrote = True
         policy = self._parts.policy.commit
-        if policy == "interval":
+        if policy == "interval" or not self._writing.all_home():
             self._window.opened()
         elif policy == "each" or (policy == "batch" and batch):
             self._committing.flush()
-
-    def _learn(self, plans: list[Planned], stamps: dict[str, Stamp]) -> None:
-        items = [(plan.item, stamps[plan.path]) for plan in plans if plan.item is not None and plan.after is not None]
-        self.following.learn(items, [plan.path for plan in plans if plan.after is None])
-        unread = [plan.path for plan in plans if plan.item is None and plan.after is not None]
-        if unread:
-            self.following.refresh(unread)
 
     # -- reading ------------------------------------------------------------------------------------------------
     def get(self, item_id: str) -> MemoryItem | None:
@@ -192,9 +203,22 @@ class Store:
         """The item in the file at ``path``, below the workspace.
 
         Raises:
-            FileNotFoundError, ContentError, PathEscape.
+            FileNotFoundError, PathEscape.
+            ContentError: it is invalid; as ``CorruptItem``, the disk changed it.
         """
-        return self._reading.read(path)
+        try:
+            return self._reading.read(path)
+        except CorruptItem:
+            self.following.refresh([path])
+            raise
+
+    def unread(self, query: Query) -> list[str]:
+        """The item files a query could concern that cannot be read as they are now, and the secondary locations in
+        which writes wait out of reach; ``problems`` says why.
+        """
+        rejected = self.following.rejected_items()
+        files = self.following.unread(in_types(query, self._parts.kinds)) if rejected else []
+        return [*files, *self._writing.missed()]
 
     def find(self, reference: str) -> MemoryItem:
         """The item a person means: by id, by path, or by the beginning of an id that only one item has.
@@ -203,10 +227,6 @@ class Store:
             ItemNotFound: naming the nearest id.
         """
         return find(self, reference)
-
-    def path_of(self, reference: str) -> str:
-        """The path below the workspace that a person's path means, whether or not it begins with ``ContextMemory/``."""
-        return path_of(reference)
 
     def locate(self, item_id: str) -> str:
         """The path of the file that holds the id, "" when none does."""
@@ -222,6 +242,14 @@ class Store:
         except IndexUnavailable:
             self.refresh()
             return self._parts.index.search(narrowed)
+
+    def talks(self) -> bool:
+        """Whether any item has a place in a talk."""
+        return self._parts.index.talks()
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
+        """The items at these places (session, sequence) that pass the query's filters, similarity 0."""
+        return self._parts.index.beside(places, in_types(query, self._parts.kinds))
 
     def load(self, candidate: Candidate) -> Loaded | None:
         """The item behind a candidate as its file has it now; None when the file is no longer what was found."""
@@ -256,6 +284,8 @@ class Store:
 
     def refresh(self, paths: Iterable[str] | None = None) -> Refreshed:
         """Bring the index in step with the given files, or with every file."""
+        if paths is None:
+            self._writing.bring_home()
         if self._parts.index.reload():
             self.following.forget_owners()
         return self.following.refresh(paths)
@@ -283,9 +313,18 @@ class Store:
             with contextlib.suppress(StorageIO):
                 self.fold()
 
+    def tend(self) -> None:
+        """Do what is due from time to time: fold the index, make a backup."""
+        self.fold_if_large()
+        self._parts.gate.tend()
+
     def problems(self) -> list[Problem]:
         """What is wrong with files at present, and what was noticed since the workspace was opened."""
-        return [*self.following.problems(), *self.notes, *self._writing.noticed]
+        return [*self.following.problems(), *self.notes, *self._writing.problems()]
+
+    def storage(self) -> Storage:
+        """How the workspace's disk and its secondary location stand, tried out now."""
+        return self._writing.storage()
 
     def freshness(self) -> Freshness:
         """The proof of what an answer given now rests on."""
@@ -335,26 +374,27 @@ class Store:
             self.notes.append(found)
 
     def _flush_window(self) -> bool:
+        home = self._writing.bring_home()
+        policy = self._parts.policy.commit
+        if policy not in _COMMITTING or (policy != "interval" and not home):
+            return home
         flushed = self._committing.flush()
         self.notes.extend(flushed.notes)
-        self.fold_if_large()
-        self._committing.maintain_if_due()
-        return flushed.waiting == 0
+        if policy == "interval":
+            self._committing.maintain_if_due()
+            self.tend()
+        return home and flushed.waiting == 0
 
     def close(self) -> None:
         """Commit what waits where the policy says so, fold the index, release everything."""
         parts = self._parts
         with contextlib.ExitStack() as release:
-            for part in (parts.tree, parts.journal, parts.repository, parts.index):
+            for part in (parts.tree, self._writing, parts.repository, parts.index):
                 release.callback(part.close)
             self._window.close()
             self._sight.close()
-            if self._wrote and parts.policy.commit in ("interval", "each", "batch"):
+            self._writing.bring_home()
+            if self._wrote and parts.policy.commit in _COMMITTING:
                 self._committing.flush()
             never = self._asked and parts.index.generation == 0 and len(parts.index.stamps()) > 0
             self.fold_if_large(0 if never else _FOLD_AT_CLOSE)
-
-
-def _stored(plan: Planned) -> MemoryItem:
-    assert plan.item is not None  # a put always knows its item
-    return plan.item.replace(durability="file")

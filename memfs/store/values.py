@@ -43,6 +43,30 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """How the places stand that take writes.
+
+    Attributes:
+        reason: why the workspace's disk takes none, "" while it does.
+        free: bytes left on it, None where the system does not tell.
+        secondary: the secondary location, "" where none is configured.
+        secondary_reason: why that takes none, "" while it does.
+        waiting: writes that lie there until the workspace's disk takes them.
+    """
+
+    reason: str
+    free: int | None
+    secondary: str
+    secondary_reason: str
+    waiting: int
+
+    @property
+    def state(self) -> str:
+        """``ok``; ``degraded`` while the workspace's disk takes no writes; ``fallback`` while writes lie elsewhere."""
+        return "fallback" if self.waiting else "degraded" if self.reason else "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flushed:
     """What a flush did.
 

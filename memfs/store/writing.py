@@ -1,49 +1,42 @@
 """Writing: carrying out plans so that each is done whole or not at all.
 
-Owns the order of a write: store lock, check of what is there, journal record made durable, files, applied mark. Also
-redoes what a killed process left half done. Nothing here decides what an item means.
+Owns what stands between a plan and the disk: the locks, the settling of what came before, the check of what is there,
+and the operation. How it is carried out is ``home``'s business, where it goes ``destination``'s. Nothing here decides
+what an item means.
 """
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from memfs.errors import (
     Conflict,
     CorruptRecord,
     FormatUnsupported,
     HistoryError,
-    ItemTooLarge,
-    MemfsError,
-    NotRegularFile,
-    PathEscape,
+    LockTimeout,
     StorageIO,
 )
-from memfs.files import io
 from memfs.files.operation import FileChange, Operation
-from memfs.files.placing import FileChanged, sha256
+from memfs.files.placing import sha256
 from memfs.files.tree import blob_id
 from memfs.model import Problem, Stamp
 from memfs.model.ids import stem_of
-from memfs.store.parts import READ_LIMIT, Parts
-from memfs.store.plan import Planned
-from memfs.store.setaside import set_aside
-
-_SYNC_ONCE_ABOVE = 64
+from memfs.store.away import Away, problem_of
+from memfs.store.destination import Destination
+from memfs.store.health import Health, spills
+from memfs.store.home import Home
+from memfs.store.homecoming import Homecoming
+from memfs.store.leftovers import content_now
+from memfs.store.parts import Parts
+from memfs.store.plan import Planned, PlanOutdated
+from memfs.store.values import Storage
+from memfs.store.vetting import vet, vet_replaced
 
 Learn = Callable[[dict[str, Stamp]], None]
-
-
-class PlanOutdated(Exception):
-    """A file changed between planning and writing; plan again. Never leaves the store."""
-
-    @property
-    def path(self) -> str:
-        """The file."""
-        return str(self.args[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +62,13 @@ class Writing:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._health = Health(parts.tree.root, parts.repository.state)
+        self._home = Home(parts, self._health)
+        self._away = Away((parts.repository.state, parts.index.folder))
+        if parts.secondary is not None:
+            parts.secondary.used = str(parts.secondary.folder) in self._away.known()
+        self._destination = Destination(parts, self._health, self._home.write, self._away)
+        self._homecoming = Homecoming(parts, self._health, partial(self._home.write, came=True), self._away)
         self.noticed: list[Problem] = []
 
     def carry_out(
@@ -78,31 +78,102 @@ class Writing:
         signatures: Sequence[Signature],
         *,
         batch: bool = False,
+        critical: bool = False,
         learn: Learn = _nothing_to_learn,
     ) -> None:
         """Write files durably: on return they survive kill -9 and power loss.
 
         Args:
+            critical: write even where a quota is full.
             learn: told of the stamps of the written files, by path, before anybody else can write.
 
         Raises:
+            QuotaExceeded: there is no room for it; nothing was written.
             PlanOutdated: a file is not what the plan was made against; nothing was written.
             Conflict: a person's edit would be replaced, and the policy is to leave those alone.
-            StorageIO: nothing was written.
+            StorageIO: nothing was written; as ``StorageUnavailable``, the secondary location refused, too.
         """
-        parts = self._parts
-        with parts.lock.hold("store"), parts.tree.holding_folders():
-            self._refuse_outdated(plans)
+        vet(plans)
+        with self._destination.holding("store") as refused, self._parts.tree.holding_folders():
+            refused = refused or self._settled()
+            self._refuse_outdated(plans, refused)
             edits = self._check(plans)
+            self._parts.gate.admit(plans, critical)
             branch = self.branch()
             operation = self._operation(branch, message, signatures, plans, batch)
-            recorded = self._recording(branch, "Keep an edit made by hand", edits)
-            parts.journal.append([recorded, operation] if edits else [operation])
-            if edits:
-                parts.journal.mark_applied(recorded.id)
-            stamps = self._apply(operation, plans)
-            parts.journal.mark_applied(operation.id)
-            learn(stamps)
+            recorded = [self._recording(branch, "Keep an edit made by hand", edits)] if edits else []
+            learn(self._destination.land([*recorded, operation], plans, refused))
+
+    def _settled(self) -> StorageIO | None:
+        """Finish what came before; where that cannot be known but another place may take the write, say why."""
+        try:
+            self._notice(self._home.redo_all())
+            self._notice(self._homecoming.bring())
+        except StorageIO as error:
+            if self._parts.secondary is None or not spills(error):
+                raise
+            self._health.failed(error)
+            return error
+        return None
+
+    def _notice(self, problems: Sequence[Problem]) -> None:
+        self.noticed.extend(problem for problem in problems if problem not in self.noticed)
+
+    def close(self) -> None:
+        """Release the journals."""
+        self._parts.journal.close()
+        if self._parts.secondary is not None:
+            self._parts.secondary.close()
+
+    def bring_home(self) -> bool:
+        """Try to bring home what lies in the secondary location; whether all is home."""
+        if self._parts.secondary is not None and self._homecoming.waiting():
+            self._notice(self.recover())
+        return self.all_home()
+
+    def all_home(self) -> bool:
+        """Whether nothing lies in the secondary location, as far as this process knows."""
+        secondary = self._parts.secondary
+        return secondary is None or not secondary.journal.waiting
+
+    def problems(self) -> list[Problem]:
+        """What was noticed, and what is wrong with the secondary location."""
+        return [
+            *self.noticed,
+            *self._home.noticed,
+            *(self._parts.secondary.problems() if self._parts.secondary else []),
+            *(problem_of(folder, number, self._names(folder)) for folder, number in self.missed().items()),
+        ]
+
+    def _names(self, folder: str) -> bool:
+        return self._parts.secondary is not None and str(self._parts.secondary.folder) == folder
+
+    def missed(self) -> dict[str, int]:
+        """How many writes wait in each secondary location that cannot be looked into."""
+        if not self._away.known():
+            return {}
+        return self._away.missed(self._parts.secondary.in_reach() if self._parts.secondary else "")
+
+    def storage(self) -> Storage:
+        """How both places stand, tried out now."""
+        self._health.probe()
+        secondary, missed = self._parts.secondary, self.missed()
+        reason = secondary.try_out() if secondary else ""
+        return Storage(
+            reason=self._health.reason,
+            free=self._health.free(),
+            secondary=str(secondary.place) if secondary else next(iter(missed), ""),
+            secondary_reason=reason or (f"cannot look into {', '.join(missed)}" if missed else ""),
+            waiting=sum(missed.values()) or self._homecoming.waiting(),
+        )
+
+    def changes(self, plan: Planned, branch: str) -> bool:
+        """Whether there is something to write: other bytes, or the same while this path waits for another branch."""
+        if plan.before != plan.after:
+            return True
+        secondary = self._parts.secondary
+        journals = [self._parts.journal, *([secondary.journal] if secondary else [])]
+        return any(journal.waits_elsewhere(plan.path, branch) for journal in journals)
 
     def branch(self) -> str:
         """The branch that writes go to now; "" where HEAD is detached or cannot be read."""
@@ -113,9 +184,10 @@ class Writing:
 
     def record_edits(self, edits: Sequence[Planned], message: str) -> list[Planned]:
         """Journal changes a person made, whose files are in place already; return those that still stand."""
+        vet(edits)
         parts = self._parts
         with parts.lock.hold("record edits"):
-            self.noticed.extend(self._redo_all())
+            self._notice(self._home.redo_all())
             standing = [edit for edit in edits if self._is_still_theirs(edit)]
             if standing:
                 operation = self._recording(self.branch(), message, standing, batch=True)
@@ -124,59 +196,51 @@ class Writing:
         return standing
 
     def _is_still_theirs(self, edit: Planned) -> bool:
-        found = self._sha_now(edit.path)
+        found = content_now(self._parts.tree, edit.path)
         return found == edit.new_sha and self._parts.journal.latest(edit.path) != found
 
     # -- recovery -------------------------------------------------------------------------------------------------
     def recover(self) -> list[Problem]:
-        """Finish what a killed process left unfinished; report what a person changed meanwhile.
+        """Finish what a killed process left unfinished, and bring home what the secondary location took; report what a
+        person changed meanwhile.
 
-        A journal that cannot be read is reported too: reading goes on, and the next write says what is wrong.
+        A journal that cannot be read is reported too: reading goes on, and the next write says what is wrong. So is a
+        disk that takes no writes.
         """
         try:
-            if not self._parts.journal.unfinished():
+            unfinished = bool(self._parts.journal.unfinished())
+            if not unfinished and not self._homecoming.waiting():
                 return []
-            with self._parts.lock.hold("recover"):
-                return self._redo_all()
-        except (CorruptRecord, FormatUnsupported) as error:
+            return self._finish(timeout=30.0 if unfinished else 1.0)
+        except LockTimeout:
+            if unfinished:
+                raise
+            return []  # whoever holds the lock for so long brings it home, or the next one does
+        except (CorruptRecord, FormatUnsupported, StorageIO) as error:
             return [Problem.of(error)]
+
+    def _finish(self, timeout: float) -> list[Problem]:
+        """Redo, and bring home for as long as that makes it fewer; others get a turn in between."""
+        problems: list[Problem] = []
+        waits = self._homecoming.waiting()
+        while True:
+            with self._destination.holding("recover", timeout) as refused:
+                if refused is not None:
+                    raise refused
+                problems += self._home.redo_all()
+                problems += self._homecoming.bring()
+            waited, waits = waits, self._homecoming.waiting()
+            if not 0 < waits < waited:
+                return problems
 
     def news(self) -> set[str] | None:
         """Paths other processes wrote since this was last asked; None when some may have been missed."""
+        came, self._homecoming.came = self._homecoming.came, set()
         try:
-            return self._parts.journal.news()
-        except (CorruptRecord, FormatUnsupported):
+            found = self._parts.journal.news()
+        except (CorruptRecord, FormatUnsupported, StorageIO):
             return None
-
-    def _redo_all(self) -> list[Problem]:
-        """Whoever holds the lock knows that the writers of unfinished operations are dead."""
-        return [problem for operation in self._parts.journal.unfinished() for problem in self._redo(operation)]
-
-    def _redo(self, operation: Operation) -> list[Problem]:
-        problems: list[Problem] = []
-        later = self._parts.journal.written_after(operation.id)
-        for number, change in enumerate(operation.changes):
-            try:
-                self._parts.tree.sweep(change.path.rpartition("/")[0])
-                done = change.path in later or self._redo_change(change)
-            except (PathEscape, NotRegularFile, ItemTooLarge, FileChanged):
-                done = False
-            except StorageIO as error:
-                return [*problems, Problem.of(error, change.path)]
-            if not done:
-                problems.append(set_aside(self._parts.repository.state, change, f"{operation.id}-{number}"))
-        self._parts.journal.mark_applied(operation.id)
-        return problems
-
-    def _redo_change(self, change: FileChange) -> bool:
-        """Whether the file is, or could be made, what the change says."""
-        found = self._sha_now(change.path)
-        if found == change.new:
-            return True
-        if found == change.old or (change.old == "" and found == sha256(b"")):
-            self._put_in_place(change.path, change.data, over=found)
-            return True
-        return False
+        return _joined(found, came, self._parts.secondary.news() if self._parts.secondary else set())
 
     # -- internal -------------------------------------------------------------------------------------------------
     def _operation(
@@ -201,16 +265,21 @@ class Writing:
         operation = self._operation(branch, message, [Signature(person=True)], edits, batch)
         return replace(operation, changes=tuple(replace(change, old=change.new) for change in operation.changes))
 
-    def _refuse_outdated(self, plans: Sequence[Planned]) -> None:
+    def _refuse_outdated(self, plans: Sequence[Planned], refused: StorageIO | None) -> None:
         """What others wrote since the plan was made may concern the same ids, in other folders."""
-        self.noticed.extend(self._redo_all())
-        unseen = self._parts.journal.unseen()
+        unseen = self._unseen(refused)
         if unseen is None:
             raise PlanOutdated(plans[0].path)
         ids = {stem_of(path).casefold() for path in unseen}
         for plan in plans:
-            if stem_of(plan.path).casefold() in ids or self._sha_now(plan.path) != plan.old_sha:
+            if stem_of(plan.path).casefold() in ids or content_now(self._parts.seen, plan.path) != plan.old_sha:
                 raise PlanOutdated(plan.path)
+
+    def _unseen(self, refused: StorageIO | None) -> set[str] | None:
+        """What others wrote in either place; of a journal that cannot be read, what is known."""
+        secondary = self._parts.secondary
+        elsewhere = secondary.unseen() if secondary else set()
+        return elsewhere if refused is not None else _joined(self._parts.journal.unseen(), elsewhere)
 
     def _check(self, plans: Sequence[Planned]) -> list[Planned]:
         edits = []
@@ -224,10 +293,14 @@ class Writing:
                     path=plan.path,
                     hint="commit it with git or 'memfs commit', or pass its sha256 as expected",
                 )
+            vet_replaced(plan)
             edits.append(Planned(path=plan.path, before=None, after=plan.before, item=None))
         return edits
 
     def _is_ours(self, path: str, data: bytes) -> bool:
+        held = self._parts.secondary.held().get(path) if self._parts.secondary else None
+        if held is not None and held.last.new == sha256(data):
+            return True
         written = self._parts.journal.latest(path)
         if written is not None:
             return written == sha256(data)
@@ -236,48 +309,11 @@ class Writing:
         except HistoryError:
             return False
 
-    def _sha_now(self, path: str) -> str:
-        try:
-            return sha256(self._parts.tree.read(path, READ_LIMIT).data)
-        except FileNotFoundError:
-            return ""
 
-    def _apply(self, operation: Operation, plans: Sequence[Planned]) -> dict[str, Stamp]:
-        durable = len(plans) <= _SYNC_ONCE_ABOVE
-        stamps: dict[str, Stamp] = {}
-        try:
-            for plan in plans:
-                stamp = self._put_in_place(plan.path, plan.after, over=plan.old_sha, durable=durable)
-                if stamp is not None:
-                    stamps[plan.path] = stamp
-            if not durable:
-                io.sync_everything(str(self._parts.tree.root))
-        except FileChanged as changed:
-            self._undo(operation, plans)
-            if changed.displaced is not None:
-                path = changed.args[0]
-                lone = FileChange(path=path, old="", new=sha256(changed.displaced), data=changed.displaced)
-                self.noticed.append(set_aside(self._parts.repository.state, lone, f"{operation.id}-between"))
-            raise PlanOutdated(changed.args[0]) from None
-        except MemfsError:
-            self._undo(operation, plans)
-            raise
-        return stamps
-
-    def _put_in_place(self, path: str, data: bytes | None, *, over: str, durable: bool = True) -> Stamp | None:
-        if data is None:
-            self._parts.tree.remove(path, durable=durable, over=over)
-            return None
-        return self._parts.tree.write(path, data, durable=durable, over=over)
-
-    def _undo(self, operation: Operation, plans: Sequence[Planned]) -> None:
-        """Bring back what was replaced already, and take the record back, so that nobody carries it out later."""
-        for plan in reversed(plans):
-            with contextlib.suppress(MemfsError, FileChanged):
-                if plan.old_sha != plan.new_sha and self._sha_now(plan.path) == plan.new_sha:
-                    self._put_in_place(plan.path, plan.before, over=plan.new_sha)
-        with contextlib.suppress(StorageIO):
-            self._parts.journal.void(operation.id)
+def _joined(*sets: set[str] | None) -> set[str] | None:
+    """All of them together; None where one is not known."""
+    known = [found for found in sets if found is not None]
+    return set().union(*known) if len(known) == len(sets) else None
 
 
 def signatures_of(plans: Sequence[Planned], source: str) -> list[Signature]:

@@ -414,3 +414,12 @@ def test_json_documents_round_trip() -> None:
     with pytest.raises(SchemaInvalid) as caught:
         CODEC.write_document({"format_version": "1"}, path, "system_config")
     assert (caught.value.path, caught.value.field) == (path, "format_version")
+
+
+def test_an_update_leaves_how_a_person_typed_a_number() -> None:
+    """``importance: 1.0`` stays so while another field changes; fuzzing found it rewritten."""
+    codec = Codec(Schemas(), KindTable())
+    path, before = "ContextMemory/memories/semantic/2026-03/a.yaml", b"content: x\nimportance: 1.0\n"
+    item = codec.read(before, path, datetime(2026, 3, 1, tzinfo=UTC))
+    written = codec.write(item.replace(content="y"), path, before).data
+    assert b"importance: 1.0\n" in written

@@ -192,3 +192,45 @@ def test_a_long_lived_writer_packs_the_repository_it_made(
     assert list(packs.glob("*.pack"))
     workspace.store.flush()
     git(workspace.root, "fsck", "--full", "--strict")
+
+
+def test_a_removal_over_a_waiting_write_is_committed_with_the_rest(opened: Opened, git: Git) -> None:
+    """Who removes a file whose new version waits finds the removal committed by the same flush; the state machine found
+    it left over until the next.
+    """
+    workspace = opened()
+    workspace.store.put(MemoryItem("v1", "knowledge", id="d"))
+    workspace.store.flush()
+    item = workspace.store.put(MemoryItem("v2", "knowledge", id="d"))
+    (workspace.root / item.path).unlink()
+    flushed = workspace.store.flush(adopt=True)
+    assert (flushed.waiting, flushed.adopted) == (0, (item.path,))
+    assert git(workspace.root, "status", "--porcelain") == ""
+    assert [row.path for row in workspace.recovered.list()] == [item.path]
+
+
+def test_36_a_long_queue_lands_in_portions(opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a busy person each portion that lands stays landed; the rest waits, and nothing is committed twice."""
+    from memfs.errors import GitBusy
+    from memfs.history import commits
+
+    workspace = opened()
+    before = len(git(workspace.root, "rev-list", "HEAD").split())
+    for number in range(100):
+        workspace.store.put(MemoryItem("x", "knowledge", id=f"a{number}", origin=Origin(agent=f"agent{number % 7}")))
+    real, calls = commits.commit, []
+
+    def busy_at_the_third(repository, groups, ref, since=""):  # type: ignore[no-untyped-def]
+        calls.append(len(groups))
+        if len(calls) == 3:
+            raise GitBusy("the branch moved again and again")
+        return real(repository, groups, ref, since)
+
+    monkeypatch.setattr(commits, "commit", busy_at_the_third)
+    flushed = workspace.store.flush(adopt=False)
+    assert (calls, flushed.waiting, len(flushed.commits)) == ([40, 40, 20], 20, 80)
+    assert "moved again" in flushed.reason
+    flushed = workspace.store.flush(adopt=False)
+    assert (flushed.waiting, flushed.reason, len(flushed.commits)) == (0, "", 20)
+    assert len(git(workspace.root, "rev-list", "HEAD").split()) == before + 100
+    assert git(workspace.root, "status", "--porcelain") == ""
