@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types unit bench clean
+.PHONY: demo test lint types unit offline soak bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,14 @@ types: $(STAMP)
 
 unit: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+
+# every fault tier at full length; as root it also cuts the power of loop-mounted file systems
+soak: $(STAMP)
+	$(BIN)/python -m pytest -n 2 tests/faults tests/property --soak --figures tests/faults/figures.md
+
+# the same tests in a namespace that has no network at all (Linux)
+offline: $(STAMP)
+	unshare $$([ "$$(id -u)" = 0 ] || echo -r) -n $(BIN)/python -m pytest -n 2
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,8 +12,48 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+pytest.register_assert_rewrite("kit")  # its assertions say what they found
+from kit import figures as fault_figures  # noqa: E402
+
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The long form of the fault tiers, and where their figures go."""
+    group = parser.getgroup("memfs")
+    group.addoption("--soak", action="store_true", help="run the fault tiers at full length")
+    group.addoption("--figures", type=Path, metavar="FILE", help="write what the fault tiers tried to FILE")
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say what the fault tiers tried, and which of them could not run."""
+    reports = [report for found in terminalreporter.stats.values() for report in found if hasattr(report, "when")]
+    rows = fault_figures.rows_of(report for report in reports if report.when == "call")
+    if rows and (config.option.soak or config.option.verbose > 0):
+        terminalreporter.section("fault tiers")
+        terminalreporter.write(fault_figures.table(rows))
+    if config.option.figures:
+        skipped = [f"{report.nodeid}: {report.longrepr[2]}" for report in terminalreporter.stats.get("skipped", [])]
+        fault_figures.write(config.option.figures, rows, skipped)
+
+
+@pytest.fixture
+def scale(request: pytest.FixtureRequest) -> Callable[[int, int], int]:
+    """How many to try: ``scale(short, long)`` is the first number in ``make test``, the second in ``make soak``."""
+    soak = bool(request.config.option.soak)
+    return lambda short, long: long if soak else short
+
+
+@pytest.fixture
+def figures(record_property: Callable[[str, object], None]) -> Callable[..., None]:
+    """Say what a tier tried: ``figures("kill -9", points=1000, acknowledged=8123, lost=0)``."""
+    began = time.monotonic()
+
+    def record(tier: str, **counted: int | float) -> None:
+        record_property(fault_figures.PROPERTY, (tier, {**counted, "seconds": round(time.monotonic() - began, 1)}))
+
+    return record
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,62 @@
+"""Beginnings: the workspace that a tier starts from, quick to have again.
+
+Owns making it once and copying it. Copies lie in memory where there is a place for them, since a copy is made for every
+point that is tried.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from kit.aftermath import SETTINGS, git
+from kit.script import BEGINNING, FIRST
+from memfs import MemoryItem
+from memfs.workspace import Workspace, open_workspace
+
+_IN_MEMORY = Path("/dev/shm")
+
+
+class Beginning:
+    """A workspace that holds ``FIRST``, committed under the tag ``beginning``, to be copied.
+
+    Attributes:
+        root: where the copy in use lies: always the same place, as memfs knows a workspace by its place.
+    """
+
+    def __init__(self, folder: Path, arrange: Callable[[Workspace], object] = lambda _: None) -> None:
+        self.root = folder / "workspace"
+        self._first = folder / "first"
+        make(self.root, arrange)
+        shutil.copytree(self.root, self._first, symlinks=True)
+
+    def fresh(self) -> Path:
+        """Put the workspace back to what it was, and return its place."""
+        shutil.rmtree(self.root, ignore_errors=True)
+        shutil.copytree(self._first, self.root, symlinks=True)
+        return self.root
+
+
+def make(root: Path, arrange: Callable[[Workspace], object] = lambda _: None) -> None:
+    """Make such a workspace.
+
+    Args:
+        arrange: what else is to be done with it, before it is closed.
+    """
+    with open_workspace(root, create=True, watch=False, settings=SETTINGS) as workspace:
+        for name, (kind, content) in FIRST.items():
+            workspace.store.put(MemoryItem(content, kind, id=name))
+        workspace.store.flush()
+        git(root, "tag", BEGINNING)
+        arrange(workspace)
+
+
+@contextmanager
+def fast_folder(otherwise: Path) -> Iterator[Path]:
+    """A folder in memory, or an ordinary one where the system has none."""
+    with TemporaryDirectory(prefix="memfs-", dir=_IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else otherwise) as folder:
+        yield Path(folder)

@@ -1,0 +1,146 @@
+"""The power fails: what was acknowledged is on the disk (faults row 23; design sections 5 and 6).
+
+A writer works on an ext4 file system in a file, and in the middle of it everything that is not durable yet is dropped.
+Another process keeps making its own files durable, so that the file system's own journal is written at all sorts of
+moments, and not only when memfs asks for it.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kit import aftermath, broken
+from kit.beginning import fast_folder, make
+from kit.nursery import Job, Nursery
+from kit.places import Disk, disk
+from kit.script import FIRST, allowed, scripted
+from memfs import Query
+from memfs.errors import MemfsError
+
+pytestmark = pytest.mark.faults
+
+MOUNTS, IDS = ("", "data=writeback"), ("data=ordered", "data=writeback")
+POLICIES: tuple[Mapping[str, object], ...] = (
+    {"history.commit": "manual"},
+    {"history.commit": "each"},
+    {"history.commit": "interval", "history.interval_seconds": 0.01},
+)
+ENGINES = ("memory", "whoosh", "sqlite")
+LONGEST_DELAY = 0.05
+MOST_CUTS_TO_CATCH = 40
+NOISE = """
+import itertools, os, sys, time
+for number in itertools.count():
+    with open(os.path.join(sys.argv[1], f"noise-{number % 8}"), "wb") as file:
+        file.write(bytes(200))
+        os.fsync(file.fileno())
+    time.sleep(0.005)
+"""
+
+
+@dataclass(slots=True)
+class Cuts:
+    """A disk whose power fails again and again, and what became of the writes on it.
+
+    Attributes:
+        first: a workspace to begin with, on another disk.
+    """
+
+    disk: Disk
+    first: Path
+    nursery: Nursery
+    chance: random.Random
+    cuts: int = 0
+    acknowledged: int = 0
+
+    def cut_once(self, variant: str = "") -> list[str]:
+        """Begin anew, write, cut the power, look; return what was lost.
+
+        Raises:
+            MemfsError, AssertionError: the workspace or its repository is not whole.
+        """
+        self.disk.format()
+        self.disk.mount()
+        root = self.disk.mounted / "workspace"
+        shutil.copytree(self.first, root, symlinks=True)
+        self.disk.sync()
+        engine = self.chance.choice(ENGINES)
+        steps = scripted(FIRST, self.chance, 80)
+        settings = {**self.chance.choice(POLICIES), "index.engine": engine}
+        with noise(self.disk.mounted):
+            writer = self.nursery.start(Job(root=root, steps=steps, settings=settings, variant=variant))
+            writer.wait_until_done(self.chance.randint(0, 20))
+            writer.is_over(LONGEST_DELAY * self.chance.random())
+            self.disk.cut_power()
+            writer.kill()
+            done = writer.bury(may_be_refused=True)
+        self.disk.unmount()
+        self.disk.mount()
+        self.cuts += 1
+        self.acknowledged += done
+        with broken.in_force(variant):
+            found = aftermath.look(root).state
+        possible = allowed(FIRST, steps, done)
+        if found not in possible:
+            return aftermath.lost(found, possible) or ["a batch in part"]
+        aftermath.assert_whole(root, found)
+        with aftermath.reopened(root, **{"index.engine": engine}) as workspace:
+            assert {item.id for item in workspace.store.select(Query(limit=100))} == set(found)
+        self.disk.unmount()
+        return []
+
+
+@contextmanager
+def noise(folder: Path) -> Iterator[None]:
+    """While the block runs, another process makes its own files durable all the time."""
+    process = subprocess.Popen([sys.executable, "-IS", "-c", NOISE, str(folder)], stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+@pytest.fixture
+def cuts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Cuts]:
+    """Cuts on a disk that also holds the user's cache, so that the index is cut off with the rest."""
+    with fast_folder(tmp_path) as folder, disk(folder, request.param) as made:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(made.mounted / "cache"))
+        make(folder / "first")
+        with Nursery() as nursery:
+            yield Cuts(made, folder / "first", nursery, random.Random(request.param))
+
+
+@pytest.mark.parametrize("cuts", MOUNTS, ids=IDS, indirect=True)
+def test_23_a_power_cut_loses_nothing_acknowledged(
+    cuts: Cuts, scale: Callable[[int, int], int], figures: Callable[..., None], request: pytest.FixtureRequest
+) -> None:
+    """After each cut every acknowledged write is there, git is whole and the index agrees (faults row 23)."""
+    for number in range(scale(30, 500)):
+        assert cuts.cut_once() == [], f"cut {number}"
+    assert cuts.acknowledged > cuts.cuts
+    how = request.node.callspec.id
+    figures(f"power cut on ext4, {how}", points=cuts.cuts, acknowledged=cuts.acknowledged, lost=0, torn=0)
+
+
+@pytest.mark.parametrize("cuts", MOUNTS[1:], ids=IDS[1:], indirect=True)
+@pytest.mark.parametrize("variant", ["no fsync", "only the journal synced"])
+def test_23_a_broken_memfs_is_caught_by_power_cuts(cuts: Cuts, variant: str) -> None:
+    """The same cuts find what is lost when nothing, or not everything, is made durable."""
+    for _ in range(MOST_CUTS_TO_CATCH):
+        try:
+            if cuts.cut_once(variant):
+                return
+        except (AssertionError, MemfsError):
+            return  # the repository or the workspace is damaged
+    pytest.fail(f"{MOST_CUTS_TO_CATCH} power cuts did not notice: {variant}")
