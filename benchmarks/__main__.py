@@ -25,6 +25,7 @@ PARTS: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "recall": recalling.recall,
     "cold": starting.cold,
     "put": writing.put,
+    "quota": writing.accounted,
     "fresh": recalling.fresh,
     "commit": writing.commit,
     "fold": writing.fold,

@@ -88,6 +88,8 @@ class Limit:
 
 
 PUT, UPDATE = "put, new item", "put, changed item"
+SCAN = "look for secrets in an item"
+ACCOUNTED = "put, quotas set"
 COMMIT_1, COMMIT_50 = "commit, window of 1", "commit, window of 50"
 IMPORT = "import (remember --file)"
 RECALL, FILTERED = "recall", "recall, type and date"
@@ -101,6 +103,8 @@ _LARGE = (100_000,)
 BUDGETS: tuple[Limit, ...] = (
     Limit(PUT, "ratio", 10),
     Limit(UPDATE, "ratio", 10),
+    Limit(SCAN, "ratio", 1),
+    Limit(ACCOUNTED, "ratio", 1.25),
     Limit(GROWTH, "value", 1.5),
     Limit(COMMIT_1, "value", 50, _SMALL),
     Limit(COMMIT_50, "value", 50, _SMALL),

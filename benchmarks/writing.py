@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.bench import Bench
-from benchmarks.rows import COMMIT_1, COMMIT_50, PUT, UPDATE, Row, timed
+from benchmarks.rows import ACCOUNTED, COMMIT_1, COMMIT_50, PUT, SCAN, UPDATE, Row, timed
 from benchmarks.samples import Samples
 from benchmarks.yardsticks import GIT, WRITE, BareWrites, GitFolder
+from memfs.files.secrets import refuse_item
+from memfs.upkeep.quota import CONFIG
 from memfs.workspace import Workspace
 
 _PUTS = 300
+_SERIALISING = "serialising it"
 _WINDOWS = 10
+_TURN = 20
 
 
 def put(bench: Bench) -> Iterator[Row]:
@@ -22,6 +26,8 @@ def put(bench: Bench) -> Iterator[Row]:
         stored = workspace.store.put(bench.item())  # the first one reads schemas; the cold command line pays that
         data = bench.root.joinpath(stored.path).read_bytes()
         fresh, changed, floor, again = Samples(), Samples(), Samples(), Samples()
+        scanned, serialised = Samples(), Samples()
+        codec = workspace.parts.codec
         for _ in range(bench.rounds(_PUTS)):
             item = bench.item()
             floor.time(lambda: bare.write(data))
@@ -29,8 +35,33 @@ def put(bench: Bench) -> Iterator[Row]:
             edited = stored.replace(content=f"{stored.content} Said again.")
             again.time(lambda: bare.write(data))
             changed.time(lambda edited=edited: workspace.store.put(edited))  # type: ignore[misc]
+            scanned.time(lambda stored=stored: refuse_item(stored))  # type: ignore[misc]
+            serialised.time(lambda stored=stored: codec.write(stored, stored.path))  # type: ignore[misc]
     yield timed("put", PUT, bench.size, bench.engine, fresh, WRITE, floor)
     yield timed("put", UPDATE, bench.size, bench.engine, changed, WRITE, again)
+    yield timed("put", SCAN, bench.size, bench.engine, scanned, _SERIALISING, serialised)
+
+
+def accounted(bench: Bench) -> Iterator[Row]:
+    """Puts while quotas are set, each beside one without: what keeping the account costs."""
+    config = bench.root / CONFIG
+    before = config.read_bytes()
+    free = b'{"format_version": 1}'
+    limited = b'{"format_version": 1, "quotas": {"total_bytes": 1099511627776, "items_bytes": 1099511627776}}'
+    without, with_quota = Samples(), Samples()
+    try:
+        with bench.open(commit="manual") as workspace:
+            workspace.store.refresh()
+            for _ in range(bench.rounds(_PUTS) // _TURN + 1):
+                for text, samples in ((free, without), (limited, with_quota)):
+                    config.write_bytes(text)
+                    workspace.store.put(bench.item())  # this one reads the quotas, and measures
+                    for _ in range(_TURN):
+                        item = bench.item()
+                        samples.time(lambda item=item: workspace.store.put(item))  # type: ignore[misc]
+    finally:
+        config.write_bytes(before)
+    yield timed("quota", ACCOUNTED, bench.size, bench.engine, with_quota, "put without a quota", without)
 
 
 def commit(bench: Bench) -> Iterator[Row]:

@@ -85,9 +85,32 @@ class WatchSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BackupSettings:
+    """``[backup]``: when backups are made by themselves, and where they go."""
+
+    interval_hours: float = _setting(
+        0.0, "Hours between backups made by themselves; 0 makes none.", low=0, high=8784, personal=True
+    )
+    copies: int = _setting(7, "How many backups are kept in each place.", low=1, high=1000, personal=True)
+    targets: tuple[str, ...] = _setting(
+        (), "Folders that backups go to; without one, a folder of the user's own.", personal=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageSettings:
+    """``[storage]``: where writes go."""
+
+    secondary: str = _setting(
+        "", "Folder on another disk for writes while the workspace's own takes none.", personal=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings of one workspace, by table. ``origins`` says for each dotted key where its value came from:
-    ``argument``, the ``MEMFS_*`` variable's name, ``memfs.toml`` with the line, or ``default``."""
+    ``argument``, the ``MEMFS_*`` variable's name, ``memfs.toml`` with the line, or ``default``, with a remark where
+    ``memfs.toml`` sets it without being trusted to."""
 
     memory: MemorySettings = MemorySettings()
     index: IndexSettings = IndexSettings()
@@ -96,6 +119,8 @@ class Settings:
     review: ReviewSettings = ReviewSettings()
     security: SecuritySettings = SecuritySettings()
     watch: WatchSettings = WatchSettings()
+    backup: BackupSettings = BackupSettings()
+    storage: StorageSettings = StorageSettings()
     origins: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def get(self, key: str) -> Any:
@@ -113,8 +138,8 @@ class Settings:
 class Spec:
     """The rule of one setting: dotted key, default (whose type is the setting's), meaning, and allowed values.
 
-    A ``personal`` one loosens what protects the reader: an argument or variable may set it, a file that came with a
-    repository may not.
+    A ``personal`` one loosens what protects the reader, or reaches outside the workspace, unless it has its default: an
+    argument or variable may set it, ``memfs.toml`` only in a workspace that the reader trusts (``memfs.trust``).
     """
 
     key: str
@@ -139,6 +164,8 @@ TABLES: Mapping[str, type[Any]] = {
     "review": ReviewSettings,
     "security": SecuritySettings,
     "watch": WatchSettings,
+    "backup": BackupSettings,
+    "storage": StorageSettings,
 }
 SPECS: Mapping[str, Spec] = {
     f"{table}.{entry.name}": Spec(key=f"{table}.{entry.name}", default=entry.default, **entry.metadata)

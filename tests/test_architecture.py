@@ -24,6 +24,7 @@ ROWS: list[set[str]] = [
     {"memfs.pipeline"},
     {"memfs.watch"},
     {"memfs.config"},
+    {"memfs.trust"},
     {"memfs.settings"},
     {"memfs.store"},
     {"memfs.files", "memfs.history", "memfs.index", "memfs.usage"},
@@ -33,9 +34,9 @@ ROWS: list[set[str]] = [
 # Every layer's writes pass the one module with the fault hook.
 SHARED = "memfs.files.io"
 # ``memfs.testing`` is for tests: it may look at any layer, and none may look at it.
-# Where anything may be caught, because it is reported: a library that raises anything over a damaged index, and the two
-# threads whose silent death would leave writes uncommitted or the index behind.
-CATCHERS = {"memfs.index.whoosh", "memfs.store.window", "memfs.watch"}
+# Where anything may be caught, because it is reported: callbacks of somebody else's, a library that raises anything
+# over a damaged index, and the two threads whose silent death would leave writes uncommitted or the index behind.
+CATCHERS = {"memfs.behaviours", "memfs.index.whoosh.files", "memfs.store.window", "memfs.watch.watcher"}
 OWNERS = {
     "click": "memfs.adapters.cli",
     "git": "memfs.history.git",
@@ -45,7 +46,7 @@ OWNERS = {
     "referencing": "memfs.files.schema",
     "Stemmer": "memfs.index.analyzer",
     "snowballstemmer": "memfs.index.analyzer",
-    "watchdog": "memfs.watch",
+    "watchdog": "memfs.watch.hearing",
     "whoosh": "memfs.index.whoosh",
     "yaml": "memfs.files.yamltext",
 }

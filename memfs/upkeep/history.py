@@ -21,6 +21,7 @@ from memfs.history.maintenance import Maintained
 from memfs.history.repository import Repository
 from memfs.model.ids import stem_of
 from memfs.store import Store
+from memfs.store.naming import path_of
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 from memfs.store.plan import Planned
 
@@ -150,7 +151,7 @@ class History:
             for path, blob in self._repository.tree(commit, CONTENT).items()
             if self._store.edits.is_own(path)
         }
-        now = set(self._store.edits.own_paths())
+        now = set(self._store.edits.own_paths(surely=True))
         if target is None:
             wanted = then.keys() | now
         else:
@@ -190,7 +191,7 @@ class History:
         return (past,)
 
     def _path_of(self, target: str) -> str:
-        return CONTENT if target.rstrip("/") == CONTENT else self._store.path_of(target).rstrip("/")
+        return CONTENT if target.rstrip("/") == CONTENT else path_of(target).rstrip("/")
 
     def _is_there(self, path: str) -> bool:
         return any((own + "/").startswith(path + "/") for own in self._store.edits.own_paths())

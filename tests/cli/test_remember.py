@@ -32,6 +32,30 @@ def test_revision_is_null_while_the_commit_waits(root: Path, memfs: Memfs, monke
     assert memfs("status", "--json").json["pending_commits"] == 1
 
 
+@pytest.mark.parametrize("name", ["HEAD", "refs/heads/main"])
+def test_a_damaged_head_delays_the_commit_only(root: Path, memfs: Memfs, name: str) -> None:
+    """What is stored is said to be, once: the commit waits until git's own files can be read (faults row 28)."""
+    ref = root / ".git" / git(root, "symbolic-ref", "HEAD").strip() if name != "HEAD" else root / ".git" / name
+    whole = ref.read_bytes()
+    ref.write_bytes(b"")
+    ran = memfs("remember", "foo")
+    assert ran.code == 0, ran.err
+    assert "its commit waits" in ran.err
+    assert "unreadable" in ran.err
+    shown = memfs("remember", "bar", "--json").json
+    assert (shown["stored"], shown["durability"], shown["revision"]) == (True, "file", None)
+    ref.write_bytes(whole)
+    assert memfs("commit").code == 0
+    assert memfs("status", "--json").json["pending_commits"] == 0
+
+
+def test_allow_secret_takes_no_option_for_the_reason(memfs: Memfs) -> None:
+    """A forgotten reason does not swallow the next option."""
+    ran = memfs("remember", "x", "--allow-secret", "--json")
+    assert ran.code == 2
+    assert "--json" in ran.err
+
+
 def test_every_option_reaches_the_file(root: Path, memfs: Memfs) -> None:
     """What is given on the command line is what show tells."""
     ran = memfs(
@@ -88,7 +112,7 @@ def test_input_that_is_not_utf8_is_refused(memfs: Memfs) -> None:
     ran = memfs("remember", "-", stdin=b"caf\xe9")
     assert ran.code == 1
     assert "not UTF-8" in ran.err
-    assert memfs("list", "--json").json == {"items": []}
+    assert memfs("list", "--json").json == {"items": [], "partial": False}
 
 
 def test_nothing_to_remember_is_a_usage_error(memfs: Memfs) -> None:
@@ -143,7 +167,7 @@ def test_what_is_wrong_is_refused_with_a_hint(memfs: Memfs, arguments: list[str]
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith("memfs: ")
     assert hint in ran.err
-    assert memfs("list", "--json").json == {"items": []}
+    assert memfs("list", "--json").json == {"items": [], "partial": False}
 
 
 def test_hidden_instructions_are_refused_unless_allowed(memfs: Memfs) -> None:
@@ -191,7 +215,7 @@ def test_a_wrong_line_stops_the_whole_import(tmp_path: Path, memfs: Memfs) -> No
     assert "f.jsonl:1:" not in ran.err
     assert "did you mean 'tags'?" in ran.err
     assert "4 of 5 lines cannot be imported; nothing was stored" in ran.err
-    assert memfs("list", "--json").json == {"items": []}
+    assert memfs("list", "--json").json == {"items": [], "partial": False}
 
 
 def test_ids_of_an_import_must_be_free(tmp_path: Path, memfs: Memfs) -> None:
@@ -261,7 +285,7 @@ def test_blank_and_mixed_texts_are_refused(memfs: Memfs, words: list[str], stdin
     """A blank text, and '-' beside other words, is a mistake."""
     ran = memfs("remember", *words, stdin=stdin)
     assert ran.code == 2
-    assert memfs("list", "--json").json == {"items": []}
+    assert memfs("list", "--json").json == {"items": [], "partial": False}
     assert memfs("remember", "a - b").code == 0
 
 

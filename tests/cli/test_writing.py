@@ -43,7 +43,7 @@ def test_a_template_left_as_it_was_is_taken_away(root: Path, memfs: Memfs, edito
     editor("true")
     ran = memfs("new", "semantic", "--id", "mine")
     assert ran.out.startswith("Nothing written")
-    assert memfs("list", "--json").json == {"items": []}
+    assert memfs("list", "--json").json == {"items": [], "partial": False}
     assert git(root, "status", "--porcelain") == ""
 
 
@@ -154,7 +154,7 @@ def test_an_unchanged_template_is_taken_away_in_scripts_too(
     editor("true")
     ran = memfs("new", "semantic", *arguments)
     assert (ran.code, ran.out) == (0, "Nothing written: the template was left as it was\n")
-    assert memfs("list", "--json").json == {"items": []}
+    assert memfs("list", "--json").json == {"items": [], "partial": False}
     assert git(root, "status", "--porcelain") == ""
 
 
@@ -165,7 +165,7 @@ def test_a_failing_editor_leaves_no_template(root: Path, memfs: Memfs, editor: E
     assert ran.code == 1
     assert "Editing failed" in ran.err
     assert "taken away" in ran.err
-    assert memfs("list", "--json").json == {"items": []}
+    assert memfs("list", "--json").json == {"items": [], "partial": False}
     editor('echo "content: begun" > "$1"; exit 3')
     ran = memfs("new", "semantic", "--id", "mine")
     assert ran.code == 1

@@ -15,13 +15,14 @@ from memfs import errors
 from memfs.adapters.cli.app import cli
 from memfs.adapters.cli.verbs import ALIASES, VERBS
 from memfs.config import toml
+from memfs.files.secrets_rules import CONTEXTS, INSIDE, TOKENS
 from memfs.model import BUILT_IN
 from memfs.resources import schema_text
 from memfs.settings import SPECS, Spec
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
-PAGES += ["README.md", "CHANGELOG.md", "example-workspace/README.md"]
+PAGES += ["README.md", "CHANGELOG.md", "SECURITY.md", "example-workspace/README.md"]
 Read = Callable[[str], str]
 
 
@@ -74,9 +75,9 @@ def test_every_method_people_call_is_described(owner: str, heading: str, page: R
     module, _, name = owner.partition(":")
     part = getattr(__import__(f"memfs.{module}", fromlist=[name]), name)
     inner = {
-        "candidates", "carry_out", "close", "displaced", "fold", "fold_if_large", "follow", "found_at", "freshness",
-        "has_seen", "head", "load", "locate", "note_failure", "path_of", "plan_restore", "reindex", "watch_with",
-        "watching",
+        "beside", "candidates", "carry_out", "close", "displaced", "fold", "fold_if_large", "follow", "found_at",
+        "freshness", "has_seen", "head", "load", "locate", "note_failure", "plan_restore", "reindex",
+        "talks", "tend", "watch_with", "watching",
     }  # fmt: skip
     public = {method for method in vars(part) if not method.startswith("_")} - inner
     text = page("docs/python.md")
@@ -166,6 +167,8 @@ def values(spec: Spec) -> str:
         return ", ".join(f"`{choice}`" for choice in spec.choices)
     if isinstance(spec.default, bool):
         return "`true`, `false`"
+    if isinstance(spec.default, str):
+        return "text"
     return "list of names" if isinstance(spec.default, tuple) else f"{spec.low:g} to {spec.high:g}"
 
 
@@ -174,6 +177,14 @@ def test_settings_are_the_present_ones(page: Read) -> None:
     expected = {key: [f"`{toml(spec.default)}`", values(spec), spec.summary] for key, spec in SPECS.items()}
     listed = rows(page("docs/settings.md"), "Each setting")
     assert {key: [cell.rstrip(" |") for cell in row] for key, row in listed.items()} == expected
+
+
+def test_personal_settings_are_listed(page: Read) -> None:
+    """Settings that a repository's file may not loosen stand in the section that says so."""
+    described = section(page("docs/settings.md"), "What a repository may not decide")
+    assert set(re.findall(r"^- `(\S+)`$", described, re.MULTILINE)) == {
+        key for key, spec in SPECS.items() if spec.personal
+    }
 
 
 @pytest.mark.parametrize("key", ["history.commit", "index.engine"])
@@ -212,6 +223,17 @@ def test_git_attributes_are_the_ones_laid(page: Read) -> None:
     rules = [line for line in template.splitlines() if line and not line.startswith("#")]
     assert rules
     assert [rule for rule in rules if rule not in page("docs/format.md")] == []
+
+
+def test_rules_for_secrets_are_the_present_ones(page: Read) -> None:
+    """The page of secrets names every rule of the table, and no other."""
+    listed = section(page("docs/secrets.md"), "What is looked for").partition("\n\nStand-ins")[0]
+    named = {
+        name
+        for row in rows(listed, "Values").values()
+        for name in re.findall(r"`([a-z0-9]+(?:-[a-z0-9]+)+|jwt)`", row[0])
+    }
+    assert named == {rule.id for rule in (*TOKENS, *INSIDE, *CONTEXTS)}
 
 
 # -- all pages ----------------------------------------------------------------------------------------------------

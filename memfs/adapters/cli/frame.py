@@ -5,7 +5,7 @@ Owns how a verb looks from outside (help, example, ``-C`` and ``--json``). Knows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +13,7 @@ import click
 
 if TYPE_CHECKING:
     from memfs.errors import MemfsError
+    from memfs.model import Problem
     from memfs.workspace import Workspace
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -116,8 +117,24 @@ def opened(ctx: click.Context) -> Iterator[Workspace]:
         if error.path is None and error.field in asked.settings:
             raise Unclear.of(error, f"--set {error.field}") from error
         raise
+    workspace.behaviours.on("storage_threshold", _tell_threshold)
     with workspace:
         yield workspace
+        if workspace.quota.written and workspace.quota.problem is not None:
+            _tell_problem(workspace.quota.problem)
+
+
+def _tell_problem(problem: Problem) -> None:
+    from memfs.adapters.cli.output import clean, note
+
+    note(f"{clean(problem.path or '')}: {clean(problem.message)}; {clean(problem.hint)}")
+
+
+def _tell_threshold(facts: Mapping[str, Any]) -> None:
+    from memfs.adapters.cli.output import note
+    from memfs.upkeep.quota import sentence  # loaded with the workspace
+
+    note(sentence(facts))
 
 
 def complete_ids(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.adapters.cli.allowing import allow_in, allow_secret_option
 from memfs.adapters.cli.asking import when
 from memfs.adapters.cli.frame import complete_ids, opened, verb
 from memfs.adapters.cli.landing import land
@@ -44,38 +45,43 @@ _DIFF_COLOURS: Mapping[str, dict[str, Any]] = {
 @verb("commit", example='memfs commit\nmemfs commit -m "Decisions of the March meeting"')
 @click.option("-m", "--message", default="", help="The commit's message, instead of one made from what changed.")
 @click.option("--include-staged", is_flag=True, help="Also files for which something else is staged in git.")
+@allow_secret_option
 @click.pass_context
-def commit(ctx: click.Context, message: str, include_staged: bool, as_json: bool) -> int:
+def commit(ctx: click.Context, message: str, include_staged: bool, allow_secret: str, as_json: bool) -> int:
     """Commit what waits: what memfs wrote, and the edits that people made by hand.
 
     Only files of memfs are committed, whatever else is staged. Exit code 1 when git is busy and the changes still wait.
     """
     with opened(ctx) as workspace:
+        if allow_secret:
+            allow_in(workspace, workspace.checker.leaking_edits(), allow_secret)
         done = workspace.store.flush(adopt=True, include_staged=include_staged, message=message)
         invalid = [path for path in workspace.checker.invalid_edits() if path not in done.skipped]
+        leaking = workspace.checker.leaking_edits()
         problems = workspace.store.problems()
     if as_json:
         facts = {"commits": list(done.commits), "adopted": list(done.adopted), "skipped": [*done.skipped, *invalid]}
         print_json({**facts, "waiting": done.waiting, "reason": done.reason})
     else:
-        _print_commits(done.commits, done.adopted)
+        _print_commits(done.commits, done.adopted, left=bool(done.skipped or invalid or done.reason))
     for path in done.skipped:
         note(f"{path} is left alone: something else is staged for it (--include-staged takes it too)")
     for path in invalid:
-        note(f"{path} is left alone: it is invalid, see 'memfs check'")
+        leaks = "holds what looks like a secret (--allow-secret REASON lets it stay)"
+        note(f"{path} is left alone: it {leaks if path in leaking else 'is invalid'}, see 'memfs check'")
     if done.reason:
         note(f"{count(done.waiting, 'change')} still to commit: {done.reason}")
     note_problems(problems)
     return 1 if done.reason else 0
 
 
-def _print_commits(commits: tuple[str, ...], adopted: tuple[str, ...]) -> None:
+def _print_commits(commits: tuple[str, ...], adopted: tuple[str, ...], *, left: bool) -> None:
     for name in commits:
         print_raw(f"Committed {styled(name[:12], fg='yellow')}")
     for path in adopted:
         print_raw(f"  {clean(path)} {styled('(edited by hand)', dim=True)}")
     if not commits:
-        print_raw("Nothing to commit")
+        print_raw("Nothing was committed" if left else "Nothing to commit")
 
 
 @verb(

@@ -16,6 +16,7 @@ from memfs.adapters.cli.landing import SOURCE
 from memfs.adapters.cli.output import count, note, progress, write_error
 from memfs.adapters.cli.streams import read_input
 from memfs.errors import ContentError, IdExists, MemfsError, StorageIO
+from memfs.files.secrets import allowed
 from memfs.model.ids import check_id, new_id
 from memfs.model.time import utc_now
 
@@ -27,22 +28,28 @@ _BATCH = 5000  # each batch is a commit that writes the whole month folder's tre
 _ERRORS_SHOWN = 20
 
 
-def import_lines(workspace: Workspace, file: str, wanted: Draft, replace: bool) -> list[MemoryItem]:
+def import_lines(
+    workspace: Workspace, file: str, wanted: Draft, replace: bool, allow_secret: str = ""
+) -> list[MemoryItem]:
     """Store every line of a file, in order; return the stored items.
+
+    Args:
+        allow_secret: why lines may hold what looks like a secret.
 
     Raises:
         ContentError: some lines are wrong; each was named on standard error, and nothing was stored.
         StorageIO: the file cannot be read, or a batch could not be stored; batches before it are.
     """
     name = "standard input" if file == "-" else file
-    items = _checked(workspace, name, _lines(file, name), wanted, replace)
+    items = _checked(workspace, name, _lines(file, name), wanted, replace, allow_secret)
     stored: list[MemoryItem] = []
+    expected = None if replace else ""
     with progress("Storing") as step:
         for start in range(0, len(items), _BATCH):
             chunk = items[start : start + _BATCH]
             message = f"Import {count(len(chunk), 'memory', 'memories')} from {os.path.basename(name)}"
             with workspace.store.batch(message, source=SOURCE) as batch:
-                planned = [batch.put(item, expected=None if replace else "") for item in chunk]
+                planned = [batch.put(item, expected, allow_secret=allow_secret) for item in chunk]
             stored += planned
             step(len(stored), len(items))
     return stored
@@ -59,7 +66,7 @@ def _lines(file: str, name: str) -> Iterator[tuple[int, str]]:
 
 
 def _checked(
-    workspace: Workspace, file: str, lines: Iterator[tuple[int, str]], wanted: Draft, replace: bool
+    workspace: Workspace, file: str, lines: Iterator[tuple[int, str]], wanted: Draft, replace: bool, allow_secret: str
 ) -> list[MemoryItem]:
     items: list[MemoryItem] = []
     wrong = total = 0
@@ -71,7 +78,7 @@ def _checked(
             try:
                 item = _item(workspace, wanted.onto(mapping_of(line)))
                 _check_new(workspace, item, number, seen, replace)
-                items.append(item)
+                items.append(allowed(item, allow_secret)[0])
             except MemfsError as error:
                 wrong += 1
                 error.path, error.line = file, number

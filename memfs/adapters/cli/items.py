@@ -15,6 +15,7 @@ from memfs.adapters.cli.output import (
     day,
     item_json,
     note,
+    note_partial,
     note_problems,
     one_line,
     origin_json,
@@ -68,7 +69,7 @@ def show(ctx: click.Context, id: str, at: str | None, raw: bool, as_json: bool) 
 
 def _item_now(workspace: Workspace, name: str) -> tuple[MemoryItem, bytes]:
     item = workspace.store.find(name)
-    return item, workspace.parts.tree.read(item.path, ITEM_LIMIT).data
+    return item, workspace.parts.seen.read(item.path, ITEM_LIMIT).data
 
 
 def _item_at(workspace: Workspace, name: str, revision: str) -> tuple[MemoryItem, bytes]:
@@ -113,12 +114,16 @@ def list_(ctx: click.Context, /, limit: int | None, as_json: bool, **chosen: Any
     """List items, newest first."""
     shown = limit or (MOST if as_json else _SHOWN)
     with opened(ctx) as workspace:
-        found = workspace.store.candidates(query(workspace, "", MOST, **chosen))
-        loaded = (workspace.store.load(candidate) for candidate in found[:shown])
-        items = [item.item for item in loaded if item is not None]
+        asked = query(workspace, "", MOST, **chosen)
+        found = workspace.store.candidates(asked)
+        loaded = [(candidate.path, workspace.store.load(candidate)) for candidate in found[:shown]]
+        items = [item.item for _, item in loaded if item is not None]
+        missing = [path for path, item in loaded if item is None]
+        workspace.store.refresh(missing)
         problems = workspace.store.problems()
+        unread = workspace.store.unread(asked)
     if as_json:
-        print_json({"items": [item_json(item) for item in items]})
+        print_json({"items": [item_json(item) for item in items], "partial": bool(missing or unread)})
     else:
         print_table(
             [(item.id, item.type, day(item), item.title or one_line(item.content[:500], 100)) for item in items],
@@ -126,6 +131,8 @@ def list_(ctx: click.Context, /, limit: int | None, as_json: bool, **chosen: Any
         )
     more = f"the newest {len(items):,} of {len(found):,}{'+' if len(found) == MOST else ''} items; --limit shows more"
     note(more if len(found) > shown else count(len(items), "item"))
+    if missing or unread:
+        note_partial(unread or missing)
     note_problems(problems)
 
 
@@ -150,6 +157,7 @@ def forget(ctx: click.Context, ids: tuple[str, ...], reason: str, dry_run: bool,
         )
         if revision:
             print_raw(f"  to bring it back: {clean(_undo(item, revision) or '')}")
+            print_raw(f"  to erase it from history, too: memfs erase {clean(item.id)}")
     if waits:
         note(f"removed; the commit waits: {waits}")
 

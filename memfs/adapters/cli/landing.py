@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from memfs.errors import HistoryError
 from memfs.model.kinds import ITEM_LIMIT
 
 if TYPE_CHECKING:
@@ -45,13 +46,20 @@ def land(workspace: Workspace, item: MemoryItem | None) -> Landed:
         reason = workspace.store.flush(adopt=False).reason
     if item is not None and is_committed(workspace, item):
         return Landed(durability="commit", revision=workspace.repository.head().commit)
+    if item is not None and workspace.parts.durability(item.path) == "fallback":
+        return Landed(durability="fallback", reason=_at_fallback(workspace))
     return Landed(reason=reason)
 
 
+def _at_fallback(workspace: Workspace) -> str:
+    storage = workspace.store.storage()
+    return f"it is in {storage.secondary} for now: {storage.reason or 'earlier writes wait there'}"
+
+
 def is_committed(workspace: Workspace, item: MemoryItem) -> bool:
-    """Whether HEAD holds exactly the bytes of the item's file."""
+    """Whether HEAD holds exactly the bytes of the item's file; not where git's own files cannot be read."""
     try:
-        data = workspace.parts.tree.read(item.path, ITEM_LIMIT).data
-    except FileNotFoundError:
+        data = workspace.parts.seen.read(item.path, ITEM_LIMIT).data
+        return workspace.repository.head_blob(item.path) == workspace.repository.blob_id(data)
+    except (FileNotFoundError, HistoryError):
         return False
-    return workspace.repository.head_blob(item.path) == workspace.repository.blob_id(data)

@@ -240,6 +240,13 @@ def note_problems(problems: Sequence[Problem]) -> None:
         note(f"{count(len(problems), 'problem')} in the workspace; 'memfs check' names them")
 
 
+def note_partial(unread: Sequence[str]) -> None:
+    """Say on standard error that something may be missing from an answer, and why."""
+    files = ", ".join(unread[:3]) + (" and others" if len(unread) > 3 else "")
+    reason = f"{count(len(unread), 'file')} cannot be read as it is now: {files}" if unread else "it kept changing"
+    note(f"something may be missing: {reason}")
+
+
 # -- progress -----------------------------------------------------------------------------------------------------
 @contextmanager
 def progress(label: str) -> Iterator[Step]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.adapters.cli.allowing import allow_secret_option, note_likely
 from memfs.adapters.cli.asking import PHASE, known_type
 from memfs.adapters.cli.draft import Draft, draft, standard_input
 from memfs.adapters.cli.frame import Invocation, complete_types, opened, verb
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 @click.option("--tool", metavar="NAME", help="The tool it comes from.")
 @click.option("--time", metavar="WHEN", help="When it happened: a date, a time, or an age such as 2d. Now by default.")
 @click.option("--allow-invisible", is_flag=True, help="Accept characters that hide text from a reader.")
+@allow_secret_option
 @click.option("--file", "file", metavar="F.jsonl", help="Import one JSON object per line; '-' reads standard input.")
 @click.pass_context
 def remember(
@@ -58,6 +60,7 @@ def remember(
     file: str | None,
     replace: bool,
     allow_invisible: bool,
+    allow_secret: str,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -72,13 +75,13 @@ def remember(
     if replace and not (wanted.id or file):
         raise click.UsageError("--replace needs --id: which item is to be changed?", ctx)
     if file:
-        _import(ctx, file, text, wanted, replace, as_json)
+        _import(ctx, file, text, wanted, replace, allow_secret, as_json)
         return
     content = _content(ctx, text)
     if content is None and not wanted.title and not replace:
         raise click.UsageError("nothing to remember: give a text, or '-' to read standard input", ctx)
     with opened(ctx) as workspace:
-        item = _put(workspace, wanted, content, replace)
+        item = _put(workspace, wanted, content, replace, allow_secret)
         landed = land(workspace, item)
     _advise(wanted, item, allow_invisible)
     if as_json:
@@ -104,12 +107,13 @@ def _advise(wanted: Draft, item: MemoryItem, allow_invisible: bool) -> None:
         if "," in tag:
             words = " ".join(f"--tag {part.strip()}" for part in tag.split(",") if part.strip())
             note(f"{tag!r} is one tag; several are written {words}")
+    note_likely(item)
     if allow_invisible and any(found.refused for text in (item.title, item.content) for found in findings(text)):
         note("it is read only where such characters are allowed: with --set security.allow_invisible=true,")
         note("or with MEMFS_SECURITY_ALLOW_INVISIBLE=true in the environment; elsewhere 'memfs check' reports it")
 
 
-def _put(workspace: Workspace, wanted: Draft, content: str | None, replace: bool) -> MemoryItem:
+def _put(workspace: Workspace, wanted: Draft, content: str | None, replace: bool, allow_secret: str) -> MemoryItem:
     if wanted.type is not None:
         known_type(workspace, wanted.type)
     if replace and wanted.id:
@@ -117,9 +121,10 @@ def _put(workspace: Workspace, wanted: Draft, content: str | None, replace: bool
         if existing is None:
             hint = nearest(wanted.id, workspace.store.following.ids()) or "leave out --replace to make it"
             raise ItemNotFound(f"there is no memory {wanted.id!r} to replace", hint=hint)
-        return workspace.store.put(wanted.over(existing, content), expected=existing.sha256, source=SOURCE)
+        changed = wanted.over(existing, content)
+        return workspace.store.put(changed, expected=existing.sha256, source=SOURCE, allow_secret=allow_secret)
     try:
-        return workspace.store.put(wanted.fresh(content or ""), expected="", source=SOURCE)
+        return workspace.store.put(wanted.fresh(content or ""), expected="", source=SOURCE, allow_secret=allow_secret)
     except IdExists as error:
         error.hint = "choose another, or change that item with --replace"
         raise
@@ -132,13 +137,21 @@ def _print_stored(item: MemoryItem, landed: Landed) -> None:
         note(f"stored; its commit waits: {landed.reason}")
 
 
-def _import(ctx: click.Context, file: str, text: tuple[str, ...], wanted: Draft, replace: bool, as_json: bool) -> None:
+def _import(
+    ctx: click.Context,
+    file: str,
+    text: tuple[str, ...],
+    wanted: Draft,
+    replace: bool,
+    allow_secret: str,
+    as_json: bool,
+) -> None:
     if text or wanted.id:
         raise click.UsageError("--file brings its own texts and ids; leave out TEXT and --id", ctx)
     from memfs.adapters.cli.importing import import_lines  # a single memory does not need it
 
     with opened(ctx) as workspace:
-        items = import_lines(workspace, file, wanted, replace)
+        items = import_lines(workspace, file, wanted, replace, allow_secret)
         landed = land(workspace, items[-1] if items else None)
     if as_json:
         stored = [{"id": item.id, "path": item.path, "sha256": item.sha256} for item in items]

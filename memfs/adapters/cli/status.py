@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.keeping import keeping_facts, keeping_rows
 from memfs.adapters.cli.output import (
     clean,
     count,
@@ -17,6 +18,9 @@ from memfs.adapters.cli.output import (
     problem_json,
     styled,
 )
+from memfs.adapters.cli.storing import storage_facts, storage_row
+from memfs.adapters.cli.trusting import status_facts, status_row
+from memfs.watch.notes import watch_facts
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -29,7 +33,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
     with opened(ctx) as workspace:
         facts = _status(workspace)
         invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
-        problems = workspace.store.problems()
+        problems = [*workspace.store.problems(), *filter(None, [workspace.quota.problem])]
         root = str(workspace.root)
     if as_json:
         print_json({**facts, "problems": [problem_json(problem) for problem in problems]})
@@ -54,6 +58,10 @@ def _status(workspace: Workspace) -> dict[str, Any]:
         "pending_reason": pending.reason,
         "hand_edits": edits,
         "index": {"engine": workspace.settings.index.engine, "fresh": fresh},
+        "watch": watch_facts(workspace.repository.state),
+        "trust": status_facts(workspace),
+        "storage": storage_facts(workspace),
+        **keeping_facts(workspace),
     }
 
 
@@ -69,7 +77,9 @@ def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> 
         "items": f"{facts['items']:,}",
         "to commit": f"{waiting}{reason}" + (f", {count(len(edits), 'hand edit')}" if edits else ""),
         "index": f"{facts['index']['engine']}, {'fresh' if facts['index']['fresh'] else 'stale'}",
+        "watch": facts["watch"]["state"],
     }
+    rows |= storage_row(facts["storage"]) | status_row(facts["trust"]) | keeping_rows(facts)
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
     for path in edits:

@@ -17,6 +17,7 @@ from memfs.adapters.cli.output import (
     plain,
     print_json,
     print_json_line,
+    print_problem,
     print_raw,
     print_table,
     progress,
@@ -25,6 +26,7 @@ from memfs.adapters.cli.output import (
 from memfs.upkeep.tally import Tally, tally
 
 if TYPE_CHECKING:
+    from memfs.upkeep.areas import Usage
     from memfs.watch import Noticed
 
 
@@ -34,12 +36,25 @@ def stats(ctx: click.Context, as_json: bool) -> None:
     """Count the items by type and layer, and say what content, history and index weigh."""
     with opened(ctx) as workspace:
         facts = tally(workspace.store, workspace.parts)
-        problems = workspace.store.problems()
+        usage = workspace.quota.measure(history=True)
+        workspace.quota.limits()
+        unread = workspace.quota.problem
+        problems = [*workspace.store.problems(), *([unread] if unread else [])]
     if as_json:
-        print_json(_tally_json(facts))
+        print_json({**_tally_json(facts), "areas": dict(usage.areas), "total": usage.total, "free": usage.free})
     else:
         _print_tally(facts)
+        _print_usage(usage)
+        if unread:
+            print_problem(unread)
     note_problems(problems)
+
+
+def _print_usage(usage: Usage) -> None:
+    print_raw(styled("Areas", bold=True))
+    print_table([(f"  {area}", _bytes(size)) for area, size in usage.areas.items()])
+    free = f", {usage.free:,} bytes free" if usage.free is not None else ""
+    print_raw(f"  {usage.total:,} bytes in all{free}")
 
 
 def _tally_json(facts: Tally) -> dict[str, Any]:
@@ -72,7 +87,7 @@ def _bytes(number: int) -> str:
 @click.pass_context
 def watch(ctx: click.Context, as_json: bool) -> None:
     """Follow changes of the files, by hand or by git, and keep the index fresh, until interrupted."""
-    from memfs.watch import Watcher  # watchdog is slow to start, and no other verb needs it
+    from memfs.watch import Watcher, notes_folder  # watchdog is slow to start, and no other verb needs it
 
     ended = threading.Event()
 
@@ -87,7 +102,10 @@ def watch(ctx: click.Context, as_json: bool) -> None:
         quiet = settings.history.adopt_after_seconds if settings.history.adopt == "auto" else None
 
         def watcher() -> Watcher:
-            return Watcher(workspace.store, workspace.root, settings.watch, quiet_seconds=quiet, listener=tell)
+            notes = notes_folder(workspace.repository.state)
+            return Watcher(
+                workspace.store, workspace.root, settings.watch, quiet_seconds=quiet, listener=tell, notes=notes
+            )
 
         workspace.store.watch_with(watcher, at_once=True)
         note(f"watching {workspace.root}; Ctrl-C ends it")
@@ -132,10 +150,13 @@ def maintain(ctx: click.Context, as_json: bool) -> None:
     with opened(ctx) as workspace:
         done = workspace.history.maintain()
         folded = workspace.store.fold()
+        backed_up = workspace.backups.keep_up()
     facts = {name: getattr(done, name) for name in type(done).__slots__}
     if as_json:
-        print_json({**plain(facts), "folded": folded})
+        print_json({**plain(facts), "folded": folded, "backed_up": backed_up})
         return
+    if backed_up:
+        print_raw("Made the backup that was due")
     for name, value in {**facts, "index folded": "yes" if folded else "another process is at it"}.items():
         label = name.replace("_", " ")
         print_raw(f"{styled(f'{label:<16}', dim=True)}{clean(str(value))}")

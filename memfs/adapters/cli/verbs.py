@@ -25,6 +25,7 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
         Verb("show", "items:show", "Show one item, now or at a revision."),
         Verb("list", "items:list_", "List items, newest first."),
         Verb("forget", "items:forget", "Remove items; history keeps them."),
+        Verb("erase", "erasing:erase", "Remove an item from history, too, with proof."),
     ),
     "Write by hand": (
         Verb("new", "writing:new", "Start an item from its kind's template."),
@@ -41,14 +42,19 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
     "Care": (
         Verb("status", "status:status", "Show how the workspace stands."),
         Verb("check", "checking:check", "Look for problems, and repair them with --fix.", "doctor"),
+        Verb("repair", "checking:repair", "Put right what the disk damaged."),
         Verb("stats", "upkeep:stats", "Count items by type and layer, and what they weigh."),
         Verb("watch", "upkeep:watch", "Follow changes of the files until interrupted."),
         Verb("reindex", "upkeep:reindex", "Build the search index anew."),
         Verb("maintain", "upkeep:maintain", "Pack the history and fold the index."),
+        Verb("cleanup", "keeping:cleanup", "Make room without losing anything."),
+        Verb("backup", "keeping:backup", "Write a verified backup into one file."),
+        Verb("restore", "keeping:restore", "Make a workspace anew from a backup."),
     ),
     "Set up": (
         Verb("init", "setup:init", "Make a workspace."),
         Verb("config", "setup:config", "Show the settings and where each came from."),
+        Verb("trust", "trusting:trust", "Let a workspace enable what its files ask for."),
         Verb("completion", "completing:completion", "Print the completion script for a shell."),
     ),
 }

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.adapters.cli.allowing import allow_in, allow_secret_option, refuse_secret, secrets_in
 from memfs.adapters.cli.asking import known_type
 from memfs.adapters.cli.frame import complete_ids, complete_types, opened, verb
 from memfs.adapters.cli.landing import AT_ONCE
 from memfs.adapters.cli.output import clean, note, print_json, print_raw, styled, write_error
 from memfs.adapters.cli.places import reference
 from memfs.adapters.cli.streams import is_interactive
-from memfs.errors import ContentError, IdExists, ItemNotFound, MemfsError, NotRegularFile, StorageIO
+from memfs.errors import ContentError, IdExists, ItemNotFound, MemfsError, NotRegularFile, StorageIO, StorageUnavailable
 from memfs.model.ids import check_id, new_id
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import utc_now
 from memfs.resources import template_text
+from memfs.store.naming import path_of
 
 if TYPE_CHECKING:
     from memfs.model import Kind
@@ -37,8 +39,11 @@ _TITLE = re.compile(r"^title:.*$", re.MULTILINE)
 @click.option("--title", help="The title to begin with; the id is made from it.")
 @click.option("--id", "id", metavar="ID", help="Name the item yourself.")
 @click.option("--no-edit", is_flag=True, help="Only write the file; you edit it later.")
+@allow_secret_option
 @click.pass_context
-def new(ctx: click.Context, type: str, title: str | None, id: str | None, no_edit: bool, as_json: bool) -> int:
+def new(
+    ctx: click.Context, /, type: str, title: str | None, id: str | None, no_edit: bool, allow_secret: str, as_json: bool
+) -> int:
     """Start an item from the template of its TYPE, and open it in your editor.
 
     The editor ($VISUAL, $EDITOR) is opened at once, where one is set or there is a terminal; a template left as it was
@@ -46,12 +51,14 @@ def new(ctx: click.Context, type: str, title: str | None, id: str | None, no_edi
     """
     with opened(ctx) as workspace:
         kind = known_type(workspace, type)
+        if not allow_secret:
+            refuse_secret(f"{title or ''}\n{id or ''}", "title")
         chosen = _free_id(workspace, id or new_id(title or type))
         path = _place(kind, chosen)
         text = _filled(kind, path, title)
         _create(workspace, path, text)
         edits = not no_edit and _has_editor()
-        problems = _first_edit(workspace, path, text) if edits else _wrong(workspace, path)
+        problems = _first_edit(workspace, path, text, allow_secret) if edits else _wrong(workspace, path, allow_secret)
         kept = not edits or _read(workspace, path) != text.encode()
         if not kept:
             workspace.parts.tree.remove(path)
@@ -70,19 +77,23 @@ def new(ctx: click.Context, type: str, title: str | None, id: str | None, no_edi
 
 @verb("edit", example="memfs edit use-postgresql-for-transactions-7h2k9q")
 @click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
+@allow_secret_option
 @click.pass_context
-def edit(ctx: click.Context, id: str, as_json: bool) -> int:
+def edit(ctx: click.Context, id: str, allow_secret: str, as_json: bool) -> int:
     """Open an item in your editor ($VISUAL, $EDITOR), and check it when you are done.
 
     Your text stays in the file even if it is wrong; until it is right, recall uses the last good version.
     """
     with opened(ctx) as workspace:
         path = _path_of(workspace, id)
+        if workspace.parts.durability(path) == "fallback":
+            hint = "edit it once 'memfs status' says that the disk takes writes again"
+            raise StorageUnavailable("this item lies in the secondary location for now", path=path, hint=hint)
         if not _has_editor():
             hint = "set EDITOR, or change the file directly"
             raise StorageIO("there is no terminal to edit on", path=path, hint=hint)
         before = _read(workspace, path)
-        problems = _edited(workspace, path)
+        problems = _edited(workspace, path, allow_secret)
         changed = _read(workspace, path) != before
         if changed:
             _take_in(workspace, path, commit=not problems)
@@ -99,10 +110,10 @@ def _has_editor() -> bool:
     return is_interactive() or bool(os.environ.get("VISUAL") or os.environ.get("EDITOR"))
 
 
-def _first_edit(workspace: Workspace, path: str, text: str) -> list[MemfsError]:
+def _first_edit(workspace: Workspace, path: str, text: str, allow_secret: str) -> list[MemfsError]:
     """Edit a fresh template; where the editor fails, take the template away unless something was written into it."""
     try:
-        return _edited(workspace, path)
+        return _edited(workspace, path, allow_secret)
     except click.ClickException as error:
         left = _read(workspace, path) != text.encode()
         if not left:
@@ -112,11 +123,11 @@ def _first_edit(workspace: Workspace, path: str, text: str) -> list[MemfsError]:
         raise StorageIO(error.format_message(), hint=hint) from error
 
 
-def _edited(workspace: Workspace, path: str) -> list[MemfsError]:
+def _edited(workspace: Workspace, path: str, allow_secret: str) -> list[MemfsError]:
     """Let the person edit, again and again if they like; return what is wrong in the end."""
     while True:
         click.edit(filename=str(workspace.root / path))
-        problems = _wrong(workspace, path)
+        problems = _wrong(workspace, path, allow_secret)
         if not problems or not is_interactive():
             return problems
         for problem in problems:
@@ -134,13 +145,14 @@ def _take_in(workspace: Workspace, path: str, *, commit: bool) -> None:
         workspace.store.flush()
 
 
-def _wrong(workspace: Workspace, path: str) -> list[MemfsError]:
-    """Everything that is wrong with the file as it is now."""
+def _wrong(workspace: Workspace, path: str, allow_secret: str) -> list[MemfsError]:
+    """Everything that is wrong with the file as it is now, once the reason for a secret in it was written down."""
     try:
+        allow_in(workspace, [path], allow_secret)
         data = workspace.parts.tree.read(path, ITEM_LIMIT).data
-        return workspace.parts.codec.errors(data, path)
+        return [*workspace.parts.codec.errors(data, path), *secrets_in(data, path)]
     except FileNotFoundError:
-        hint = "the editor removed it; 'memfs rollback HEAD' brings it back"
+        hint = f"the editor removed it; 'git checkout HEAD -- {path}' brings back what was committed"
         return [StorageIO("the file is gone", path=path, hint=hint)]
     except MemfsError as error:
         return [error]
@@ -172,7 +184,7 @@ def _path_of(workspace: Workspace, written: str) -> str:
             return error.path
         raise
     except ItemNotFound:
-        path = workspace.store.path_of(named)
+        path = path_of(named)
         if workspace.store.edits.is_own(path) and workspace.parts.tree.entry(path) is not None:
             return path
         raise
