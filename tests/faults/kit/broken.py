@@ -37,7 +37,8 @@ def _journal_only() -> list[Any]:
 def _no_journal() -> list[Any]:
     """Writes are remembered in memory only, until their commit."""
 
-    def append(self: Journal, operations: Sequence[Operation]) -> None:
+    def append(self: Journal, operations: Sequence[Operation], came: bool = False) -> None:
+        del came
         self._ready()
         for operation in operations:
             self._add(operation)
