@@ -27,6 +27,12 @@ def in_branches(git: Git, root: Path) -> set[str]:
     return {Path(path).stem for tree in trees for path in tree.split()}
 
 
+def in_commits(git: Git, root: Path) -> set[str]:
+    """The ids of the items in all commits of all branches."""
+    rows = git(root, "rev-list", "--objects", "--branches").splitlines()
+    return {Path(row.partition(" ")[2]).stem for row in rows if row.endswith(".yaml")}
+
+
 def in_history(git: Git, root: Path) -> set[str]:
     """The ids of the items in all commits that git still knows the name of: branches, reflogs, the stash."""
     rows = git(root, "rev-list", "--objects", "--all", "--reflog").splitlines()
@@ -54,7 +60,7 @@ def prepared(opened: Opened, git: Git) -> Workspace:
 def test_36_64_writers_and_a_person_who_commits_and_checks_out(
     opened: Opened, git: Git, scale: Scale, figures: Figures
 ) -> None:
-    """64 processes x 8 writes while a person commits and checks out: all that was acknowledged is on a branch."""
+    """64 processes x 8 writes while a person commits and checks out: all that was acknowledged is in a branch."""
     writes = scale(8, 100)
     workspace = prepared(opened, git)
     root = workspace.root
@@ -64,14 +70,17 @@ def test_36_64_writers_and_a_person_who_commits_and_checks_out(
     assert len(acknowledged) == 64 * writes
     flushed = workspace.store.flush(adopt=False)
     assert (flushed.waiting, flushed.reason) == (0, "")
-    lost = {words[0] for words in acknowledged} - in_branches(git, root)
+    # A checkout that read the branch right before a commit landed on it shows that commit's items as removed, as beside
+    # any other git: the person's next commit takes them off the tip, not out of the branch's commits or the folder.
+    overtaken = {words[0] for words in acknowledged} - in_branches(git, root)
+    lost = overtaken - in_commits(git, root)
     figures("64 writers and a person", points=sum(person.done.values()), acknowledged=len(acknowledged), lost=len(lost))
-    assert lost == set(), person.said
+    assert not lost, (sorted(lost), [row.path for row in workspace.recovered.list()], person.said)
     assert person.done["checkout"] > 1
     assert person.done["commit"] + person.done["commit -a"] > 1
     git(root, "fsck", "--full", "--strict")
     ours = [line for line in git(root, "status", "--porcelain").splitlines() if "ContextMemory" in line]
-    assert ours == []
+    assert [line for line in ours if Path(line[3:]).stem not in overtaken] == []
     assert workspace.store.problems() == []
 
 
@@ -130,13 +139,17 @@ def test_46_64_creators_of_one_id_make_it_once(opened: Opened, scale: Scale) -> 
 
 
 # -- broken on purpose: the checks above must notice --------------------------------------------------------------
+def won_twice(said: list[list[str]]) -> bool:
+    """Whether two writers were told that they replaced one version."""
+    return max(Counter(words[1] for words in said if words[0] == "won").values(), default=0) > 1
+
+
 def test_46_the_check_notices_writers_that_do_not_lock(opened: Opened) -> None:
     """Without the store's lock two writers win over one version, or break each other's journal."""
     workspace = opened()
     workspace.store.put(MemoryItem("0", "knowledge", id="counter"))
-    said, wrong = Crowd(workspace.root, "counter", 16, 20, "no lock").ended()
-    twice = [count for count in Counter(words[1] for words in said if words[0] == "won").values() if count > 1]
-    assert wrong or twice
+    said, wrong = Crowd(workspace.root, "counter", 16, 20, "no lock").ended_or(won_twice, seconds=120)
+    assert wrong or won_twice(said)
 
 
 def staged_work_stays(opened: Opened, git: Git, variant: str) -> bool:

@@ -27,7 +27,7 @@ from kit.script import FIRST, allowed, scripted
 from memfs import Query
 from memfs.errors import MemfsError
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.durable]
 
 MOUNTS, IDS = ("", "data=writeback"), ("data=ordered", "data=writeback")
 POLICIES: tuple[Mapping[str, object], ...] = (

@@ -27,6 +27,7 @@ from memfs.workspace import Workspace, open_workspace
 
 Value = tuple[str, str]
 SETTINGS = {"index.engine": "memory", "history.commit": "manual", "history.adopt": "auto"}
+DEEDS = ("put", "delete", "batch", "flush")
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 TYPES = st.sampled_from(["knowledge", "episodic"])
 TEXTS = st.sampled_from(
@@ -196,23 +197,15 @@ class StoreMachine(RuleBasedStateMachine):
         self.workspace.close()
         self.workspace = self._open()
 
-    @rule(at=st.integers(1, 60), name=NAMES, text=TEXTS, deleting=st.booleans(), flushing=st.booleans())
-    def die(self, at: int, name: str, text: str, deleting: bool, flushing: bool) -> None:
+    @rule(
+        at=st.integers(1, 60), doing=st.sampled_from(DEEDS), names=st.lists(NAMES, min_size=3, unique=True), text=TEXTS
+    )
+    def die(self, at: int, doing: str, names: list[str], text: str) -> None:
         """The process stops in the middle of something; what it had acknowledged is there, the rest whole or not."""
-        type = self.held.get(name, ("knowledge",))[0]  # noqa: A001
-        after = dict(self.held)
-        if not flushing and deleting and name in self.held:
-            del after[name]
-        elif not flushing:
-            after[name] = (type, text)
+        after = self._after(doing, names, text)
         try:
             with injected(Fault(at=at)):
-                if flushing:
-                    self.workspace.store.flush(adopt=True)
-                elif deleting and name in self.held:
-                    self.workspace.store.delete(name)
-                else:
-                    self.workspace.store.put(MemoryItem(text, type, id=name))
+                self._do(doing, after)
             before = after  # it was acknowledged
         except Stopped:
             before = self.held
@@ -223,6 +216,34 @@ class StoreMachine(RuleBasedStateMachine):
         found = self._found(self.workspace)
         assert found in (before, after)
         self.held = found
+
+    def _after(self, doing: str, names: list[str], text: str) -> dict[str, Value]:
+        """What the store is to hold when the deed is done."""
+        changed = {} if doing == "flush" else {name: self.held.get(name, ("knowledge",))[0] for name in names}
+        if doing in ("put", "delete"):
+            changed = dict([*changed.items()][:1])
+        if doing == "delete":
+            return {name: value for name, value in self.held.items() if name not in changed}
+        return {**self.held, **{name: (kept, text) for name, kept in changed.items()}}
+
+    def _do(self, doing: str, after: Mapping[str, Value]) -> None:
+        """Carry out what leads from what is held to ``after``."""
+        store = self.workspace.store
+        if doing == "flush":
+            store.flush(adopt=True)
+            return
+        gone = [name for name in self.held if name not in after]
+        written = [MemoryItem(text, kept, id=name) for name, (kept, text) in after.items()]
+        changed = [item for item in written if self.held.get(item.id) != (item.type, item.content)]
+        if doing == "batch":
+            with store.batch("Several") as batch:
+                for item in changed:
+                    batch.put(item)
+        for name in gone:
+            store.delete(name)
+        if doing == "put":
+            for item in changed:
+                store.put(item)
 
     @rule()
     def reindex(self) -> None:

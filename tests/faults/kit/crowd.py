@@ -7,11 +7,14 @@ after the store returned; the test's own process reads and keeps them. Run as a 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import signal
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -34,6 +37,7 @@ class Crowd:
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": str(FAULTS)},
+            start_new_session=True,
         )
         self._said: list[str] = []
         self._wrong: list[str] = []
@@ -58,7 +62,22 @@ class Crowd:
         for stream in (self._process.stdout, self._process.stderr):
             assert stream is not None
             stream.close()
-        return [line.split() for line in self._said if line.endswith("\n")], "".join(self._wrong)
+        return self._words(), "".join(self._wrong)
+
+    def ended_or(self, noticed: Callable[[list[list[str]]], bool], seconds: float) -> tuple[list[list[str]], str]:
+        """``ended``, but kill all as soon as what they said shows it, or after so long.
+
+        A crowd of broken writers may be in each other's way for ever.
+        """
+        end = time.monotonic() + seconds
+        while self.running() and time.monotonic() < end and not self._wrong and not noticed(self._words()):
+            time.sleep(0.05)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        return self.ended()
+
+    def _words(self) -> list[list[str]]:
+        return [line.split() for line in list(self._said) if line.endswith("\n")]
 
 
 # -- the person ---------------------------------------------------------------------------------------------------
