@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memfs.errors import HistoryError
 from memfs.files.operation import FileChange, Operation
 from memfs.files.placing import sha256
 from memfs.files.tree import View
+from memfs.history.repository import Repository
 from memfs.model import Problem
 from memfs.model.problem import WARNING
 from memfs.store.parts import READ_LIMIT, Parts
@@ -25,7 +27,7 @@ def sweep(parts: Parts, folder: str, operation: Operation) -> list[Problem]:
     problems: list[Problem] = []
 
     def look(data: bytes) -> None:
-        if any(_is_side(change, data) for change in operation.changes):
+        if any(_is_side(change, data) for change in operation.changes) or _is_known(parts, data):
             return
         path = _place(parts, folder, operation.changes)
         keep_aside(parts.repository.state, path, data, f"{operation.id}-saved-{sha256(data)[:12]}")
@@ -33,6 +35,20 @@ def sweep(parts: Parts, folder: str, operation: Operation) -> list[Problem]:
 
     parts.tree.sweep(folder, look)
     return problems
+
+
+def _is_known(parts: Parts, data: bytes) -> bool:
+    """Whether these bytes are in an earlier write, or in git: a power cut brings back what that write had removed."""
+    earlier = (change for operation in parts.journal.operations() for change in operation.changes)
+    digest = sha256(data)
+    return any(digest in (change.old, change.new) for change in earlier) or _is_in_git(parts.repository, data)
+
+
+def _is_in_git(repository: Repository, data: bytes) -> bool:
+    try:
+        return repository.blob(repository.blob_id(data)) == data
+    except HistoryError:
+        return False
 
 
 def _is_side(change: FileChange, data: bytes) -> bool:

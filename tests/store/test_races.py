@@ -15,6 +15,7 @@ import pytest
 from memfs import MemoryItem, Query
 from memfs.errors import Conflict, ContentError, IdExists, StorageReadOnly
 from memfs.files.journal import Journal
+from memfs.files.placing import temporary_name
 from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace, open_workspace
 
@@ -498,6 +499,33 @@ def test_21_a_save_displaced_by_a_killed_write_can_be_recovered(opened: Opened, 
     assert not list(workspace.root.rglob("*.tmp"))
     (row,) = again.recovered.list()
     assert (again.recovered.restore(row.name), (workspace.root / path).read_bytes()) == (path, saved)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_23_an_old_version_that_a_power_cut_brings_back_is_nobodys_save(opened: Opened, committed: bool) -> None:
+    """What an earlier write had removed, and a power cut brings back, is neither set aside nor left (faults row 23)."""
+    workspace = opened()
+    path = remember(workspace, "x", "v1")
+    old = (workspace.root / path).read_bytes()
+    remember(workspace, "x", "v2")
+    if committed:
+        workspace.store.flush()
+    from memfs.files import io
+
+    def stop(name: str, where: str) -> None:
+        if name == "exchange":
+            raise Stopped(where)
+
+    io.set_hook(stop)
+    try:
+        with pytest.raises(Stopped):
+            remember(workspace, "x", "v3")
+    finally:
+        io.set_hook(None)
+    (workspace.root / path).with_name(temporary_name()).write_bytes(old)
+    again = opened()
+    assert (again.store.notes, again.recovered.list()) == ([], [])
+    assert not list(workspace.root.rglob("*.tmp"))
 
 
 def test_two_saves_in_the_moment_of_a_write_are_both_kept(opened: Opened, git: Git) -> None:
