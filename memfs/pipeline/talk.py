@@ -26,10 +26,11 @@ _GIVERS = 100
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """What one candidate gained, in the unit of text scores."""
+    """What one candidate gained, in the unit of text scores; what its meaning added may be less than nothing."""
 
     neighbours: float = 0.0
     session: float = 0.0
+    meaning: float = 0.0
 
 
 NOTHING = Shares()

@@ -1,0 +1,244 @@
+"""Pruning: weak memories make room (seed 002, M3).
+
+Owns what an item is worth keeping, which items are due, and moving them into the archive, or deleting them where the
+retention policy says so, as one batch that history can take back. Pinned items and the conventions of people are never
+due. Where pruned items lie, and their way back, is ``memfs.upkeep.pruned``'s business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from math import log1p
+
+from memfs.errors import Conflict, MemfsError
+from memfs.model import Candidate, MemoryItem, Query
+from memfs.model.item import Trust
+from memfs.model.memory_config import MemoryConfig
+from memfs.store import Store
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.upkeep.pruned import SOURCE, Pruned, place_of
+from memfs.usage import NEVER, Usage, Use
+
+_POLICY = f"{CONTENT}/configuration/retention_policy.json"
+_PATTERN = "pattern"
+_CONVENTION = "convention"
+_DAYS = 365.0
+_OLDEST = 0.1
+_TRIES = 3
+_SLACK = 100
+_ACTIONS = ("archive", "delete")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weak:
+    """An item that is due: what it is worth (``importance``), and why it has to go."""
+
+    item: MemoryItem
+    importance: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneResult:
+    """What a pruning did, or would do: the items, weakest first, and ``archive`` or ``delete``."""
+
+    items: tuple[Weak, ...]
+    action: str
+
+
+def importance_of(candidate: Candidate, use: Use, now: datetime) -> float:
+    """What an item is worth keeping: its own importance, and how often it was used, over its age.
+
+    ``importance x relevance_score x (1 + ln(1 + uses)) x max(0.1, 1 - days / 365)``, twice that for a pattern. A new
+    item that nobody read yet is thereby worth as much as one that is used, not nothing.
+    """
+    days = max(0.0, (now - candidate.timestamp).total_seconds() / 86400.0)
+    worth = candidate.importance * use.relevance * (1.0 + log1p(use.count)) * max(_OLDEST, 1.0 - days / _DAYS)
+    return worth * 2.0 if candidate.type == _PATTERN else worth
+
+
+class Pruner:
+    """Makes room in one workspace."""
+
+    def __init__(self, store: Store, parts: Parts, usage: Usage, config: Callable[[], MemoryConfig]) -> None:
+        """``config`` gives ``max_memories`` and ``prune_below`` as they are now."""
+        self._store = store
+        self._parts = parts
+        self._usage = usage
+        self._config = config
+
+    @cached_property
+    def pruned(self) -> Pruned:
+        """What was moved into the archive."""
+        return Pruned(self._store, self._parts)
+
+    def crowded(self) -> bool:
+        """Whether there are more items than ``max_memories``, by more than a hundredth: a look at two numbers."""
+        most = self._config().max_memories
+        return len(self._parts.index.stamps()) > most + most // _SLACK
+
+    def keep_up(self, changed: MemoryItem | None = None) -> PruneResult:
+        """Prune where there are too many items, for whoever has stored one; nothing is done and little read otherwise.
+
+        Args:
+            changed: an item that may be too weak now, for whoever has taken importance from it.
+
+        Raises:
+            ContentError, SettingInvalid, Conflict, StorageIO: as ``prune``.
+        """
+        if self.crowded() or (changed is not None and self._too_weak(changed)):
+            return self.prune()
+        return PruneResult(items=(), action=_ACTIONS[0])
+
+    def _too_weak(self, item: MemoryItem) -> bool:
+        now = self._parts.clock()
+        use = self._usage.of([item.id]).get(item.id, NEVER)
+        return importance_of(_candidate(item, now), use, now) < self._least(self._policy())
+
+    def _least(self, policy: _Policy) -> float:
+        return self._config().prune_below if policy.below is None else policy.below
+
+    def due(self) -> Sequence[Weak]:
+        """The items that are due, weakest first: those above ``max_memories``, and those below ``prune_below``.
+
+        Raises:
+            ContentError, SettingInvalid: the memory context or the retention policy is invalid.
+        """
+        return self._due(self._policy())
+
+    def weakest(self) -> Weak | None:
+        """The item that would go first, due or not, and why; None where none may go.
+
+        Raises:
+            ContentError, SettingInvalid: the memory context or the retention policy is invalid.
+        """
+        below = self._least(self._policy())
+        for worth, candidate in self._ranked():
+            if item := self._prunable(candidate):
+                return Weak(item=item, importance=worth, reason=f"due is what is worth less than {below:g}")
+        return None
+
+    def prune(self, dry_run: bool = False, reason: str = "") -> PruneResult:
+        """Take the items that are due out of the memory, as one batch.
+
+        Args:
+            dry_run: only say which.
+            reason: why, for the history.
+
+        Raises:
+            ContentError, SettingInvalid: the memory context or the retention policy is invalid.
+            Conflict, StorageIO: nothing was changed.
+        """
+        policy = self._policy()
+        for attempt in range(_TRIES):
+            weak = self._due(policy)
+            try:
+                if weak and not dry_run:
+                    self._remove(weak, policy.action, reason)
+                return PruneResult(items=tuple(weak), action=policy.action)
+            except Conflict:  # somebody changed one of them meanwhile: look again
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError  # the last try returns or raises
+
+    def _remove(self, weak: Sequence[Weak], action: str, reason: str) -> None:
+        with self._store.batch(_message(weak, action, reason), source=SOURCE, critical=True) as batch:
+            for one in weak:
+                batch.delete(one.item.id, expected=one.item.sha256)
+                if action == "archive":
+                    kept = self._store.plan_restore(place_of(one.item), batch.plans[-1].before)
+                    batch.plans += [kept] if kept is not None else []
+
+    # -- what is due ------------------------------------------------------------------------------------------------
+    def _due(self, policy: _Policy) -> list[Weak]:
+        ranked = self._ranked()
+        surplus = len(ranked) - self._config().max_memories
+        below = self._least(policy)
+        found: list[Weak] = []
+        for worth, candidate in ranked:
+            if len(found) >= surplus and worth >= below:
+                break
+            item = self._prunable(candidate)
+            if item is not None:
+                why = f"importance {worth:.3g} is below {below:g}"
+                if worth >= below:
+                    why = f"there are {len(ranked):,} memories, {surplus:,} above the most that are kept"
+                found.append(Weak(item=item, importance=worth, reason=why))
+        return found
+
+    def _ranked(self) -> list[tuple[float, Candidate]]:
+        """Every item with what it is worth keeping, weakest first."""
+        now, uses = self._parts.clock(), self._usage.all()
+        ranked = [(importance_of(one, uses.get(one.id, NEVER), now), one) for one in self._everything()]
+        return sorted(ranked, key=lambda row: (row[0], row[1].timestamp, row[1].id))
+
+    def _prunable(self, candidate: Candidate) -> MemoryItem | None:
+        """The item as its file has it now, None where it may not go: the file decides, not the index."""
+        if candidate.pinned:
+            return None
+        loaded = self._store.load(candidate)
+        if loaded is None or loaded.stale or loaded.item.pinned:
+            return None
+        item = loaded.item
+        return None if item.type == _CONVENTION and item.trust == Trust.HUMAN else item
+
+    def _everything(self) -> Iterator[Candidate]:
+        """Every item, once."""
+        seen: set[str] = set()
+        for one in self._store.seeking.every(Query()):
+            seen.add(one.id)
+            yield one
+        if len(seen) < len(self._parts.index.stamps()):
+            yield from self._rest(seen)
+
+    def _rest(self, seen: set[str]) -> Iterator[Candidate]:
+        """What no query reaches because more than 10,000 items have one and the same time."""
+        for path, (key, _) in self._parts.index.stamps().items():
+            if key not in seen:
+                try:
+                    item = self._store.read(path)
+                except (FileNotFoundError, MemfsError):
+                    continue
+                yield _candidate(item, self._parts.clock())
+
+    def _policy(self) -> _Policy:
+        try:
+            data = self._parts.seen.read(_POLICY, READ_LIMIT).data
+        except FileNotFoundError:
+            return _Policy()
+        self._parts.codec.read_document(data, _POLICY, "retention_policy")
+        said: Mapping[str, object] = json.loads(data).get("prune", {})
+        below = said.get("below")
+        action = str(said.get("action", _ACTIONS[0]))
+        return _Policy(action=action, below=float(below) if isinstance(below, (int, float)) else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Policy:
+    """What the retention policy says of pruning; ``below`` None where it leaves that to the memory context."""
+
+    action: str = _ACTIONS[0]
+    below: float | None = None
+
+
+def _candidate(item: MemoryItem, now: datetime) -> Candidate:
+    return Candidate(
+        id=item.id,
+        path=item.path,
+        similarity=0.0,
+        type=item.type,
+        timestamp=item.timestamp or item.created or now,
+        importance=float(item.importance),
+        pinned=item.pinned,
+    )
+
+
+def _message(weak: Sequence[Weak], action: str, reason: str) -> str:
+    what = weak[0].item.id if len(weak) == 1 else f"{len(weak):,} weak memories"
+    way = "into the archive" if action == "archive" else "for good; history has them"
+    said = " ".join(reason.split()) or weak[0].reason
+    return f"Prune {what} {way}: {said}"
