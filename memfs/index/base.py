@@ -82,6 +82,13 @@ class Index(Protocol):
             IndexUnavailable: as ``search``.
         """
 
+    def among(self, ids: Collection[str], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        """Those of the items with these ids that pass the query's filters, in no particular order, similarity 0.
+
+        Raises:
+            IndexUnavailable: as ``search``.
+        """
+
     def talks(self) -> bool:
         """Whether any item has a place in a talk; removed ones may count."""
 

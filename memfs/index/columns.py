@@ -22,7 +22,7 @@ from memfs.model import Candidate
 from memfs.model.ids import stem_of
 
 _CODED = ("type", "agent", "session", "phase", "speaker", "role")
-_PLAIN = ("id", "path", "time", "importance", "tags", "sequence", "asks")
+_PLAIN = ("id", "path", "time", "importance", "tags", "sequence", "asks", "pinned")
 _NO_SEQUENCE = -(1 << 62)
 _CHUNK = 2048
 
@@ -128,6 +128,10 @@ class Columns:
         return sections.unpack_numbers("B", self._parts["asks"])
 
     @cached_property
+    def _pinned(self) -> array[int]:
+        return sections.unpack_numbers("B", self._parts["pinned"])
+
+    @cached_property
     def _in_talks(self) -> array[int]:
         """Numbers of documents with a place in a talk, by session and sequence."""
         return sections.unpack_numbers("I", self._parts["talks"])
@@ -194,6 +198,7 @@ class Columns:
             speaker=self._named("speaker", number),
             role=self._named("role", number),
             asks=bool(self._asks[number]),
+            pinned=bool(self._pinned[number]),
         )
 
     def _named(self, column: str, number: int) -> str:
@@ -220,6 +225,7 @@ class Columns:
             "key": self.keys.tolist(),
             "sequence": [None if place == _NO_SEQUENCE else place for place in self._sequences],
             "asks": self._asks.tolist(),
+            "pinned": self._pinned.tolist(),
         }
 
     # -- selecting --------------------------------------------------------------------------------------------------
@@ -326,6 +332,7 @@ def _packed(lists: Lists, dead: Collection[int]) -> bytes:
         "tags": sections.pack_json(tags),
         "sequences": sections.pack_numbers("q", sequences),
         "asks": sections.pack_numbers("B", map(int, lists["asks"])),
+        "pinned": sections.pack_numbers("B", map(int, lists["pinned"])),
     }
     sessions = {value: code for code, value in enumerate(dict.fromkeys(lists["session"]))}
     talks = [

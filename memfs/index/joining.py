@@ -1,18 +1,19 @@
 """Joining: one answer from a base and the fresh items over it, on one scale.
 
-Owns what is asked of both, and the order of what they answer.
+Owns what is asked of both, the order of what they answer, and how a base is filled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from memfs.index import bm25, question
 from memfs.index.base import Index, TermStatistics
 from memfs.index.overlay import Overlay
 from memfs.index.rows import Place
-from memfs.model import Candidate, Query
+from memfs.index.stamps import Entry, StampTable
+from memfs.model import Candidate, MemoryItem, Query, Stamp
 
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
@@ -49,6 +50,38 @@ def beside(
     """The items of both at these places of talks."""
     below = [] if base is None else fitting(base.beside(places, query, fresh.hidden))
     return below + fresh.index.beside(places, query)
+
+
+def among(
+    ids: Collection[str],
+    query: Query,
+    base: Index | None,
+    fresh: Overlay,
+    fitting: Callable[[list[Candidate]], list[Candidate]],
+) -> list[Candidate]:
+    """The items of both with these ids."""
+    below = [] if base is None else fitting(base.among(ids, query, fresh.hidden))
+    return below + fresh.index.among(ids, query)
+
+
+def frequencies(terms: Collection[str], base: Index | None, fresh: Overlay) -> Mapping[str, int]:
+    """In how many items of both each term occurs; removed and replaced ones may count."""
+    parts = [fresh.index] if base is None else [base, fresh.index]
+    return bm25.joined([part.statistics(terms) for part in parts], terms).frequencies
+
+
+def filled(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> StampTable:
+    """Add all items to an index, one at a time; return the table of their stamps."""
+    entries: dict[str, Entry] = {}
+
+    def passing() -> Iterator[MemoryItem]:
+        for item, stamp in items:
+            entries.pop(item.path, None)
+            entries[item.path] = (item.id, stamp)
+            yield item
+
+    index.add(passing())
+    return StampTable.of(entries)
 
 
 def _asked(query: Query, parts: Sequence[Index]) -> tuple[dict[str, float], TermStatistics]:

@@ -6,7 +6,8 @@ Owns how the two are joined, folded and rebuilt. Must not know where items come 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,7 +15,7 @@ from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFi
 from memfs.index.base import Index, IndexStats
 from memfs.index.engines import engine as engine_named
 from memfs.index.generations import FILES, NOBODY, Generation, Generations, number_of
-from memfs.index.joining import beside, search
+from memfs.index.joining import among, beside, filled, frequencies, search
 from memfs.index.losses import Losses
 from memfs.index.overlay import Changes, Overlay
 from memfs.index.rows import Place
@@ -152,6 +153,12 @@ class SearchIndex:
                     break
             raise _damaged(damage) from damage
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """One state: meanwhile other threads neither change nor search it."""
+        with self._lock:
+            yield
+
     def talks(self) -> bool:
         """Whether any item has a place in a talk, as far as can be told."""
         return self._helped(lambda base: self._fresh.index.talks() or (base is not None and base.talks()), False)
@@ -159,6 +166,14 @@ class SearchIndex:
     def beside(self, places: Collection[Place], query: Query) -> list[Candidate]:
         """The items at these places of talks that pass the query's filters, similarity 0, as far as can be told."""
         return self._helped(lambda base: beside(places, query, base, self._fresh, self._fitting), [])
+
+    def among(self, ids: Collection[str], query: Query) -> list[Candidate]:
+        """The items with these ids that pass the query's filters, similarity 0, as far as can be told."""
+        return self._helped(lambda base: among(ids, query, base, self._fresh, self._fitting), [])
+
+    def frequencies(self, terms: Collection[str]) -> Mapping[str, int]:
+        """In how many items each term occurs, as far as can be told."""
+        return self._helped(lambda base: frequencies(terms, base, self._fresh), dict.fromkeys(terms, 1))
 
     def _helped(self, ask: Callable[[Index | None], Answer], otherwise: Answer) -> Answer:
         """What a question brings that a search can do without; of a damaged base the next search says so."""
@@ -212,7 +227,7 @@ class SearchIndex:
                 before = self._fresh.changes()
             if not self._engine.stored:
                 index = self._engine.open(self.folder)
-                table = _filled(index, items)
+                table = filled(index, items)
                 with self._lock:
                     self._keep(index, table, before)
                 return
@@ -221,7 +236,7 @@ class SearchIndex:
                     raise LockTimeout(
                         "another process is folding the index", path=str(self.folder), hint="try again in a moment"
                     )
-                self._write(None, lambda index: _filled(index, items), before)
+                self._write(None, lambda index: filled(index, items), before)
                 self._losses.clear()
 
     def reload(self) -> bool:
@@ -379,20 +394,6 @@ class SearchIndex:
         self._index, self._table = index, table
         self._number += 1
         self._fresh = self._fresh.rebased(table, changes.versions)
-
-
-def _filled(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> StampTable:
-    """Add all items to an index, one at a time; return the table of their stamps."""
-    entries: dict[str, Entry] = {}
-
-    def passing() -> Iterator[MemoryItem]:
-        for item, stamp in items:
-            entries.pop(item.path, None)
-            entries[item.path] = (item.id, stamp)
-            yield item
-
-    index.add(passing())
-    return StampTable.of(entries)
 
 
 def _damaged(reason: object) -> IndexUnavailable:

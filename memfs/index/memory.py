@@ -96,6 +96,12 @@ class MemoryIndex:
         keys = [key for place in dict.fromkeys(places) for key in self._places.get(place, ())]
         return [self._rows[key].candidate(0.0) for key in keys if key not in hidden and accepts(self._rows[key])]
 
+    def among(self, ids: Collection[str], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        self._catch_up()
+        accepts = Filter.of(query).accepts
+        rows = [self._rows[key] for key in dict.fromkeys(ids) if key in self._rows and key not in hidden]
+        return [row.candidate(0.0) for row in rows if accepts(row)]
+
     def talks(self) -> bool:
         self._catch_up()
         return bool(self._places)

@@ -39,6 +39,7 @@ class Row:
     role: str
     phase: str
     asks: bool
+    pinned: bool
 
     def candidate(self, similarity: float) -> Candidate:
         """This row as an answer."""
@@ -55,6 +56,7 @@ class Row:
             speaker=self.speaker,
             role=self.role,
             asks=self.asks,
+            pinned=self.pinned,
         )
 
 
@@ -75,6 +77,7 @@ def row_of(item: MemoryItem) -> Row:
         role=item.origin.role,
         phase=item.origin.phase,
         asks=item.content.rstrip().endswith(_QUESTION_MARKS),
+        pinned=item.pinned,
     )
 
 

@@ -38,14 +38,16 @@ _SPARE = 40
 _FTS_LEAST = 1e-6  # FTS5's idf of a term that more than half of all documents hold
 _WEIGHTS = f"{analyzer.TITLE_WEIGHT}, {analyzer.BODY_WEIGHT}, {analyzer.EXTRA_WEIGHT}"
 _EACH = "SELECT value FROM json_each(?)"
+_AT_PLACE = "r.session = json_extract(p.value, '$[0]') AND r.sequence = json_extract(p.value, '$[1]')"
 _ROW = (
-    "r.docid, r.id, r.path, r.type, r.time, r.importance, r.context, r.session, r.sequence, r.speaker, r.role, r.asks"
+    "r.docid, r.id, r.path, r.type, r.time, r.importance, r.context, r.session, r.sequence, r.speaker, r.role, r.asks, "
+    "r.pinned"
 )
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
   type TEXT NOT NULL, time INTEGER NOT NULL, importance REAL NOT NULL, context TEXT NOT NULL, agent TEXT NOT NULL,
   session TEXT NOT NULL, phase TEXT NOT NULL, sequence INTEGER, speaker TEXT NOT NULL, role TEXT NOT NULL,
-  asks INTEGER NOT NULL);
+  asks INTEGER NOT NULL, pinned INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS rows_time ON rows (time);
 CREATE INDEX IF NOT EXISTS rows_place ON rows (session, sequence) WHERE sequence IS NOT NULL;
 CREATE TABLE IF NOT EXISTS tags (tag TEXT NOT NULL, docid INTEGER NOT NULL, PRIMARY KEY (tag, docid)) WITHOUT ROWID;
@@ -93,7 +95,7 @@ class SqliteIndex:
                 rows.append((docid, *_facts(row)))
                 tags += [(_storable(tag), docid) for tag in row.tags]
                 texts.append((docid, " ".join(found.title), " ".join(found.body), " ".join(found.extra)))
-            base.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            base.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             base.executemany("INSERT INTO tags VALUES (?, ?)", tags)
             base.executemany("INSERT INTO terms (rowid, title, body, extra) VALUES (?, ?, ?, ?)", texts)
             base.execute("UPDATE totals SET documents = ?, length = ?", (documents + len(latest), length))
@@ -156,18 +158,21 @@ class SqliteIndex:
             return self._best(scores, query.limit)
 
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        asked = [[session, sequence] for session, sequence in dict.fromkeys(places)]
+        return self._matching(_AT_PLACE, asked, query, hidden)
+
+    def among(self, ids: Collection[str], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        return self._matching("r.id = p.value", list(dict.fromkeys(ids)), query, hidden)
+
+    def _matching(self, match: str, asked: list[Any], query: Query, hidden: Collection[str]) -> list[Candidate]:
         self.flush()
-        if self._empty or not places:
+        if self._empty or not asked:
             return []
         conditions, values = _conditions(Filter.of(query))
         where = " AND ".join((*conditions, f"r.id NOT IN ({_EACH})"))
-        asked = json.dumps([[session, sequence] for session, sequence in dict.fromkeys(places)])
+        sql = f"SELECT {_ROW} FROM json_each(?) p CROSS JOIN rows r ON {match} WHERE {where}"  # noqa: S608
         with self._reported():
-            rows = self._connection().execute(
-                "SELECT " + _ROW + " FROM json_each(?) p CROSS JOIN rows r ON r.session = json_extract(p.value, '$[0]')"  # noqa: S608
-                f" AND r.sequence = json_extract(p.value, '$[1]') WHERE {where}",
-                (asked, *values, json.dumps(sorted(hidden))),
-            )
+            rows = self._connection().execute(sql, (json.dumps(asked), *values, json.dumps(sorted(hidden))))
             return [_candidate(row, 0.0) for row in rows]
 
     def talks(self) -> bool:
@@ -353,7 +358,7 @@ def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
 def _facts(row: Row) -> tuple[Any, ...]:
     context = pack_json(row.context).decode() if row.context else ""
     agent, session, phase = _storable(row.agent), _storable(row.session), _storable(row.phase)
-    told = row.sequence, _storable(row.speaker), _storable(row.role), row.asks
+    told = row.sequence, _storable(row.speaker), _storable(row.role), row.asks, row.pinned
     return row.id, _storable(row.path), row.type, row.time, row.importance, context, agent, session, phase, *told
 
 
@@ -375,7 +380,7 @@ def _phrase(term: str) -> str:
 
 
 def _candidate(row: Sequence[Any], similarity: float) -> Candidate:
-    _, key, path, kind, time, importance, context, session, sequence, speaker, role, asks = row
+    _, key, path, kind, time, importance, context, session, sequence, speaker, role, asks, pinned = row
     return Candidate(
         id=key,
         path=_text(path),
@@ -389,4 +394,5 @@ def _candidate(row: Sequence[Any], similarity: float) -> Candidate:
         speaker=_text(speaker),
         role=_text(role),
         asks=bool(asks),
+        pinned=bool(pinned),
     )

@@ -98,14 +98,18 @@ class IndexContract:
         assert [hit.id for hit in index.search(Query(limit=15))] == names[:15]
 
     def test_an_answer_carries_what_ranking_needs(self, index: Index) -> None:
-        """Path, type, timestamp to the microsecond, importance and context come back as they went in."""
+        """Path, type, timestamp to the microsecond, importance, context and pin come back as they went in."""
         when = datetime(2026, 3, 4, 5, 6, 7, 890123, tzinfo=UTC)
         context = {"branch": "main", "depth": 2, "flags": [True, None], "nested": {"ключ": "значение"}}
         index.add([item("one", "alpha", memory_type="episodic", timestamp=when, importance=2.25, context=context)])
         (hit,) = index.search(Query(text="alpha"))
         assert (hit.id, hit.type, hit.timestamp, hit.importance) == ("one", "episodic", when, 2.25)
         assert hit.path == "ContextMemory/memories/episodic/2026-01/one.yaml"
-        assert (hit.context, hit.similarity > 0) == (context, True)
+        assert (hit.context, hit.similarity > 0, hit.pinned) == (context, True, False)
+        index.flush()
+        index.add([item("one", "alpha", pinned=True)])
+        index.flush()
+        assert [found.pinned for found in index.search(Query(text="alpha"))] == [True]
 
     def test_who_said_it_and_where_comes_back(self, index: Index) -> None:
         """Session, sequence, speaker, role and whether it asks; a number without a session is no place."""
@@ -136,6 +140,26 @@ class IndexContract:
             index.close()
             again = make()
             assert beside(again, Query()) == ["n0", "n2", "n4", "n6", "n7"]
+            again.close()
+
+    def test_items_are_given_by_their_ids(self, index: Index, make: Callable[[], Index]) -> None:
+        """Those asked for that pass the filters, those hidden, removed or unknown not (M5)."""
+        index.add([item(f"n{number}", "alpha", tags=("odd",) if number % 2 else ()) for number in range(6)])
+        index.flush()
+        index.remove(["n1"])
+        index.add([item("n2", "beta", tags=("odd",))])
+        asked = ["n5", "n1", "n2", "n3", "n0", "n3", "nobody"]
+
+        def among(one: Index, query: Query, hidden: tuple[str, ...] = ()) -> list[str]:
+            return sorted(candidate.id for candidate in one.among(asked, query, hidden))
+
+        assert among(index, Query()) == ["n0", "n2", "n3", "n5"]
+        assert among(index, Query(tags=frozenset({"odd"})), ("n5",)) == ["n2", "n3"]
+        if self.stored:
+            index.flush()
+            index.close()
+            again = make()
+            assert among(again, Query()) == ["n0", "n2", "n3", "n5"]
             again.close()
 
     def test_terms_are_told_by_their_beginning(self, index: Index) -> None:

@@ -8,7 +8,8 @@ import pytest
 from whoosh.codec.whoosh3 import W3LeafMatcher
 
 from memfs.errors import IndexUnavailable
-from memfs.index.whoosh import WhooshIndex
+from memfs.index.whoosh import WhooshIndex, engine
+from memfs.index.whoosh.files import blocks
 from memfs.model import Query
 from memfs.testing.corpus import FILTERS, WORDS, corpus, item
 
@@ -30,6 +31,29 @@ def test_both_ways_to_score_agree_over_many_segments_and_deletions(tmp_path: Pat
             index.block_scoring = False
             plain = {hit.id: hit.similarity for hit in index.search(query)}
             assert blocks == pytest.approx(plain, rel=1e-9)
+    index.close()
+
+
+def test_kept_postings_are_read_once_and_never_outlive_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A term asked for again is not read again; after a change it is. Of more than may be kept the oldest goes."""
+    read: list[str] = []
+    monkeypatch.setattr(engine, "blocks", lambda leaf, term: read.append(term) or blocks(leaf, term))  # type: ignore[func-returns-value]
+    index = WhooshIndex(tmp_path)
+    index.add([item(f"n{number}", "pool review") for number in range(300)])
+    for _ in range(2):
+        assert len(index.search(Query(text="pool", limit=1000))) == 300
+    assert read == ["pool"]
+    index.add([item("n300", "pool")])
+    index.remove(["n0"])
+    found = index.search(Query(text="pool", limit=1000))
+    assert "n300" in {hit.id for hit in found}
+    assert len(found) == 300
+    monkeypatch.setattr(engine, "_HELD_NUMBERS", 400)
+    for word in ("review", "pool"):
+        index.search(Query(text=word))
+    assert read[-2:] == ["review", "pool"] or read[-4:] == ["review", "review", "pool", "pool"]
     index.close()
 
 

@@ -5,7 +5,9 @@ Owns scoring; how files are read and written stands beside it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from array import array
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,10 @@ from memfs.index.whoosh.files import (
 from memfs.index.whoosh.writing import Writing
 from memfs.model import Candidate, MemoryItem, Query
 
+# Postings kept in memory, at most 4 MB of them: what is talked about is asked about again.
+_HELD_NUMBERS = 300_000
+_HELD_TERMS = 1_000
+
 
 class WhooshIndex:
     """A Whoosh index in a folder. See ``memfs.index.base.Index`` for the promises."""
@@ -43,6 +49,8 @@ class WhooshIndex:
         self._leaves: list[tuple[SegmentReader, int]] | None = None
         self._average: float | None = None
         self._writing: Writing | None = None
+        self._held: OrderedDict[str, Block] = OrderedDict()
+        self._held_numbers = 0
 
     # -- writing ----------------------------------------------------------------------------------------------------
     def add(self, items: Iterable[MemoryItem]) -> None:
@@ -91,6 +99,8 @@ class WhooshIndex:
             leaf.close()
         self._leaves = None
         self._average = None
+        self._held.clear()
+        self._held_numbers = 0
 
     # -- asking -----------------------------------------------------------------------------------------------------
     def search(
@@ -120,6 +130,13 @@ class WhooshIndex:
             numbers = columns.select(columns.at_places(places), Filter.of(query))
             found = [columns.candidate(number, 0.0) for number in numbers]
             return [candidate for candidate in found if candidate.id not in hidden]
+
+    def among(self, ids: Collection[str], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        self.flush()
+        with reported(self._folder):
+            columns = self._known_columns()
+            held = [columns.numbers[key] for key in dict.fromkeys(ids) if key in columns.numbers and key not in hidden]
+            return [columns.candidate(number, 0.0) for number in columns.select(held, Filter.of(query))]
 
     def talks(self) -> bool:
         self.flush()
@@ -184,18 +201,36 @@ class WhooshIndex:
     def _block_scores(self, factors: Mapping[str, float], first: float, second: float) -> dict[int, float]:
         lengths = self._known_columns().lengths
         scores: dict[int, float] = {}
-        known = scores.get
         for term, factor in factors.items():
-            for numbers, weights in self._postings(term):
-                for number, weight in zip(numbers, weights, strict=True):
-                    share = factor * weight / (weight + first + second * lengths[number])
+            numbers, weights = self._postings(term)
+            shares = [
+                factor * weight / (weight + first + second * lengths[number])
+                for number, weight in zip(numbers, weights, strict=True)
+            ]
+            known = scores.get
+            if scores:
+                for number, share in zip(numbers, shares, strict=True):
                     scores[number] = known(number, 0.0) + share
+            else:
+                scores = dict(zip(numbers, shares, strict=True))
         return scores
 
-    def _postings(self, term: str) -> Iterator[Block]:
+    def _postings(self, term: str) -> Block:
+        """The documents of all segments that hold a term, and their weights; those asked for last are kept."""
+        held = self._held.get(term)
+        if held is not None:
+            self._held.move_to_end(term)
+            return held
+        numbers, weights = array("I"), array("d")
         for leaf, base in self._opened():
-            for numbers, weights in blocks(leaf, term):
-                yield [base + number for number in numbers] if base else numbers, weights
+            for some, theirs in blocks(leaf, term):
+                numbers.extend([base + number for number in some])
+                weights.extend(list(theirs))
+        self._held[term] = numbers, weights
+        self._held_numbers += len(numbers)
+        while self._held_numbers > _HELD_NUMBERS or len(self._held) > _HELD_TERMS:
+            self._held_numbers -= len(self._held.popitem(last=False)[1][0])
+        return numbers, weights
 
     def _plain_scores(self, factors: Mapping[str, float], first: float, second: float) -> dict[int, float]:
         """Whoosh's own search with our formula: slower, and through its public interface only."""

@@ -1,0 +1,30 @@
+"""Place: where the index of a workspace lies.
+
+Owns the folder's name: in the user's cache, so that nothing of it ever comes with a cloned workspace. What lies in it
+belongs to the engines and to ``memfs.index.generations``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+from memfs.errors import StorageIO
+from memfs.files import io
+
+
+def index_folder(root: Path) -> Path:
+    """Where a workspace's index lies: in the user's cache, named by path, inode and user, never in the workspace."""
+    facts = root.stat()
+    key = hashlib.sha256(f"{root}\0{facts.st_ino}\0{os.getuid()}".encode("utf-8", "surrogateescape")).hexdigest()[:20]
+    named = os.environ.get("XDG_CACHE_HOME")
+    fallback = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    folder = (Path(named) if named else fallback) / "memfs" / key
+    try:
+        io.make_private_folder(folder)
+    except StorageIO:  # a full disk keeps nobody from reading: there is no index then
+        if os.path.lexists(folder):
+            raise
+    return folder

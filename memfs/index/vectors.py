@@ -1,0 +1,387 @@
+"""VectorStore: vectors by id, and which of them lie nearest to another one (M5).
+
+Owns the search and the copy in memory that it needs; the file is the business of ``memfs.index.vectorfile``. NumPy
+makes it quick; without it the same is done number by number, which is fit for some thousand vectors. Knows nothing of
+texts and items.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from heapq import nsmallest
+from math import isfinite
+from operator import mul
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from memfs.errors import ExtraMissing, IndexUnavailable, ItemNotFound, QueryInvalid
+from memfs.index.embedder import Vector, unit
+from memfs.index.vectorfile import Kept, VectorFile, unpacked
+
+Answer = TypeVar("Answer")
+
+_ROOM = 256
+_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A vector that was found: its id, and its cosine to what was asked."""
+
+    id: str
+    similarity: float
+
+
+def numeric() -> Any:
+    """NumPy.
+
+    Raises:
+        ExtraMissing: it is not installed.
+    """
+    found = _numpy()
+    if found is None:
+        raise ExtraMissing(
+            "this embedder needs NumPy", field="numpy", hint="install it with: pip install 'gitmemfs[embeddings]'"
+        )
+    return found
+
+
+@cache
+def _numpy() -> Any:
+    try:
+        import numpy
+    except ImportError:
+        return None
+    return numpy
+
+
+class VectorStore:
+    """Vectors of one model. All methods may be called from several threads; what other processes store is found, too.
+
+    Where the file turns out to be damaged it is removed and begun anew: it is a cache.
+    """
+
+    def __init__(self, path: Path | None = None, model: str = "") -> None:
+        """
+        Args:
+            path: the file that keeps them, made with the first vector; None keeps them in memory.
+            model: whose vectors they are; a file of another model's is begun anew.
+        """
+        self._file = VectorFile(path, model)
+        self._lock = threading.RLock()
+        self._rows = _rows()
+        self._clock = 0
+        self._version = -1
+
+    # -- one at a time ----------------------------------------------------------------------------------------------
+    def store(self, id: str, vector: Vector) -> None:  # noqa: A002
+        """Keep a vector under an id, in place of any before it.
+
+        Raises:
+            QueryInvalid: it is not as long as the others, or holds what is no number.
+            StorageIO: the file cannot be written.
+        """
+        self.store_all([Kept(id, vector)])
+
+    def update(self, id: str, vector: Vector) -> None:  # noqa: A002
+        """Replace the vector of an id that has one.
+
+        Raises:
+            ItemNotFound: it has none.
+            QueryInvalid, StorageIO: as ``store``.
+        """
+        with self._lock:
+            if id not in self._current():
+                raise ItemNotFound(f"no vector is kept for {id!r}", field="id", hint="store it first")
+            self.store(id, vector)
+
+    def delete(self, id: str) -> bool:  # noqa: A002
+        """Forget the vector of an id; whether there was one."""
+        with self._lock:
+            there = id in self._current()
+            self.forget([id])
+            return there
+
+    def get(self, id: str) -> list[float] | None:  # noqa: A002
+        """The vector of an id as it was stored, in single precision; None where there is none."""
+        found = self._tried(lambda: self._file.vector(id))
+        return list(found) if found is not None else None
+
+    def get_all(self) -> dict[str, list[float]]:
+        """Every vector by id, as it was stored."""
+        _, rows = self._tried(lambda: self._file.since(0)) or (0, [])
+        return {key: list(unpacked(numbers)) for key, numbers in rows if numbers is not None}
+
+    def count(self) -> int:
+        """How many there are."""
+        with self._lock:
+            return len(self._current())
+
+    # -- many at a time ---------------------------------------------------------------------------------------------
+    def store_all(self, rows: Iterable[Kept]) -> None:
+        """Keep several, all or none.
+
+        Raises:
+            QueryInvalid, StorageIO: as ``store``.
+        """
+        given = list(rows)
+        with self._lock:
+            current = self._current()
+            for row in given:
+                _check(row.vector, current.length or len(given[0].vector))
+            self._tried(lambda: self._file.write(given), again=True)
+            for row in given:
+                current.put(row.id, row.vector)
+
+    def adopt(self, rows: Iterable[tuple[str, str, bytes]]) -> set[str]:
+        """Give ids (id, mark, digest) the vectors that are kept for their texts; return the ids that got one.
+
+        Raises:
+            StorageIO: the file cannot be written.
+        """
+        given = list(rows)
+        with self._lock:
+            current = self._current()
+            found = self._tried(lambda: self._file.adopt(given)) or []
+            for key, vector in found:
+                current.put(key, vector)
+            return {key for key, _ in found}
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Forget the vectors of these ids; unknown ones are ignored.
+
+        Raises:
+            StorageIO: the file cannot be written.
+        """
+        with self._lock:
+            current = self._current()
+            gone = [key for key in ids if key in current]
+            self._tried(lambda: self._file.delete(gone))
+            for key in gone:
+                current.drop(key)
+
+    def marks(self) -> dict[str, str]:
+        """What each id was marked with when its vector was stored."""
+        return self._tried(self._file.marks) or {}
+
+    def close(self) -> None:
+        """Release the file and the copy in memory; the next call opens it again."""
+        with self._lock:
+            self._file.close()
+            self._forget_copy()
+
+    def _forget_copy(self) -> None:
+        self._rows, self._clock, self._version = _rows(), 0, -1
+
+    # -- searching --------------------------------------------------------------------------------------------------
+    def search(self, vector: Vector, limit: int, threshold: float = 0.7) -> list[Near]:
+        """The nearest ``limit`` vectors with a cosine of at least ``threshold``, nearest first, ties by id.
+
+        Raises:
+            QueryInvalid: the vector is not as long as those that are kept.
+        """
+        with self._lock:
+            current = self._current()
+            if not len(current):
+                return []
+            _check(vector, current.length)
+            return current.nearest(unit(vector), limit, threshold)
+
+    def similarities(self, vector: Vector, ids: Collection[str]) -> dict[str, float]:
+        """The cosine of each of these ids that has a vector.
+
+        Raises:
+            QueryInvalid: as ``search``.
+        """
+        with self._lock:
+            current = self._current()
+            known = [key for key in ids if key in current]
+            if not known:
+                return {}
+            _check(vector, current.length)
+            return current.cosines(unit(vector), known)
+
+    def _current(self) -> Rows:
+        """The copy in memory, in step with the file."""
+        version = self._tried(self._file.version) or 0
+        if version != self._version:
+            self._clock, changed = self._tried(lambda: self._file.since(self._clock)) or (self._clock, [])
+            self._rows.take(changed)
+            self._version = self._tried(self._file.version) or 0 if self._version < 0 else version
+        return self._rows
+
+    def _tried(self, act: Callable[[], Answer], *, again: bool = False) -> Answer | None:
+        """What an act on the file gives; None where the file is damaged, and begun anew."""
+        try:
+            return act()
+        except IndexUnavailable:
+            with self._lock:
+                self._forget_copy()
+            return act() if again else None
+
+
+class Rows(Protocol):
+    """Unit vectors in memory; ``length`` is how many numbers each has, 0 while there is none."""
+
+    length: int
+
+    def __len__(self) -> int: ...
+
+    def __contains__(self, key: object) -> bool: ...
+
+    def take(self, changed: Sequence[tuple[str, bytes | None]]) -> None:
+        """Put many as the file has them, and drop those without numbers; what does not fit the others is left out."""
+
+    def put(self, key: str, vector: Vector) -> None:
+        """Keep one, brought to length 1."""
+
+    def drop(self, key: str) -> None:
+        """Forget one."""
+
+    def nearest(self, asked: Vector, limit: int, threshold: float) -> list[Near]:
+        """The nearest, best first, ties by id."""
+        ...
+
+    def cosines(self, asked: Vector, keys: Sequence[str]) -> dict[str, float]:
+        """The cosine of each of these."""
+        ...
+
+
+class PlainRows:
+    """Lists of numbers. See ``Rows``."""
+
+    def __init__(self) -> None:
+        self._vectors: dict[str, Vector] = {}
+        self.length = 0
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._vectors
+
+    def take(self, changed: Sequence[tuple[str, bytes | None]]) -> None:
+        for key, numbers in changed:
+            vector = unpacked(numbers or b"")
+            if numbers is None:
+                self.drop(key)
+            elif not self.length or len(vector) == self.length:
+                self.put(key, vector if all(map(isfinite, vector)) else [0.0] * len(vector))
+
+    def put(self, key: str, vector: Vector) -> None:
+        self.length = len(vector)
+        self._vectors[key] = unit(vector)
+
+    def drop(self, key: str) -> None:
+        self._vectors.pop(key, None)
+        if not self._vectors:
+            self.length = 0
+
+    def nearest(self, asked: Vector, limit: int, threshold: float) -> list[Near]:
+        cosines = self.cosines(asked, list(self._vectors))
+        found = ((-cosine, key) for key, cosine in cosines.items() if cosine >= threshold)
+        return [Near(key, -less) for less, key in nsmallest(limit, found)]
+
+    def cosines(self, asked: Vector, keys: Sequence[str]) -> dict[str, float]:
+        return {key: sum(map(mul, self._vectors[key], asked)) for key in keys}
+
+
+class MatrixRows:
+    """Rows of one NumPy matrix. See ``Rows``."""
+
+    def __init__(self, np: Any) -> None:
+        self._np = np
+        self._places: dict[str, int] = {}
+        self._names: list[str] = []
+        self._matrix: Any = None
+        self.length = 0
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._places
+
+    def take(self, changed: Sequence[tuple[str, bytes | None]]) -> None:
+        np = self._np
+        size = self.length * _BYTES or next((len(numbers) for _, numbers in changed if numbers), 0)
+        fresh = [(key, numbers) for key, numbers in changed if numbers and len(numbers) == size]
+        for key, numbers in changed:
+            if numbers is None:
+                self.drop(key)
+        if not fresh or size % _BYTES:
+            return
+        places = [self._place(key) for key, _ in fresh]
+        self._make_room(size // _BYTES)
+        rows = np.frombuffer(b"".join(numbers for _, numbers in fresh), dtype=np.float32).reshape(len(fresh), -1)
+        rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        self._matrix[places] = rows / np.where(lengths > 0, lengths, 1)
+
+    def put(self, key: str, vector: Vector) -> None:
+        place = self._place(key)
+        self._make_room(len(vector))
+        self._matrix[place] = unit(vector)
+
+    def _place(self, key: str) -> int:
+        """The row of a key, the next one where it has none."""
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = len(self._names)
+            self._names.append(key)
+        return place
+
+    def _make_room(self, length: int) -> None:
+        wanted = len(self._names)
+        if self._matrix is None:
+            self.length = length
+            self._matrix = self._np.zeros((max(_ROOM, wanted), length), dtype=self._np.float32)
+        elif wanted > len(self._matrix):
+            more = max(len(self._matrix), wanted - len(self._matrix))
+            self._matrix = self._np.concatenate((self._matrix, self._np.zeros((more, length), dtype=self._np.float32)))
+
+    def drop(self, key: str) -> None:
+        place = self._places.pop(key, None)
+        if place is None:
+            return
+        last = self._names.pop()
+        if last != key:  # the last row takes the free place
+            self._names[place] = last
+            self._places[last] = place
+            self._matrix[place] = self._matrix[len(self._names)]
+        if not self._names:
+            self.length, self._matrix = 0, None
+
+    def nearest(self, asked: Vector, limit: int, threshold: float) -> list[Near]:
+        np = self._np
+        cosines = self._matrix[: len(self._names)] @ np.asarray(asked, dtype=np.float32)
+        (places,) = np.nonzero(cosines >= threshold)
+        if len(places) > limit:
+            # ties at the edge stay in, so that ids decide between them
+            edge = np.partition(cosines[places], len(places) - limit)[len(places) - limit]
+            places = places[cosines[places] >= edge]
+        found = sorted((-float(cosines[place]), self._names[place]) for place in places.tolist())
+        return [Near(key, -less) for less, key in found[:limit]]
+
+    def cosines(self, asked: Vector, keys: Sequence[str]) -> dict[str, float]:
+        rows = self._matrix[[self._places[key] for key in keys]]
+        found = rows @ self._np.asarray(asked, dtype=self._np.float32)
+        return dict(zip(keys, found.tolist(), strict=True))
+
+
+def _rows() -> Rows:
+    np = _numpy()
+    return PlainRows() if np is None else MatrixRows(np)
+
+
+def _check(vector: Vector, length: int) -> None:
+    """Refuse a vector that cannot stand beside the others."""
+    if not len(vector) or len(vector) != length or not all(map(isfinite, vector)):
+        raise QueryInvalid(
+            f"a vector of {len(vector)} numbers does not fit those of {length}",
+            field="vector",
+            hint="ask with finite numbers, of the same model",
+        )

@@ -1,0 +1,267 @@
+"""Embeddings: every item has the vector of what it says, made behind the scenes (M5).
+
+Owns which text of an item is embedded, which items still lack their vector, and the thread that makes them: in small
+batches, each kept at once, so that one that is interrupted goes on where it stopped. Nobody waits for it longer than a
+moment; recall uses what is there. Knows nothing of questions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from weakref import ref
+
+from memfs.errors import EndpointFailed, MemfsError
+from memfs.files.secrets import find
+from memfs.index.embedder import Embedder, EndpointEmbedder, Vector
+from memfs.index.layers import SearchIndex
+from memfs.index.stamps import LayeredStamps
+from memfs.index.vectorfile import Kept
+from memfs.index.vectors import VectorStore
+from memfs.model import MemoryItem
+from memfs.pipeline.wording import whole
+
+Progress = Callable[[int, int], None]
+Lacking = tuple[str, str, str]
+"""Id, path and content id of an item without the vector of that content."""
+
+_READ_AT_ONCE = 64
+_EMBED_AT_ONCE = 16
+_REST_SECONDS = 30.0
+_END_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How far the embeddings are.
+
+    Attributes:
+        model: the embedder's name.
+        items: how many items there are.
+        embedded: how many of them have the vector of what they say now.
+        running: whether this process is making the others'.
+        problem: why the last try failed, "" where it did not.
+    """
+
+    model: str
+    items: int
+    embedded: int
+    running: bool
+    problem: str
+
+
+class Embeddings:
+    """The vectors of one workspace. May be used from several threads."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        vectors: VectorStore,
+        index: SearchIndex,
+        read: Callable[[str], MemoryItem],
+        report: Callable[[Exception], None],
+    ) -> None:
+        """
+        Args:
+            embedder: makes them.
+            vectors: keeps them.
+            index: tells which items there are.
+            read: gives the item in a file.
+            report: is told what went wrong behind the scenes.
+        """
+        self.embedder = embedder
+        self.vectors = vectors
+        self._index = index
+        self._read = read
+        self._report = report
+        self._turn = threading.Lock()
+        self._guard = threading.Lock()
+        self._worker: threading.Thread | None = None
+        self._process = os.getpid()
+        self._ending = threading.Event()
+        self._marks: dict[str, str] | None = None
+        self._generation = -1
+        self._seen: Callable[[], LayeredStamps | None] = _nothing
+        self._tried = 0.0
+        self._unfit: set[tuple[str, str]] = set()
+        self.problem = ""
+
+    # -- behind the scenes ------------------------------------------------------------------------------------------
+    def keep_up(self, patience: float = 0.0) -> None:
+        """Have what is lacking made by a thread of its own, and wait for it so many seconds at most."""
+        stamps = self._index.stamps()
+        with self._guard:
+            if self._process != os.getpid():  # a child has none of its parent's threads
+                self._process, self._worker, self._turn = os.getpid(), None, threading.Lock()
+            idle = self._worker is None or not self._worker.is_alive()
+            if not idle or stamps is self._seen() or self._ending.is_set() or self._resting():
+                return
+            self._seen = ref(stamps)
+            self._worker = threading.Thread(target=self._work, name="memfs-embeddings", daemon=True)
+            self._worker.start()
+            worker = self._worker
+        worker.join(patience)
+
+    def _resting(self) -> bool:
+        return bool(self.problem) and time.monotonic() - self._tried < _REST_SECONDS
+
+    def _work(self) -> None:
+        try:
+            self.catch_up()
+        except (MemfsError, OSError) as error:
+            self._seen = _nothing
+            self._report(error)
+
+    def settle(self) -> None:
+        """Wait until the thread has made what it is at."""
+        worker = self._worker
+        if worker is not None and self._process == os.getpid():
+            worker.join()
+
+    def close(self) -> None:
+        """Stop after the batch that is being made, and release the vectors."""
+        self._ending.set()
+        worker = self._worker
+        if worker is not None and self._process == os.getpid():
+            worker.join(_END_SECONDS)
+        self.vectors.close()
+
+    # -- making -----------------------------------------------------------------------------------------------------
+    def catch_up(self, progress: Progress | None = None) -> int:
+        """Make every vector that is lacking, now; return how many were made.
+
+        Args:
+            progress: told how many of how many items were looked at.
+
+        Raises:
+            EndpointFailed: the service did not answer; what was made until then is kept.
+            CorruptRecord: the model's file is damaged.
+            StorageIO: the vectors cannot be written.
+        """
+        with self._turn:
+            try:
+                made = self._catch_up(progress)
+            except MemfsError as error:
+                self.problem, self._tried = error.message, time.monotonic()
+                raise
+            self.problem = ""
+            return made
+
+    def _catch_up(self, progress: Progress | None) -> int:
+        generation = self._index.generation
+        lacking = self._lacking(whole=generation != self._generation)
+        made = done = 0
+        rows = iter(lacking)
+        while part := list(islice(rows, _READ_AT_ONCE)):
+            for texts in self._adopted(part):
+                if self._ending.is_set():
+                    return made
+                made += self._made(texts)
+            done += len(part)
+            if progress is not None:
+                progress(done, len(lacking))
+        self._generation = generation
+        return made
+
+    def _adopted(self, part: Iterable[Lacking]) -> Iterator[list[_Text]]:
+        """The items' texts in small batches, but those whose vector is kept from before."""
+        texts = [text for text in map(self._text, part) if text is not None]
+        known = self.vectors.adopt((text.id, text.blob, text.digest) for text in texts)
+        self._noted(text for text in texts if text.id in known)
+        fresh = [text for text in texts if text.id not in known]
+        for start in range(0, len(fresh), _EMBED_AT_ONCE):
+            yield fresh[start : start + _EMBED_AT_ONCE]
+
+    def _made(self, texts: Sequence[_Text]) -> int:
+        vectors = self.embed([text.text for text in texts])
+        kept = zip(texts, vectors, strict=True)
+        self.vectors.store_all(Kept(text.id, vector, text.blob, text.digest) for text, vector in kept)
+        self._noted(texts)
+        return len(texts)
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """What the embedder makes of texts; of one that holds a secret, and would go to a service, only zeros.
+
+        Raises:
+            EndpointFailed: it failed, whatever it says of itself.
+            CorruptRecord: the model's file is damaged.
+        """
+        if isinstance(self.embedder, EndpointEmbedder):
+            texts = ["" if find(text) else text for text in texts]
+        try:
+            return self.embedder.embed(texts)
+        except MemfsError:
+            raise
+        except Exception as error:
+            raise EndpointFailed(
+                f"the embedder {self.embedder.name} failed: {type(error).__name__}: {error}",
+                field="embedding_model",
+                hint="choose another embedding_model, or storage_type: file_based",
+            ) from error
+
+    def _text(self, lacking: Lacking) -> _Text | None:
+        key, path, blob = lacking
+        try:
+            item = self._read(path)
+        except (MemfsError, OSError):  # it was removed, or is not valid: the store names it
+            self._unfit.add((path, blob))
+            return None
+        text = whole(item)
+        return _Text(key, blob, text, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+
+    # -- what is lacking --------------------------------------------------------------------------------------------
+    def _lacking(self, whole: bool = True) -> list[Lacking]:
+        """Items without the vector of what they say; those that are gone are forgotten on a look at the whole."""
+        marks = self._known_marks()
+        entries = self._index.stamps() if whole else self._index.overlay_stamps()
+        held = {key: (path, stamp.blob) for path, (key, stamp) in entries.items()}
+        if whole:
+            gone = [key for key in marks if key not in held]
+            if gone:
+                self.vectors.forget(gone)
+                for key in gone:
+                    del marks[key]
+        return [
+            (key, path, blob)
+            for key, (path, blob) in held.items()
+            if marks.get(key) != blob and (path, blob) not in self._unfit
+        ]
+
+    def _known_marks(self) -> dict[str, str]:
+        if self._marks is None:
+            self._marks = self.vectors.marks()
+        return self._marks
+
+    def _noted(self, texts: Iterable[_Text]) -> None:
+        self._known_marks().update((text.id, text.blob) for text in texts)
+
+    def standing(self) -> Standing:
+        """How far they are, by a look at every item."""
+        marks = self.vectors.marks()
+        held = {key: stamp.blob for key, stamp in self._index.stamps().values()}
+        return Standing(
+            model=self.embedder.name,
+            items=len(held),
+            embedded=sum(marks.get(key) == blob for key, blob in held.items()),
+            running=self._worker is not None and self._worker.is_alive(),
+            problem=self.problem,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What an item says: its id, content id, the text to embed and that text's digest."""
+
+    id: str
+    blob: str
+    text: str
+    digest: bytes
+
+
+def _nothing() -> None:
+    """In place of a reference to what is not there."""

@@ -1,0 +1,402 @@
+"""The client of OpenAI-compatible services, against a real HTTP server that behaves and misbehaves (C3, M5)."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memfs.config import KEY_VARIABLES, load
+from memfs.endpoint import EMBEDDING_KEY, REVIEW_KEY, Endpoint, key_of
+from memfs.endpoint.answers import Unusable, chat_answer
+from memfs.errors import EndpointFailed, ExtraMissing, SettingInvalid
+from memfs.testing.model_server import Answer, Asked, ModelServer, embeds, says
+
+SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}, "required": ["score"]}
+KEY = "sk-test-0123456789abcdef"
+GOOD = says({"score": 7})
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[..., ModelServer]]:
+    """Start servers that end with the test."""
+    with ExitStack() as stack:
+        yield lambda *answers: stack.enter_context(ModelServer(*answers))
+
+
+@pytest.fixture
+def asking() -> Iterator[Callable[..., Endpoint]]:
+    """Make endpoints that are closed with the test."""
+    with ExitStack() as stack:
+
+        def make(server: ModelServer | str, **options: Any) -> Endpoint:
+            endpoint = Endpoint(server if isinstance(server, str) else server.url, **options)
+            stack.callback(endpoint.close)
+            return endpoint
+
+        yield make
+
+
+Serving = Callable[..., ModelServer]
+Asking = Callable[..., Endpoint]
+
+
+def score(endpoint: Endpoint, **options: Any) -> dict[str, Any]:
+    """One chat call."""
+    return endpoint.chat_json("small", "You judge.", "Judge this.", SCHEMA, **options)
+
+
+def failure(endpoint: Endpoint, **options: Any) -> str:
+    """The error of one chat call."""
+    with pytest.raises(EndpointFailed) as caught:
+        score(endpoint, **options)
+    assert KEY not in str(caught.value)
+    return str(caught.value)
+
+
+# -- speaking the protocol ----------------------------------------------------------------------------------------
+def test_an_object_is_asked_for_as_the_protocol_has_it(serving: Serving, asking: Asking) -> None:
+    """Path, key, model, messages and schema arrive; the answer's object comes back (C3)."""
+    server = serving(GOOD)
+    assert score(asking(server, key=KEY)) == {"score": 7}
+    (asked,) = server.asked
+    assert (asked.path, asked.headers["authorization"]) == ("/v1/chat/completions", f"Bearer {KEY}")
+    assert asked.headers["accept-encoding"] == "identity"
+    assert asked.body["model"] == "small"
+    assert [message["role"] for message in asked.body["messages"]] == ["system", "user"]
+    assert asked.body["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert "JSON" in asked.body["messages"][0]["content"]
+
+
+def test_without_key_and_model_neither_is_sent(serving: Serving, asking: Asking) -> None:
+    """Local services need no key, and choose their model themselves."""
+    server = serving(GOOD)
+    asking(server).chat_json("", "You judge.", "Judge this.", SCHEMA)
+    assert "authorization" not in server.asked[0].headers
+    assert "model" not in server.asked[0].body
+
+
+def test_vectors_come_back_in_the_order_of_the_texts(serving: Serving, asking: Asking) -> None:
+    """A service may answer in any order and numbers its vectors (M5)."""
+    rows = [{"index": 1, "embedding": [0.0, 1.0]}, {"index": 0, "embedding": [1, 0]}]
+    server = serving(Answer(body={"data": rows}))
+    assert asking(server).embed("tiny", ["one", ""]) == [[1.0, 0.0], [0.0, 1.0]]
+    assert (server.asked[0].path, server.asked[0].body["input"]) == ("/v1/embeddings", ["one", " "])
+
+
+def test_no_texts_need_no_request(serving: Serving, asking: Asking) -> None:
+    """Nothing is asked for nothing."""
+    server = serving(embeds([]))
+    assert asking(server).embed("tiny", []) == []
+    assert server.asked == []
+
+
+def test_a_service_that_knows_no_schemas_is_spoken_to_as_it_understands(serving: Serving, asking: Asking) -> None:
+    """What a service refuses is left out step by step, and not tried again in the next call."""
+
+    def plain_only(asked: Asked) -> Answer:
+        known = {"model", "messages"} >= set(asked.body)
+        return GOOD if known else Answer(status=400, body={"error": {"message": "unknown field"}})
+
+    server = serving(plain_only)
+    endpoint = asking(server)
+    assert score(endpoint) == {"score": 7}
+    steps = [set(asked.body) - {"model", "messages"} for asked in server.asked]
+    assert steps == [{"response_format", "temperature"}, {"response_format"}, {"response_format"}, set()]
+    score(endpoint)
+    assert len(server.asked) == 5
+
+
+def test_a_request_that_is_wrong_in_every_dialect_ends(serving: Serving, asking: Asking) -> None:
+    """A service that never understands is told from one that is busy: no further retries."""
+    server = serving(Answer(status=400, body={"error": {"message": "context too long"}}))
+    assert "status 400: context too long" in failure(asking(server))
+    assert len(server.asked) == 4
+
+
+# -- asking again -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("first", [Answer(status=503), Answer(status=429), Answer(status=500), Answer(drop=True)])
+def test_a_busy_service_is_asked_again(serving: Serving, asking: Asking, first: Answer) -> None:
+    """Overload, a broken answer and a dropped connection pass; the second answer counts."""
+    server = serving(first, GOOD)
+    assert score(asking(server)) == {"score": 7}
+    assert len(server.asked) == 2
+
+
+def test_retries_end(serving: Serving, asking: Asking) -> None:
+    """A service that stays broken is asked as often as agreed, and its words are in the error."""
+    server = serving(Answer(status=500, body={"error": {"message": "no model loaded"}}))
+    assert "status 500: no model loaded" in failure(asking(server, retries=2))
+    assert len(server.asked) == 3
+
+
+def test_a_wait_that_is_asked_for_is_kept(serving: Serving, asking: Asking) -> None:
+    """``Retry-After: 0`` is asked again at once, a wait beyond the time not at all, and the service is left alone."""
+    server = serving(Answer(status=429, headers={"Retry-After": "0"}), GOOD)
+    assert score(asking(server)) == {"score": 7}
+    for wait in ("60", formatdate(time.time() + 60, usegmt=True)):
+        busy = serving(Answer(status=429, headers={"Retry-After": wait}), GOOD)
+        endpoint = asking(busy)
+        assert "status 429" in failure(endpoint)
+        assert "asked again in" in failure(endpoint)
+        assert len(busy.asked) == 1
+
+
+def test_an_odd_wait_is_as_none(serving: Serving, asking: Asking) -> None:
+    """A ``Retry-After`` that says nothing does not keep from asking again."""
+    server = serving(Answer(status=429, headers={"Retry-After": "soon"}), GOOD)
+    assert score(asking(server)) == {"score": 7}
+
+
+def test_a_service_that_keeps_failing_is_left_alone(serving: Serving, asking: Asking) -> None:
+    """After three calls without an answer the next one does not wait for it again."""
+    server = serving(Answer(status=503))
+    endpoint = asking(server, retries=0)
+    for _ in range(3):
+        assert "status 503" in failure(endpoint)
+    assert "not asked, since it failed 3 times: status 503" in failure(endpoint)
+    assert len(server.asked) == 3
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_what_will_not_change_is_not_asked_again(serving: Serving, asking: Asking, status: int) -> None:
+    """A wrong key or address fails at once, with the remedy."""
+    server = serving(Answer(status=status, body={"error": {"message": f"Incorrect key {KEY}"}}))
+    told = failure(asking(server, key=KEY))
+    assert ("Incorrect key ***" in told, len(server.asked)) == (True, 1)
+    assert REVIEW_KEY in told or "/v1" in told
+
+
+# -- time and size ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("answer", [Answer(hold=True), Answer(drip="headers"), Answer(drip="body")])
+def test_every_call_ends_in_time(serving: Serving, asking: Asking, answer: Answer) -> None:
+    """Silence, and headers or a body that trickle in without end, end with the time; the endpoint stays usable."""
+    server = serving(answer, GOOD)
+    endpoint = asking(server)
+    started = time.monotonic()
+    assert "no answer within 0.2 s" in failure(endpoint, seconds=0.2)
+    assert time.monotonic() - started < 5
+    assert score(endpoint) == {"score": 7}
+
+
+def test_one_late_call_does_not_break_another(serving: Serving, asking: Asking) -> None:
+    """Calls of several threads share connections; giving up on one leaves the others theirs."""
+    let_go = threading.Event()
+
+    def slow(asked: Asked) -> Answer:
+        if "stuck" in asked.body["messages"][1]["content"]:
+            return Answer(hold=True)
+        let_go.wait(5)
+        return GOOD
+
+    endpoint = asking(serving(slow))
+    found: list[dict[str, Any]] = []
+    other = threading.Thread(target=lambda: found.append(score(endpoint)))
+    other.start()
+    with pytest.raises(EndpointFailed, match="no answer"):
+        endpoint.chat_json("small", "You judge.", "stuck", SCHEMA, seconds=0.1)
+    let_go.set()
+    other.join()
+    assert found == [{"score": 7}]
+
+
+def test_no_thread_stays_behind(serving: Serving, asking: Asking) -> None:
+    """The thread of a call that was given up on ends when its connection is closed."""
+    endpoint = asking(serving(Answer(drip="headers")))
+    failure(endpoint, seconds=0.1)
+    mine = [thread for thread in threading.enumerate() if thread.name == "memfs-endpoint"]
+    for thread in mine:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in mine)
+
+
+def test_a_huge_answer_is_not_read(serving: Serving, asking: Asking) -> None:
+    """An answer beyond all measure ends the call, whether it says its length or not."""
+    assert "longer than" in failure(asking(serving(Answer(body=b"[" * (2 << 20)))))
+
+
+def test_a_packed_answer_is_not_unpacked(serving: Serving, asking: Asking) -> None:
+    """Nothing is unpacked, so that a small answer cannot become a huge one."""
+    packed = Answer(body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
+    assert "packed" in failure(asking(serving(packed)))
+
+
+def test_a_service_that_is_not_there_is_named(asking: Asking) -> None:
+    """Nobody listening: the error names the address and what the system said."""
+    told = failure(asking("http://127.0.0.1:1/v1", retries=0))
+    assert "http://127.0.0.1:1/v1" in told
+    assert "refused" in told.lower()
+
+
+# -- answers that are none ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (Answer(body=b"<html>hello</html>"), "not JSON"),
+        (Answer(body=b""), "not JSON"),
+        (Answer(body=b"\xff\xfe"), "not JSON"),
+        (Answer(body=b"[" * 100_000), "not JSON"),
+        (Answer(body=[]), "shape of the protocol"),
+        (Answer(body={"choices": []}), "shape of the protocol"),
+        (Answer(body={"choices": [{"message": "7"}]}), "shape of the protocol"),
+        (says("It deserves a seven."), "no JSON object"),
+        (says("[7]"), "no JSON object"),
+        (says('{"score": NaN}'), "no JSON object"),
+        (says(""), "answered nothing"),
+        (says(None), "answered nothing"),
+        (says({"grade": 7}), "lacks 'score'"),
+        (says(None, refusal="I cannot help with that."), "refused: I cannot help"),
+        (says("", finish_reason="content_filter"), "refused"),
+        (says('{"score"', finish_reason="length"), "cut off"),
+    ],
+)
+def test_an_unusable_answer_is_told_from_none(serving: Serving, asking: Asking, answer: Answer, told: str) -> None:
+    """Malformed, misshapen, refused and cut answers each fail with their reason, and are not asked for again."""
+    server = serving(answer)
+    assert told in failure(asking(server))
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '```json\n{"score": 7}\n```',
+        'Sure! Here it is:\n```\n{"score": 7}\n```\nAnything else?',
+        'My verdict: {"score": 7}.',
+        '<think>{"score": 1} would be mean.</think>{"score": 7}',
+        [{"type": "text", "text": '{"score": '}, {"type": "text", "text": "7}"}],
+    ],
+)
+def test_an_object_is_found_among_chatter(serving: Serving, asking: Asking, content: Any) -> None:
+    """Code blocks, pleasantries, thoughts and content in parts are what real models answer."""
+    choice = {"message": {"role": "assistant", "content": content}}
+    assert score(asking(serving(Answer(body={"choices": [choice]})))) == {"score": 7}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"data": []},
+        {"data": [{"embedding": [1.0]}]},
+        {"data": [{"embedding": [1.0]}, {"embedding": [1.0, 2.0]}]},
+        {"data": [{"embedding": [1.0]}, {"embedding": "AACAPw=="}]},
+        {"data": [{"embedding": [1.0]}, {"embedding": [True]}]},
+        {"data": [{"embedding": [1.0]}, {"embedding": []}]},
+        {"data": [{"index": 0, "embedding": [1.0]}, {"index": 0, "embedding": [2.0]}]},
+        {"data": [{"index": 0, "embedding": [1.0]}, {"index": 7, "embedding": [2.0]}]},
+        {"data": [{"embedding": [1.0]}, {"embedding": [10**400]}]},
+        b'{"data": [{"embedding": [1.0]}, {"embedding": [1e999]}]}',
+        {"error": "odd"},
+    ],
+)
+def test_vectors_that_are_none_are_refused(serving: Serving, asking: Asking, body: Any) -> None:
+    """One vector of finite numbers for each text, all of one length, or none at all (M5)."""
+    with pytest.raises(EndpointFailed):
+        asking(serving(Answer(body=body))).embed("tiny", ["one", "two"])
+
+
+def test_a_redirect_is_not_followed(serving: Serving, asking: Asking) -> None:
+    """A key and a memory go to the address that the user wrote, and to no other."""
+    other = serving(GOOD)
+    server = serving(Answer(status=307, headers={"Location": f"{other.url}/chat/completions?token={KEY}"}))
+    assert "redirects to http://127.0.0.1" in failure(asking(server, key=KEY))
+    assert (len(server.asked), len(other.asked)) == (1, 0)
+
+
+def test_what_a_service_says_cannot_command_a_terminal(serving: Serving, asking: Asking) -> None:
+    """Foreign text in an error is short, in one line and printable."""
+    body = json.dumps({"error": {"message": "\x1b[2J\u202edrawkcab\n" + "x" * 5000}}).encode()
+    told = failure(asking(serving(Answer(status=418, body=body))))
+    assert told.isprintable()
+    assert len(told) < 300
+
+
+# -- addresses and keys -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "api.openai.com/v1",
+        "ftp://host/v1",
+        "http://",
+        "https://host:99999/v1",
+        "https://host/v1?key=1",
+        "file:///x",
+    ],
+)
+def test_an_address_that_cannot_be_asked_is_refused_at_once(address: str) -> None:
+    """Only http and https addresses without a query are addresses of a service."""
+    with pytest.raises(SettingInvalid, match="address"):
+        Endpoint(address)
+
+
+def test_a_key_in_the_address_is_refused_and_not_shown() -> None:
+    """The address is a setting, and settings are shown."""
+    with pytest.raises(SettingInvalid) as caught:
+        Endpoint(f"https://me:{KEY}@host/v1")
+    assert REVIEW_KEY in str(caught.value)
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("host", ["api.example.org", "8.8.8.8", "[2001:4860:4860::8888]"])
+def test_a_key_does_not_leave_the_own_network_unencrypted(host: str) -> None:
+    """http and a key are for the loopback and the own network only."""
+    with pytest.raises(SettingInvalid, match="unencrypted"):
+        Endpoint(f"http://{host}/v1", KEY)
+    assert repr(Endpoint(f"https://{host}/v1", KEY)) == f"<Endpoint https://{host}/v1>"
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "192.168.1.7", "litellm", "box.lan"])
+def test_a_key_may_go_to_the_own_network(host: str) -> None:
+    """A proxy in one's own network needs a key, and has no certificate."""
+    assert host in repr(Endpoint(f"http://{host}:4000/v1", KEY))
+
+
+@pytest.mark.parametrize("key", ["two words", "line\nX-Evil: 1", "ключ"])
+def test_a_key_that_is_none_is_refused_and_not_shown(key: str) -> None:
+    """A key goes into a header, where a line end would begin another."""
+    with pytest.raises(SettingInvalid) as caught:
+        Endpoint("https://host/v1", key)
+    assert key not in str(caught.value)
+
+
+def test_a_proxy_is_not_asked_for_the_own_machine(
+    serving: Serving, asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy of the environment would see what was meant to stay on this machine."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+    assert score(asking(serving(GOOD))) == {"score": 7}
+
+
+def test_keys_come_from_variables_that_are_no_settings(tmp_path: Path) -> None:
+    """A key beside the settings' variables is no mistyped setting, and appears in none."""
+    environ = {REVIEW_KEY: f" {KEY}\n", EMBEDDING_KEY: KEY}
+    assert set(environ) == KEY_VARIABLES
+    assert (key_of(REVIEW_KEY, environ), key_of(EMBEDDING_KEY, {})) == (KEY, "")
+    assert KEY not in repr(load(tmp_path, environ=environ))
+
+
+def test_a_missing_package_is_named_with_its_remedy(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without httpx the call, and only the call, says what to install."""
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    endpoint = asking("http://localhost/v1")
+    with pytest.raises(ExtraMissing, match=r"gitmemfs\[llm\]"):
+        score(endpoint)
+
+
+def test_thoughts_without_end_cost_no_time() -> None:
+    """An answer that begins to think and never ends is told from JSON at once, so that a call ends in time (C3)."""
+    body = json.dumps({"choices": [{"message": {"content": "<think>" * 100_000}}]}).encode()
+    began = time.monotonic()
+    with pytest.raises(Unusable, match="no JSON object"):
+        chat_answer(body, ["score"])
+    assert time.monotonic() - began < 1
