@@ -26,6 +26,10 @@ class Trust(StrEnum):
     TOOL = "tool"
 
 
+BY_TRUST = tuple(trust.value for trust in reversed(Trust))
+"""What may stand behind an item, the least first."""
+
+
 class Phase(StrEnum):
     """The phases of an EDRR workflow (seed 000, L6)."""
 

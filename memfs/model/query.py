@@ -34,6 +34,13 @@ class Query:
         since, until: bounds of ``timestamp``, both inclusive; text such as ``2026-03-01``, ``7d`` or ``2 days ago`` is
             read, and a day as ``until`` means the whole of it.
         path: only items whose path begins with this prefix, at a "/" boundary.
+        context: the circumstances of the moment, such as ``{"project": "shop"}``; they never filter, but an item that
+            shares one is worth more.
+        max_tokens: the hits together hold at most so many tokens (``memfs.pipeline.tokens``); None: no bound.
+        deduplicate: whether an item that repeats a better hit is left out.
+        similarity_threshold: from this likeness on, 0 to 1, an item repeats another.
+        strategy: a ranking preset or a registered strategy; "" means the workspace's own.
+        seconds: after so long, give what was found until then and call it partial; None: no bound.
 
     Raises:
         QueryInvalid: a value is of the wrong sort; ``field`` names it.
@@ -50,10 +57,16 @@ class Query:
     since: datetime | None = None
     until: datetime | None = None
     path: str = ""
+    context: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    max_tokens: int | None = None
+    deduplicate: bool = False
+    similarity_threshold: float = 0.85
+    strategy: str = ""
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        for name in ("text", "path"):
+        for name in ("text", "path", "strategy"):
             if not isinstance(getattr(self, name), str):
                 raise _unfit(name, "text", getattr(self, name))
         if not isinstance(self.limit, int) or isinstance(self.limit, bool):
@@ -64,6 +77,23 @@ class Query:
             put(self, name, _names(name, getattr(self, name)))
         for name in ("since", "until"):
             put(self, name, moment(name, getattr(self, name), end=name == "until"))
+        self._check_bounds()
+
+    def _check_bounds(self) -> None:
+        if not isinstance(self.context, Mapping):
+            raise _unfit("context", "a mapping", self.context)
+        if not isinstance(self.deduplicate, bool):
+            raise _unfit("deduplicate", "True or False", self.deduplicate)
+        if self.max_tokens is not None and (not _is_number(self.max_tokens, int) or self.max_tokens < 1):
+            raise _unfit("max_tokens", "a whole number of at least 1", self.max_tokens)
+        if not _is_number(self.similarity_threshold) or not 0 < self.similarity_threshold <= 1:
+            raise _unfit("similarity_threshold", "a number above 0, at most 1", self.similarity_threshold)
+        if self.seconds is not None and (not _is_number(self.seconds) or not self.seconds > 0):
+            raise _unfit("seconds", "a number above 0", self.seconds)
+
+
+def _is_number(value: object, *sorts: type) -> bool:
+    return isinstance(value, sorts or (int, float)) and not isinstance(value, bool)
 
 
 def moment(name: str, value: str | datetime | None, *, end: bool = False) -> datetime | None:
@@ -119,6 +149,8 @@ class Candidate:
         session, sequence: where in which talk it was said; None where it has no place in one.
         speaker, role: who said it.
         asks: whether it is a question.
+        pinned: whether it never fades.
+        meaning: how near the embedder puts it to the question, -1 to 1; 0 without an embedder.
     """
 
     id: str
@@ -133,6 +165,8 @@ class Candidate:
     speaker: str = ""
     role: str = ""
     asks: bool = False
+    pinned: bool = False
+    meaning: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +208,10 @@ class Recall:
             present (``Store.problems`` names it), or the index could not be asked.
         fresh: what the answer rests on, when that was asked.
         more: whether a higher limit would give more hits.
+        tokens: how many tokens the hits hold together, an estimate (``memfs.pipeline.tokens``).
+        duplicates: ids that were left out because they repeat a hit, each with that hit's id.
+        cut: why the answer was cut short (the deadline, the token budget), "" where it was not.
+        absent: reviewers that gave no usable answer in time, with why.
     """
 
     query: Query
@@ -181,3 +219,7 @@ class Recall:
     partial: bool
     fresh: Freshness | None = None
     more: bool = False
+    tokens: int = 0
+    duplicates: Mapping[str, str] = field(default_factory=dict)
+    cut: str = ""
+    absent: Mapping[str, str] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from memfs.files.textguard import shown
 from memfs.model import Hit, MemoryItem
+from memfs.pipeline.disputes import CONTRADICTS
 
 _QUOTE = "| "
 _INTRODUCTION = (
@@ -34,11 +35,24 @@ def fence(found: Iterable[Hit | MemoryItem], mark: str = "") -> str:
     Args:
         mark: the random part of the marks, for tests; made anew each time by default.
     """
-    shown_items = ["\n".join(_quoted(entry)) for entry in found]
+    shown_items = [quoted(entry) for entry in found]
     if not shown_items:
         return ""
-    name = mark or secrets.token_hex(8)
-    return "\n".join((_INTRODUCTION, f"<memories {name}>", "\n\n".join(shown_items), f"</memories {name}>"))
+    return _around("\n\n".join(shown_items), mark or secrets.token_hex(8))
+
+
+def quoted(entry: Hit | MemoryItem) -> str:
+    """One item as it stands between the marks."""
+    return "\n".join(_quoted(entry))
+
+
+def frame() -> str:
+    """What a fence holds besides its items, with marks that take as many tokens as any, for counting."""
+    return _around("", "1a" * 8)
+
+
+def _around(items: str, name: str) -> str:
+    return "\n".join((_INTRODUCTION, f"<memories {name}>", items, f"</memories {name}>"))
 
 
 def _quoted(entry: Hit | MemoryItem) -> list[str]:
@@ -49,6 +63,7 @@ def _quoted(entry: Hit | MemoryItem) -> list[str]:
         "trust": _VOUCHED.get(item.trust, "unknown (UNTRUSTED)"),
         "from": _origin(item),
         "when": item.timestamp.isoformat() if item.timestamp else "",
+        "contradicts": ", ".join(link.to for link in item.links if link.relation == CONTRADICTS),
         "note": "the file is invalid at present; this is its last good version" if stale else "",
         "title": item.title,
     }

@@ -1,106 +1,184 @@
-"""Retrieval: from a question to hits.
+"""Retrieval: the forms of asking a workspace (C4, C5).
 
-Owns the order freshness, search, ranking, loading. Text always comes from the files, never from the index.
+Owns what is refused, and that an answer rests on the files as they are now: together, in the background, or within a
+deadline. Finding is ``memfs.pipeline.finding``'s business, what becomes of it that of ``memfs.pipeline.answering``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from memfs.errors import QueryInvalid
-from memfs.model import Candidate, Hit, KindTable, Layer, Phase, Query, Recall
+from memfs.model import KindTable, Layer, Phase, Query, Recall
 from memfs.model.kinds import nearest
-from memfs.model.query import MOST
+from memfs.pipeline.answering import Answering
+from memfs.pipeline.deadline import Deadline
 from memfs.pipeline.fence import fence
-from memfs.pipeline.ranking import Match, Ranking, preset
-from memfs.pipeline.talk import gathered
+from memfs.pipeline.finding import Finder, Found, Helpers
+from memfs.pipeline.pools import Pools
 from memfs.store import Store
 
-_CANDIDATES_PER_HIT = 3
-_CANDIDATES_IN_TALKS = 150
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 _TEXT_LIMIT = 5_000
 _TRIES = 2
+_WIDER = 5
+_WIDEST = 625
 
 
 class Recaller:
-    """Answers questions from one workspace."""
+    """Answers questions from one workspace. May be used from several threads."""
 
     def __init__(
-        self, store: Store, preset_name: str, clock: Callable[[], datetime], kinds: KindTable | None = None
+        self,
+        store: Store,
+        preset_name: str,
+        clock: Callable[[], datetime],
+        kinds: KindTable | None = None,
+        *,
+        helpers: Helpers | None = None,
+        tick: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``kinds``: the types there are; without them any type may be asked for."""
+        """
+        Args:
+            preset_name: the strategy of queries that name none.
+            kinds: the types there are; without them any type may be asked for.
+            helpers: what counts uses, reviews and finds by meaning.
+            tick: tells seconds, for deadlines.
+        """
         self._store = store
-        self._preset = preset_name
         self._clock = clock
         self._kinds = kinds
+        self._helpers = helpers or Helpers()
+        self._finder = Finder(store, preset_name, clock, kinds, self._helpers)
+        self._tick = tick
+        self._pools = Pools()
 
-    def search(self, query: Query | str, *, prove: bool = False) -> Recall:
+    def search(self, query: Query | str, *, prove: bool = False, fenced: bool = False) -> Recall:
         """The best items for a question, from the files as they are now.
 
         Args:
             query: a query, or its text.
             prove: also say what the answer rests on (``Recall.fresh``).
+            fenced: the hits will be shown by ``fenced``, so what that adds counts against ``max_tokens``.
 
         Raises:
-            QueryInvalid: naming the field that cannot be understood, and the nearest type, layer or phase.
+            QueryInvalid: naming the field that cannot be understood, and the nearest type, layer, phase or strategy.
         """
-        asked = self._checked(Query(text=query) if isinstance(query, str) else query)
-        for _ in range(_TRIES):
-            hits, missing, more = self._once(asked)
-            if set(missing) <= set(self._store.unread(asked)):
-                break
-            self._store.refresh(missing)
-        return Recall(
-            query=asked,
-            hits=tuple(hits),
-            partial=bool(missing or self._store.unread(asked)),
-            fresh=self._store.freshness() if prove else None,
-            more=more,
-        )
+        asked = self._checked(query)
+        return self._search(asked, Deadline(asked.seconds, self._tick), prove, fenced)
+
+    def search_many(self, queries: Iterable[Query | str], *, fenced: bool = False) -> dict[str, Recall]:
+        """The answers to several questions by their text, all found in one state of the index (C5).
+
+        Raises:
+            QueryInvalid: as ``search``; also where two different queries have one text.
+        """
+        asked = {text: self._checked(query) for text, query in _by_text(queries).items()}
+        deadlines = [Deadline(query.seconds, self._tick) for query in asked.values()]
+        found = self._found_together(list(asked.values()), deadlines)
+        return {
+            text: self._search(query, deadline, False, fenced, one)
+            for (text, query), deadline, one in zip(asked.items(), deadlines, found, strict=True)
+        }
+
+    def submit(self, query: Query | str, *, prove: bool = False, fenced: bool = False) -> Future[Recall]:
+        """``search`` in the background (C5).
+
+        Raises:
+            QueryInvalid: as ``search``, at once.
+        """
+        return self._pools.submit("recall", self.search, self._checked(query), prove=prove, fenced=fenced)
+
+    async def search_async(self, query: Query | str, *, prove: bool = False, fenced: bool = False) -> Recall:
+        """``search`` without holding up the event loop (C5)."""
+        import asyncio  # costs start-up time
+
+        return await asyncio.wrap_future(self.submit(query, prove=prove, fenced=fenced))
+
+    def close(self) -> None:
+        """Wait for what runs in the background; what has not begun is given up."""
+        self._pools.close()
 
     @staticmethod
     def fenced(answer: Recall) -> str:
         """The hits of an answer as quoted data for a prompt (``memfs.pipeline.fence``); "" where there are none."""
         return fence(answer.hits)
 
-    def _checked(self, query: Query) -> Query:
+    def _checked(self, query: Query | str) -> Query:
+        query = Query(text=query) if isinstance(query, str) else query
         if not isinstance(query, Query):
             raise QueryInvalid(f"expected a Query or a text, got {ascii(query)[:60]}", field="query")
         _check_known("layers", query.layers, [layer.value for layer in Layer])
         _check_known("phases", query.phases, [phase.value for phase in Phase])
         if self._kinds is not None:
             _check_known("types", query.types, [kind.name for kind in self._kinds])
+        self._finder.strategy(query)
         text = query.text[:_TEXT_LIMIT] if query.text.strip() else ""
         return query if text == query.text else replace(query, text=text)
 
-    def _once(self, query: Query) -> tuple[list[Hit], list[str], bool]:
-        wanted = query.limit * _CANDIDATES_PER_HIT
-        if query.text and self._store.talks():
-            wanted = max(wanted, _CANDIDATES_IN_TALKS)
-        found = self._store.candidates(replace(query, limit=min(wanted, MOST)))
-        hits: list[Hit] = []
-        missing: list[str] = []
-        ranking = Ranking(query, preset(self._preset), self._clock())
-        for match, points in self._ranked(found, query, ranking):
-            candidate = match.candidate
-            if len(hits) == query.limit:
-                return hits, missing, True
-            loaded = self._store.load(candidate)
-            if loaded is None:
-                missing.append(candidate.path)
-            else:
-                hits.append(Hit(item=loaded.item, score=points, reasons=ranking.reasons(match), stale=loaded.stale))
-        return hits, missing, False
+    def _search(
+        self, query: Query, deadline: Deadline, prove: bool, fenced: bool, found: Found | None = None
+    ) -> Recall:
+        """``found``: what was found already; looked for anew where files have changed since, or it is too little."""
+        answering = self._answering(query, deadline, fenced, found or self._found(query, deadline))
+        for _ in range(_TRIES - 1):
+            if deadline.passed or set(answering.missing) <= set(self._store.unread(query)):
+                break
+            self._store.refresh(answering.missing)
+            answering = self._answering(query, deadline, fenced, self._found(query, deadline))
+        wider = 1
+        while answering.short and wider < _WIDEST:
+            wider *= _WIDER
+            answering = self._answering(query, deadline, fenced, self._found(query, deadline, wider))
+        answer = answering.answer(self._store.unread(query))
+        usage = self._helpers.usage() if answer.hits else None
+        if usage is not None:
+            usage.touch([hit.item.id for hit in answer.hits], self._clock())
+        return replace(answer, fresh=self._store.freshness()) if prove else answer
 
-    def _ranked(self, found: list[Candidate], query: Query, ranking: Ranking) -> list[tuple[Match, float]]:
-        if not ranking.asked.text:
-            return [(match, ranking.score(match)) for match in map(Match, found)]
-        together = gathered(found, lambda places: self._store.beside(places, query))
-        scored = [(match, ranking.score(match)) for match in (Match(one, shares) for one, shares in together)]
-        scored.sort(key=lambda row: (-row[1], row[0].candidate.id))
-        return scored
+    def _found(self, query: Query, deadline: Deadline, wider: int = 1) -> Found | None:
+        if deadline.seconds is None:
+            return self._finder.find(query, wider)
+        finding = self._pools.submit("find", self._finder.find, query, wider)
+        try:
+            return finding.result(deadline.left())
+        except TimeoutError:
+            finding.cancel()
+            return None
+
+    def _found_together(self, queries: list[Query], deadlines: list[Deadline]) -> Sequence[Found | None]:
+        """What is found for several queries in one state of the index; nothing where the last deadline passes first."""
+        left = [deadline.left() for deadline in deadlines]
+        bounded = [seconds for seconds in left if seconds is not None]
+        if not left or len(bounded) < len(left):
+            return self._finder.find_together(queries)
+        finding = self._pools.submit("find", self._finder.find_together, queries)
+        try:
+            return finding.result(max(bounded))
+        except TimeoutError:
+            finding.cancel()
+            return [None] * len(queries)
+
+    def _answering(self, query: Query, deadline: Deadline, fenced: bool, found: Found | None) -> Answering:
+        answering = Answering(self._store, query, deadline, self._helpers.relevance, fenced)
+        answering.take(None if found is None else self._finder.order(query, found))
+        return answering
+
+
+def _by_text(queries: Iterable[Query | str]) -> dict[str, Query | str]:
+    found: dict[str, Query | str] = {}
+    for query in queries:
+        text = query.text if isinstance(query, Query) else query
+        if found.setdefault(text, query) != query:
+            hint = "ask them apart, or in different words"
+            raise QueryInvalid(f"two different queries ask {ascii(text)[:60]}", field="queries", hint=hint)
+    return found
 
 
 def _check_known(field: str, names: Iterable[str], known: list[str]) -> None:

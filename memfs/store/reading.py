@@ -11,6 +11,7 @@ from memfs.files.tree import Content
 from memfs.model import Candidate, MemoryItem
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
+from memfs.store.decoded import Decoded
 from memfs.store.following import Following
 from memfs.store.parts import Parts
 from memfs.store.values import Loaded
@@ -21,6 +22,7 @@ class Reading:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._known = Decoded()
 
     def read(self, path: str) -> MemoryItem:
         """See ``Store.read``."""
@@ -35,8 +37,11 @@ class Reading:
             raise corrupt(path, known[1], content)
 
     def _decoded(self, path: str, content: Content, checked: bool = False) -> MemoryItem:
-        modified = from_timestamp_ns(content.stamp.mtime_ns)
-        return self._parts.codec.read(content.data, path, modified, checked=checked)
+        def decode() -> MemoryItem:
+            modified = from_timestamp_ns(content.stamp.mtime_ns)
+            return self._parts.codec.read(content.data, path, modified, checked=checked)
+
+        return self._known.item(path, content.stamp, decode, checked=not checked)
 
     def load(self, candidate: Candidate, following: Following) -> Loaded | None:
         """See ``Store.load``."""

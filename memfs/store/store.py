@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from memfs.errors import Conflict, CorruptItem, IndexUnavailable, StorageIO
+from memfs.errors import Conflict, CorruptItem, StorageIO
 from memfs.files.operation import FileChange
 from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query
 from memfs.store.batch import Batch
@@ -26,6 +26,7 @@ from memfs.store.parts import Parts
 from memfs.store.plan import Planned, Planner, PlanOutdated, describe, take_in
 from memfs.store.proof import prove
 from memfs.store.reading import Reading
+from memfs.store.seeking import Seeking
 from memfs.store.sight import Sight
 from memfs.store.values import Eyes, Flushed, Loaded, Pending, Storage
 from memfs.store.vetting import sentence
@@ -44,7 +45,7 @@ _FOLD_AT_CLOSE = 200
 class Store:
     """Memories of one workspace, durable on return of every write. May be used from several threads.
 
-    ``following`` and ``edits`` are its own parts, for those who look after a workspace.
+    ``following`` and ``edits`` are its own parts, for those who look after a workspace; ``seeking`` asks the index.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -58,7 +59,7 @@ class Store:
         self._sight = Sight(self.following, self.refresh, self._writing.news)
         self._planning = threading.RLock()
         self._wrote = False
-        self._asked = False
+        self.seeking = Seeking(parts, self.follow, self.refresh)
         ended = end_interrupted(parts)
         self.notes: list[Problem] = [*ended, *self._writing.recover(), *map(Problem.of, parts.journal.damage)]
 
@@ -234,22 +235,7 @@ class Store:
 
     def candidates(self, query: Query) -> list[Candidate]:
         """What the index finds in files as they are now, best first."""
-        self.follow()
-        self._asked = True
-        narrowed = in_types(query, self._parts.kinds)
-        try:
-            return self._parts.index.search(narrowed)
-        except IndexUnavailable:
-            self.refresh()
-            return self._parts.index.search(narrowed)
-
-    def talks(self) -> bool:
-        """Whether any item has a place in a talk."""
-        return self._parts.index.talks()
-
-    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
-        """The items at these places (session, sequence) that pass the query's filters, similarity 0."""
-        return self._parts.index.beside(places, in_types(query, self._parts.kinds))
+        return self.seeking.candidates(query)
 
     def load(self, candidate: Candidate) -> Loaded | None:
         """The item behind a candidate as its file has it now; None when the file is no longer what was found."""
@@ -396,5 +382,5 @@ class Store:
             self._writing.bring_home()
             if self._wrote and parts.policy.commit in _COMMITTING:
                 self._committing.flush()
-            never = self._asked and parts.index.generation == 0 and len(parts.index.stamps()) > 0
+            never = self.seeking.asked and parts.index.generation == 0 and len(parts.index.stamps()) > 0
             self.fold_if_large(0 if never else _FOLD_AT_CLOSE)

@@ -1,0 +1,79 @@
+"""MemoryConfig: how a workspace learns, as a value (seed 002, M4).
+
+Owns the names and defaults of ``configuration/memory_context.yaml``. Reading the file, and what it extends, is not this
+module's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Trigger(StrEnum):
+    """What a behaviour rule waits for."""
+
+    CONTEXT_ACCESSED = "context_accessed"
+    TASK_COMPLETED = "task_completed"
+    PATTERN_DETECTED = "pattern_detected"
+
+
+class Action(StrEnum):
+    """What a behaviour rule does."""
+
+    INJECT_RELEVANT_MEMORIES = "inject_relevant_memories"
+    EXTRACT_LEARNINGS = "extract_learnings"
+    CREATE_REUSABLE_KNOWLEDGE = "create_reusable_knowledge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BehaviorRule:
+    """When something happens, do something."""
+
+    trigger: Trigger
+    action: Action
+
+
+FITTING: Mapping[Trigger, tuple[Action, ...]] = {
+    Trigger.CONTEXT_ACCESSED: (Action.INJECT_RELEVANT_MEMORIES,),
+    Trigger.TASK_COMPLETED: (Action.EXTRACT_LEARNINGS,),
+    Trigger.PATTERN_DETECTED: (Action.CREATE_REUSABLE_KNOWLEDGE,),
+}
+"""The actions that find what they need in the facts of what happened."""
+
+DEFAULT_RULES = (
+    BehaviorRule(trigger=Trigger.CONTEXT_ACCESSED, action=Action.INJECT_RELEVANT_MEMORIES),
+    BehaviorRule(trigger=Trigger.TASK_COMPLETED, action=Action.EXTRACT_LEARNINGS),
+    BehaviorRule(trigger=Trigger.PATTERN_DETECTED, action=Action.CREATE_REUSABLE_KNOWLEDGE),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryConfig:
+    """One memory context, with what it extends filled in.
+
+    Attributes:
+        name, business_goal: what it is, and what it is for.
+        storage_type: ``file_based`` (text search) or ``vector_db`` (by meaning as well).
+        embedding_model: name of the embedder's model.
+        embedding_endpoint: base address of an OpenAI-compatible service, "" for a local embedder.
+        max_memories: above this many items, weak ones are due for pruning.
+        pattern_threshold: so many similar items make a pattern.
+        similarity_threshold: share of common words, 0 to 1, from which two items are similar.
+        min_common_words: a pattern has at least so many words in common.
+        prune_below: an item whose importance falls below this is due for pruning.
+        behavior_rules: what to do when something happens.
+    """
+
+    name: str = "Workspace Memory"
+    business_goal: str = ""
+    storage_type: str = "file_based"
+    embedding_model: str = "hashing"
+    embedding_endpoint: str = ""
+    max_memories: int = 10_000
+    pattern_threshold: int = 3
+    similarity_threshold: float = 0.5
+    min_common_words: int = 2
+    prune_below: float = 0.1
+    behavior_rules: tuple[BehaviorRule, ...] = DEFAULT_RULES

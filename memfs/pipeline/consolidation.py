@@ -1,0 +1,367 @@
+"""Consolidation: what a session's working memory leaves behind when the session ends (seed 003, C7).
+
+Owns which working memories are worth keeping, what becomes of them, and that promoting and clearing is one commit that
+can be taken back. When a session ends is somebody else's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from json import dumps
+
+from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, QueryInvalid
+from memfs.files.secrets import reason_in
+from memfs.model import Candidate, Link, MemoryItem, Query
+from memfs.model.ids import slug
+from memfs.model.item import BY_TRUST
+from memfs.model.query import MOST
+from memfs.pipeline.learning import Patterns
+from memfs.pipeline.learnings import telling
+from memfs.pipeline.likeness import normalised
+from memfs.pipeline.patterns import Pattern, find_common_context, when
+from memfs.pipeline.wording import gist
+from memfs.store import Store
+from memfs.store.batch import Batch
+from memfs.usage import NEVER, Usage
+
+WORKING, LASTING = "working", "semantic"
+IMPORTANT = 1.5
+"""From this importance on, its uses folded in, a working memory is kept for itself."""
+_ACHIEVED = re.compile(
+    r"\W*(?:(?:we|i) (?:have )?|successfully )?(?:implemented|fixed|solved|resolved|shipped|released|migrated|"
+    r"refactored|rewrote|replaced|upgraded|introduced|deployed|reverted|rolled back|completed)\s+\S+\s+\S",
+    re.I,
+)
+_HIGHEST = 10.0
+_LISTED = 10
+_TRIES = 5
+_SETTLE_SECONDS = 2.0
+_COMPARED = 8
+_SOURCE = "consolidation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """What is kept of working memory.
+
+    Attributes:
+        item: as it is stored, or would be.
+        why: ``decision``, ``outcome``, ``important``, ``repeated`` or ``pattern``.
+        sources: ids of the working memories it was made of.
+        known: whether an item that says the same was there already, and was brought up to date.
+    """
+
+    item: MemoryItem
+    why: str
+    sources: tuple[str, ...]
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consolidated:
+    """What became of a session's working memory.
+
+    Attributes:
+        session: which.
+        read: how many working memories it had.
+        promoted: what is kept.
+        cleared: ids of the working memories that were removed.
+        pinned: ids of those that are pinned, which were not touched.
+        left: ids of those that stay because they could not be kept, with why.
+        dry_run: whether nothing was changed.
+    """
+
+    session: str
+    read: int = 0
+    promoted: tuple[Promotion, ...] = ()
+    cleared: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
+    left: Mapping[str, str] = field(default_factory=dict)
+    dry_run: bool = False
+
+
+class Consolidation:
+    """Ends the sessions of one workspace. May be used from several threads and processes.
+
+    Each run ends: it reads every working memory of one session once, compares each with a bounded number of others, and
+    tries at most five times where somebody else changes the same files.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        usage: Usage,
+        patterns: Patterns,
+        search: Callable[[Query], list[Candidate]],
+    ) -> None:
+        """Begin.
+
+        Args:
+            store: where memories are.
+            usage: how often each was brought back.
+            patterns: finish learning from the session before it is cleared, and say what is similar.
+            search: asks the index without looking for changed files first.
+        """
+        self._store = store
+        self._usage = usage
+        self._patterns = patterns
+        self._search = search
+
+    def run(self, session: str, dry_run: bool = False) -> Consolidated:
+        """Promote what is significant in a session's working memory, and clear the rest of it with that, in one commit.
+
+        Kept is what tells a decision, a lesson or an outcome, what is important with its uses folded in, what was said
+        repeatedly, and what several have in common. A second run finds nothing.
+
+        Args:
+            session: its name.
+            dry_run: only say what would be done.
+
+        Raises:
+            QueryInvalid: no session is named.
+            Conflict: the files kept changing; nothing was changed.
+            StorageIO: nothing was changed.
+        """
+        return self._tried(session, lambda: self._run(session, dry_run))
+
+    def clear(self, session: str) -> int:
+        """Remove a session's working memory, all but pinned items, in one commit, and keep nothing of it.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            As ``run``.
+        """
+        return len(self._tried(session, lambda: self._clear(session)).cleared)
+
+    def _tried(self, session: str, act: Callable[[], Consolidated]) -> Consolidated:
+        if not session.strip():
+            raise QueryInvalid("no session is named", field="session", hint="name the session that ended")
+        self._patterns.settle(_SETTLE_SECONDS)
+        for _ in range(_TRIES):
+            try:
+                done = act()
+            except (Conflict, ItemNotFound):
+                continue
+            if not done.dry_run:
+                self._usage.forget(done.cleared)
+            return done
+        raise Conflict("the session's files keep changing", hint="try again when nobody writes them")
+
+    def _clear(self, session: str) -> Consolidated:
+        items, left = self._working(session)
+        free = [item for item in items if not item.pinned]
+        with self._store.batch(f"Clear the working memory of session {session[:80]}", source=_SOURCE) as batch:
+            for item in free:
+                batch.delete(item.id, expected=item.sha256)
+        return _result(session, items, (), [item.id for item in free], left)
+
+    def _run(self, session: str, dry_run: bool) -> Consolidated:
+        items, left = self._working(session)
+        free = [item for item in items if not item.pinned]
+        found = list(self._significant(free))
+        message = f"Consolidate session {session[:80]}: keep {len(found)} of {len(free)} working memories"
+        refused: dict[str, str] = {}
+        with self._store.batch(message, source=_SOURCE) as batch:
+            promoted = [kept for one in found if (kept := self._promote(batch, one, session, free, refused))]
+            cleared = [item.id for item in free if item.id not in refused]
+            for item in free:
+                if item.id not in refused:
+                    batch.delete(item.id, expected=item.sha256)
+            if dry_run:
+                batch.plans.clear()
+        return _result(session, items, promoted, cleared, left | refused, dry_run)
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+    def _working(self, session: str) -> tuple[list[MemoryItem], dict[str, str]]:
+        """Every working memory of a session, oldest first, and the ids of those that cannot be read now, with why."""
+        named = Query(types=frozenset({WORKING}), sessions=frozenset({session}))
+        items, left = self._loaded(self._store.seeking.every(named))
+        told, _ = self._loaded(self._search(Query(text=session, types=frozenset({WORKING}), limit=MOST)))
+        items |= {key: item for key, item in told.items() if item.metadata.get("session_id") == session}
+        return sorted(items.values(), key=lambda item: (when(item), item.id)), left
+
+    def _loaded(self, candidates: Iterable[Candidate]) -> tuple[dict[str, MemoryItem], dict[str, str]]:
+        items: dict[str, MemoryItem] = {}
+        left: dict[str, str] = {}
+        for candidate in candidates:
+            loaded = self._store.load(candidate)
+            if loaded is None or loaded.stale:
+                left[candidate.id] = "its file cannot be read as it is now"
+            else:
+                items[candidate.id] = loaded.item
+        return items, left
+
+    # -- choosing ---------------------------------------------------------------------------------------------------
+    def _significant(self, items: Sequence[MemoryItem]) -> Iterator[Promotion]:
+        """What is worth keeping; no working memory is kept twice in the same words."""
+        uses = self._usage.of(item.id for item in items)
+        folded = {item.id: min(item.importance * uses.get(item.id, NEVER).relevance, _HIGHEST) for item in items}
+        same = _by_text(items)
+        taken: set[str] = set()
+        for group in same.values():
+            why = _why(group, folded)
+            if why:
+                taken.update(item.id for item in group)
+                yield Promotion(item=_told(group, folded), why=why, sources=_ids(group))
+        for pattern in self._patterns.detector().detect_all(items):
+            members = [item for item in items if item.id in pattern.members and item.id not in taken]
+            if members:
+                yield Promotion(item=self._summed(pattern, members, folded), why="pattern", sources=pattern.members)
+
+    def _summed(self, pattern: Pattern, members: Sequence[MemoryItem], folded: Mapping[str, float]) -> MemoryItem:
+        """What a pattern of a session tells, in words."""
+        texts = list(dict.fromkeys(map(gist, members)))
+        more = len(texts) - _LISTED
+        lines = [f"{pattern.template} ({pattern.occurrences} times)", *(f"- {text}" for text in texts[:_LISTED])]
+        known = self._store.locate(pattern.id)
+        return MemoryItem(
+            "\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])]),
+            LASTING,
+            timestamp=pattern.last_seen,
+            trust=_trust(members),
+            importance=max(folded[item.id] for item in members),
+            tags=_tags(members),
+            links=(Link(to=pattern.id, relation="pattern"),) if known else (),
+            context=dict(pattern.common_context),
+        )
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+    def _promote(
+        self, batch: Batch, found: Promotion, session: str, free: Sequence[MemoryItem], refused: dict[str, str]
+    ) -> Promotion | None:
+        """Plan to keep something; None where that is done already, or cannot be: then its sources stay."""
+        draft = _draft(found, session, {item.id for item in free})
+        known = self._known(draft)
+        try:
+            if known is not None:
+                stored = batch.put(_joined(known, draft), expected=known.sha256)
+            else:
+                # a reason for a secret was given for these very words
+                stored = batch.put(draft, expected="", allow_secret=reason_in(draft.metadata))
+        except IdExists:
+            return None
+        except ContentError as error:
+            refused.update(dict.fromkeys(found.sources, error.message))
+            return None
+        return Promotion(item=stored, why=found.why, sources=found.sources, known=known is not None)
+
+    def _known(self, draft: MemoryItem) -> MemoryItem | None:
+        """The lasting memory that says the same, None where there is none."""
+        if not normalised(draft.content):
+            return None
+        query = Query(text=draft.content[:5000], types=frozenset({LASTING}), limit=_COMPARED)
+        found, _ = self._loaded(self._search(query))
+        project = draft.context.get("project")
+        same = (item for item in found.values() if item.context.get("project") == project)
+        return next((item for item in same if _said(item) == _said(draft)), None)
+
+
+def _result(
+    session: str,
+    items: Sequence[MemoryItem],
+    promoted: Iterable[Promotion],
+    cleared: Iterable[str],
+    left: Mapping[str, str],
+    dry_run: bool = False,
+) -> Consolidated:
+    return Consolidated(
+        session=session,
+        read=len(items),
+        promoted=tuple(promoted),
+        cleared=tuple(cleared),
+        pinned=tuple(item.id for item in items if item.pinned),
+        left=dict(left),
+        dry_run=dry_run,
+    )
+
+
+def _by_text(items: Iterable[MemoryItem]) -> dict[Hashable, list[MemoryItem]]:
+    groups: dict[Hashable, list[MemoryItem]] = {}
+    for item in items:
+        groups.setdefault(_said(item), []).append(item)
+    return groups
+
+
+def _said(item: MemoryItem) -> Hashable:
+    """What memories must have in common to say the same: of two with other titles or data, each tells its own."""
+    return normalised(gist(item)), normalised(item.title), _data(item)
+
+
+def _data(item: MemoryItem) -> str:
+    return dumps(item.data, sort_keys=True, default=str)
+
+
+def _why(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> str:
+    """Why memories that say the same are kept, "" where they are not."""
+    if any(telling(gist(item)) for item in group):
+        return "decision"
+    if any(_ACHIEVED.match(gist(item)) for item in group):
+        return "outcome"
+    if any(folded[item.id] >= IMPORTANT for item in group):
+        return "important"
+    return "repeated" if len(group) > 1 else ""
+
+
+def _told(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> MemoryItem:
+    """The newest of memories that say the same, with what the others add."""
+    newest = group[-1]
+    return newest.replace(
+        trust=_trust(group),
+        importance=max(folded[item.id] for item in group),
+        tags=_tags(group),
+        links=tuple(dict.fromkeys(link for item in group for link in item.links)),
+        context=find_common_context([item.context for item in group]),
+    )
+
+
+def _draft(found: Promotion, session: str, cleared: set[str]) -> MemoryItem:
+    """The lasting item: the same words of the same working memories of a session always give the same id."""
+    item = found.item
+    basis = "\0".join((session, found.why, *sorted(found.sources), item.title, item.content, _data(item)))
+    added = {"promoted_from": WORKING, "promoted_as": found.why, "promoted_ids": list(found.sources)[:_LISTED]}
+    return item.replace(
+        id=f"{slug(item.title or item.content) or 'memory'}-{sha256(basis.encode()).hexdigest()[:8]}",
+        memory_type=LASTING,
+        created=None,
+        updated=None,
+        path="",
+        sha256="",
+        status="",
+        origin=item.origin if item.origin.session else replace(item.origin, session=session),
+        links=tuple(link for link in item.links if link.to not in cleared),
+        metadata={**item.metadata, **added},
+    )
+
+
+def _joined(known: MemoryItem, draft: MemoryItem) -> MemoryItem:
+    """A lasting item with what a session adds to it."""
+    sessions = dict.fromkeys([*_list(known.metadata.get("promoted_in")), draft.origin.session])
+    return known.replace(
+        importance=max(known.importance, draft.importance),
+        tags=tuple(dict.fromkeys((*known.tags, *draft.tags))),
+        links=tuple(dict.fromkeys((*known.links, *draft.links))),
+        metadata={**known.metadata, "promoted_from": WORKING, "promoted_in": list(sessions)[-_LISTED:]},
+    )
+
+
+def _list(value: object) -> list[object]:
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def _ids(items: Iterable[MemoryItem]) -> tuple[str, ...]:
+    return tuple(item.id for item in items)
+
+
+def _tags(items: Iterable[MemoryItem]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag for item in items for tag in item.tags))
+
+
+def _trust(items: Iterable[MemoryItem]) -> str:
+    """The least of what stands behind memories; several together are at most an agent's word."""
+    standing = [BY_TRUST.index(item.trust) if item.trust in BY_TRUST else 0 for item in items]
+    return BY_TRUST[min(standing)] if len(standing) == 1 else BY_TRUST[min(*standing, 1)]

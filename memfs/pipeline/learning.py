@@ -1,0 +1,400 @@
+"""Learning: patterns are found as memories are stored, kept once, and brought up to date afterwards (seed 002, M2).
+
+Owns which memories are looked at for a new one, when a pattern's item is written, and what is suggested where. When
+memories are alike is ``patterns``' business.
+
+Everything here ends: learning a memory asks the index three times at most, looks at no more than ``COUNTED`` memories,
+writes one item in at most ``_TRIES`` tries and raises one occasion; what reactions to that store is not learned from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from memfs.errors import Conflict, IdExists, IndexUnavailable, MemfsError
+from memfs.files.lock import FileLock
+from memfs.files.secrets import reason_in
+from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query
+from memfs.model.memory_config import MemoryConfig
+from memfs.model.query import MOST
+from memfs.model.time import format_time
+from memfs.pipeline.background import Background
+from memfs.pipeline.patterns import (
+    Pattern,
+    PatternDetector,
+    fixed_words,
+    grown,
+    item_of,
+    overlap,
+    sure,
+    when,
+    words_of,
+)
+from memfs.pipeline.suggesting import suggested
+from memfs.pipeline.wording import gist
+from memfs.store import Store
+from memfs.store.parts import Parts
+
+COUNTED = 64
+"""So many memories are looked at for one; a pattern that more follow is counted on from there."""
+PATTERN = "pattern"
+SOURCE = "patterns"
+CLOSE_SECONDS = 5.0
+# What was made of other memories repeats their words: it is no occurrence of anything.
+_MADE = frozenset({"promoted_from", "learned_from", "made_from"})
+_KNOWN = 16
+_LOOKED_AT = 24
+_MOST_KNOWN = 1000
+_SAME_WORDS = 0.75
+_TRIES = 5
+_STEP = 10
+_LOCK_SECONDS = 10.0
+
+Fire = Callable[[str, Mapping[str, Any]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Caught:
+    """What looking through all memories came to: how many were read, and the patterns found and brought up to date."""
+
+    read: int
+    found: tuple[MemoryItem, ...]
+    updated: tuple[MemoryItem, ...]
+
+
+class Patterns:
+    """The patterns of one workspace. May be used from several threads and processes."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        search: Callable[[Query], list[Candidate]],
+        lock: FileLock,
+        kinds: KindTable,
+        config: Callable[[], MemoryConfig],
+        fire: Fire,
+    ) -> None:
+        """Begin with nothing to learn.
+
+        Args:
+            store: where memories and patterns are.
+            search: asks the index without looking for changed files first, which is done once.
+            lock: held while a new pattern is noted, so that two processes do not note it in different words.
+            kinds: the types there are.
+            config: says what is similar, and how many make a pattern.
+            fire: raises ``pattern_detected``.
+        """
+        self._store = store
+        self._ask = search
+        self._lock = lock
+        self._kinds = kinds
+        self._config = config
+        self._fire = fire
+        self._inside = threading.local()
+        self._background = Background[MemoryItem](
+            "memfs-patterns", self.learn, store.note_failure, bunch=self._learn_many
+        )
+        self._unwritten: dict[str, int] = {}
+        self._looked = False
+
+    # -- learning ---------------------------------------------------------------------------------------------------
+    def later(self, item: MemoryItem) -> bool:
+        """Learn from a stored memory soon, behind the scenes; false where it is none to learn from, or the queue full.
+
+        A memory that is left out is found with the next one like it, or by ``catch_up``.
+        """
+        return self._learnable(item) and not self._learning() and self._background.add(item.id, item)
+
+    def settle(self, seconds: float | None = None) -> bool:
+        """Wait until all is learned that was to be learned later, at most so long; false where some still waits."""
+        return self._background.settle(seconds)
+
+    def close(self) -> None:
+        """Learn what waits, for at most ``CLOSE_SECONDS``, and write down what was counted; then learn no more."""
+        self._background.close(CLOSE_SECONDS)
+        try:
+            self._write_counts()
+        except MemfsError as error:  # counts, at most: closing goes on
+            self._store.note_failure(error)
+
+    def _write_counts(self) -> None:
+        while self._unwritten:
+            pattern_id, more = self._unwritten.popitem()
+            known = self._store.get(pattern_id)
+            if known is not None:
+                self._write(known, partial(_counted, more=more))
+
+    def learn(self, item: MemoryItem) -> MemoryItem | None:
+        """Learn from a stored memory now.
+
+        Returns:
+            The item of the pattern that it follows, found with it or before; None where it follows none.
+
+        Raises:
+            Conflict: the pattern's file kept changing.
+            ContentError, StorageIO: as ``Store.put``.
+            LockTimeout: another process took too long noting a pattern.
+            SettingInvalid: the memory context's thresholds are out of range.
+        """
+        if not self._learnable(item) or self._learning():
+            return None
+        self._inside.learning = True
+        try:
+            return self._learn(item)
+        finally:
+            self._inside.learning = False
+
+    def _learn_many(self, items: list[MemoryItem]) -> None:
+        """Learn what these memories have in common with one another and with the patterns there are.
+
+        What else they are like, each is learned from by itself.
+        """
+        self._inside.learning = True
+        try:
+            detector, known = self.detector(), self.all()[:_MOST_KNOWN]
+            for item in detector.detect_all([item for item in items if _best(item, known, detector) is None]):
+                self._note(item)
+        finally:
+            self._inside.learning = False
+
+    def _learning(self) -> bool:
+        """Whether this thread is learning: what is stored in reaction to a pattern is not learned from."""
+        return getattr(self._inside, "learning", False)
+
+    @staticmethod
+    def _learnable(item: MemoryItem) -> bool:
+        return item.type != PATTERN and _MADE.isdisjoint(item.metadata) and not reason_in(item.metadata)
+
+    def _learn(self, item: MemoryItem) -> MemoryItem | None:
+        detector = self.detector()
+        if not words_of(gist(item)):
+            return None
+        known = _best(item, self._near(item), detector)
+        if known is not None:
+            return self._follow(known, item, detector)
+        found = self._loaded(gist(item), item.type, min(max(_LOOKED_AT, 4 * detector.threshold), COUNTED))
+        near = [other for other in found if other.id != item.id and self._learnable(other)]
+        pattern = detector.extract_pattern([item, *(other for other in near if detector.are_similar(item, other))])
+        return self._note(pattern) if pattern is not None and item.id in pattern.members else None
+
+    def detector(self) -> PatternDetector:
+        """What finds patterns, as the memory context says at present.
+
+        Raises:
+            SettingInvalid: its thresholds are out of range.
+        """
+        config = self._config()
+        return PatternDetector(
+            config.pattern_threshold,
+            similarity=config.similarity_threshold,
+            min_common_words=config.min_common_words,
+        )
+
+    # -- a new one --------------------------------------------------------------------------------------------------
+    def _note(self, pattern: Pattern) -> MemoryItem | None:
+        """Store a pattern, or bring up to date the one that says the same."""
+        with self._lock.hold("noting a pattern", _LOCK_SECONDS):
+            twin = self._twin(pattern)
+            if twin is None:
+                message = f"Note a pattern: {pattern.template[:80]}"
+                try:
+                    stored = self._store.put(item_of(pattern), expected="", message=message, source=SOURCE)
+                except IdExists:
+                    twin = self._store.get(pattern.id)
+                    if twin is None or twin.type != PATTERN:
+                        return None
+        if twin is None:
+            self._background.drop(pattern.members[1:])  # the one that is left counts what was there before
+            return self._told(stored, found=True)
+        members = [item for item in map(self._store.get, pattern.members) if item is not None]
+        return self._told(self._write(twin, lambda item: _with(item, members)), found=False)
+
+    def _twin(self, pattern: Pattern) -> MemoryItem | None:
+        """The pattern that says the same in nearly the same words, also one that another process has just noted."""
+        fixed = fixed_words(pattern.template)
+        query = Query(text=pattern.template, types=frozenset({PATTERN}), limit=_KNOWN)
+        known = [
+            item for item in self._items(self._store.candidates(query)) if item.data.get("pattern_type") == pattern.type
+        ]
+        shares = [(overlap(fixed, fixed_words(item.content)), item) for item in known]
+        near = [(share, item) for share, item in shares if share >= _SAME_WORDS]
+        return max(near, key=lambda row: (row[0], row[1].id))[1] if near else None
+
+    # -- a known one ------------------------------------------------------------------------------------------------
+    def _follow(self, known: MemoryItem, item: MemoryItem, detector: PatternDetector) -> MemoryItem:
+        """Bring a pattern up to date with a memory that follows it.
+
+        What is counted are the memories there are now; those that were cleared meanwhile stay counted.
+        """
+        words = " ".join(sorted(fixed_words(known.content)))
+        found = {other.id: other for other in self._loaded(words, item.type, COUNTED) if self._learnable(other)}
+        members = [other for other in (found | {item.id: item}).values() if detector.follows(other, known)]
+        if len(members) < COUNTED:
+            self._background.drop(other.id for other in members)
+            return self._told(self._write(known, lambda now: _with(now, members, item)), found=False)
+        waiting = self._unwritten.get(known.id, 0) + (item.updated is None)
+        if waiting * _STEP < known.data.get("occurrences", 0):
+            self._unwritten[known.id] = waiting
+            return self._told(known, found=False)
+        self._unwritten.pop(known.id, None)
+        return self._told(self._write(known, lambda now: _more(now, members, waiting)), found=False)
+
+    def _write(self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem]) -> MemoryItem:
+        """Store a pattern's item changed; made again from what is there when somebody else changed it."""
+        for _ in range(_TRIES):
+            changed = change(known)
+            if changed == known:
+                return known
+            message = f"Bring the pattern {known.id} up to date"
+            try:
+                return self._store.put(changed, expected=known.sha256, message=message, source=SOURCE)
+            except Conflict:
+                now = self._store.get(known.id)
+                if now is None:  # forgotten meanwhile, and not to be brought back
+                    return known
+                known = now
+        raise Conflict("the pattern keeps changing", path=known.path, hint="try again")
+
+    def _told(self, pattern: MemoryItem, found: bool) -> MemoryItem:
+        self._fire("pattern_detected", {"pattern": pattern, "found": found})
+        return pattern
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+    def all(self) -> list[MemoryItem]:
+        """The patterns, the most frequent first, of equal ones the newest."""
+        found = self._store.select(Query(types=frozenset({PATTERN}), limit=MOST))
+        return sorted(found, key=lambda item: -_occurrences(item))
+
+    def suggest(self, text: str = "", context: Mapping[str, Any] | None = None, limit: int = 5) -> list[Hit]:
+        """The patterns that may help with what is at hand, best first.
+
+        A pattern is worth its text score times its confidence, twice that where the text follows it, and one and a half
+        times where one of the circumstances is common to it; one whose circumstances all differ is left out.
+
+        Args:
+            text: what is at hand; without it patterns are found by their circumstances alone.
+            context: the circumstances of the moment.
+            limit: at most so many.
+        """
+        return suggested(self._store, self.detector(), text, context or {}, limit)
+
+    # -- all at once ------------------------------------------------------------------------------------------------
+    def catch_up(self, progress: Callable[[int, int], None] | None = None) -> Caught:
+        """Look for patterns among all memories, the newest 10,000 of each type.
+
+        Args:
+            progress: called with how many types are done, and how many there are.
+
+        Raises:
+            As ``learn``.
+        """
+        detector, kinds = self.detector(), [kind.name for kind in self._kinds if kind.name != PATTERN]
+        read, found, updated = 0, [], []
+        known = self.all()
+        for number, kind in enumerate(kinds):
+            items = [item for item in self._loaded("", kind, MOST) if self._learnable(item)]
+            read += len(items)
+            rest, grown_ones = self._gathered(items, known, detector)
+            updated += grown_ones
+            found += [item for item in map(self._note, detector.detect_all(rest)) if item is not None]
+            if progress is not None:
+                progress(number + 1, len(kinds))
+        return Caught(read, tuple(found), tuple(updated))
+
+    def _gathered(
+        self, items: list[MemoryItem], known: list[MemoryItem], detector: PatternDetector
+    ) -> tuple[list[MemoryItem], list[MemoryItem]]:
+        """Bring known patterns up to date with these memories; return those that follow none, and what was changed."""
+        followers: dict[str, list[MemoryItem]] = {}
+        rest = []
+        for item in items:
+            best = _best(item, known, detector)
+            if best is None:
+                rest.append(item)
+            else:
+                followers.setdefault(best.id, []).append(item)
+        changed = []
+        for pattern in known:
+            members = followers.get(pattern.id)
+            if members:
+                written = self._write(pattern, partial(_with, members=members))
+                changed += [written] if written.sha256 != pattern.sha256 else []
+        return rest, changed
+
+    def _near(self, item: MemoryItem) -> list[MemoryItem]:
+        """The patterns that a memory may follow: all, where they are few, which asks the index for less."""
+        every = self._found("", PATTERN, _KNOWN + 1)
+        return self._items(every) if len(every) <= _KNOWN else self._loaded(gist(item), PATTERN, _KNOWN)
+
+    # -- the index --------------------------------------------------------------------------------------------------
+    def _loaded(self, text: str, kind: str, limit: int) -> list[MemoryItem]:
+        return self._items(self._found(text, kind, limit))
+
+    def _found(self, text: str, kind: str, limit: int) -> list[Candidate]:
+        query = Query(text=text, types=frozenset({kind}), limit=limit)
+        if self._looked:  # before, the index does not know what processes that have ended stored
+            with contextlib.suppress(IndexUnavailable):
+                return self._ask(query)
+        self._looked = True
+        return self._store.candidates(query)
+
+    def _items(self, candidates: Iterable[Candidate]) -> list[MemoryItem]:
+        loaded = map(self._store.load, candidates)
+        return [found.item for found in loaded if found is not None]
+
+
+def patterns_of(store: Store, parts: Parts, config: Callable[[], MemoryConfig], fire: Fire) -> Patterns:
+    """The patterns of a workspace."""
+    repository = parts.repository
+    return Patterns(
+        store,
+        search=parts.index.search,
+        lock=FileLock(repository.state / "patterns.lock", home=repository.common_dir),
+        kinds=parts.kinds,
+        config=config,
+        fire=fire,
+    )
+
+
+def _best(item: MemoryItem, known: Iterable[MemoryItem], detector: PatternDetector) -> MemoryItem | None:
+    """The pattern that a memory fits best; of equal ones the more frequent."""
+    fitting = [(detector.follows(item, one), _occurrences(one), one.id, one) for one in known]
+    best = max(fitting, key=lambda row: row[:3], default=None)
+    return best[3] if best is not None and best[0] > 0 else None
+
+
+def _with(known: MemoryItem, members: list[MemoryItem], newest: MemoryItem | None = None) -> MemoryItem:
+    """A pattern's item with these memories counted: all there are, so that counting one twice changes nothing.
+
+    Where memories were cleared, fewer are left than were counted: then ``newest`` adds one if it happened afterwards.
+    """
+    before = _occurrences(known)
+    later = newest is not None and newest.updated is None and _last_seen(known) < format_time(when(newest))
+    return grown(known, members, max(len(members), before + (later and len(members) <= before)))
+
+
+def _more(known: MemoryItem, members: list[MemoryItem], more: int) -> MemoryItem:
+    """A pattern's item with so many more counted, of which these memories are some."""
+    return grown(known, members, max(len(members), _occurrences(known) + more))
+
+
+def _counted(known: MemoryItem, more: int) -> MemoryItem:
+    """A pattern's item with so many more counted."""
+    count = _occurrences(known) + more
+    before = max(_occurrences(known), 1)
+    share = known.data.get("confidence", 0.0) * (before + 1) / before
+    return known.replace(data={**known.data, "occurrences": count, "confidence": sure(min(share, 1.0), count)})
+
+
+def _occurrences(pattern: MemoryItem) -> int:
+    return int(pattern.data.get("occurrences", 0))
+
+
+def _last_seen(pattern: MemoryItem) -> str:
+    return str(pattern.data.get("last_seen", ""))

@@ -1,0 +1,134 @@
+"""Learnings: what was learned in a task, picked from what was noted while it ran (seed 002, M4).
+
+Owns which sentences teach something, and that each is kept once. When a task ended is somebody else's business. English
+only: a text in another language teaches by its outcome alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any
+
+from memfs.errors import Conflict, IdExists
+from memfs.files.secrets import reason_in
+from memfs.model import Layer, Link, MemoryItem, Origin, Query, Trust
+from memfs.model.ids import slug
+from memfs.pipeline.likeness import SAME, Shape, alike, normalised
+from memfs.store import Store
+
+READ = 500
+"""So many of the newest notes of a task or session are read."""
+MOST = 10
+"""So many learnings a task leaves at most."""
+_LONGEST = 400
+_FEWEST_WORDS = 4
+_COMPARED = 8
+_TRIES = 3
+_SOURCE = "learnings"
+_TELLING = re.compile(
+    r"(?<!\w)(?:learn(?:ed|t)(?: that| to|:)|lessons?(?: learned)?|turn(?:s|ed) out|root cause|(?:real |actual )?"
+    r"(?:cause|reason|culprit|fix|solution|trick|workaround|key) (?:is|was)|(?:is|was|were) caused by|(?:solved|fixed|"
+    r"resolved) (?:it |this |that )?by|decided (?:to|on|against|that|not)|decision:|we (?:chose|agreed|settled)|"
+    r"agreed (?:to|on|that)|instead of|next time|note to self|remember that|important:|(?:only works|works only)|"
+    r"(?:must|should) (?:always|never|not)|(?:always|never) [a-z]+|from now on|the right way|make sure)(?!\w)",
+    re.I,
+)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+def telling(text: str) -> bool:
+    """Whether a text tells a decision, a cause or a lesson, and is not a mere question."""
+    return bool(_TELLING.search(text)) and not text.rstrip().endswith("?")
+
+
+def extract_learnings(store: Store, facts: Mapping[str, Any]) -> list[MemoryItem]:
+    """Keep what a task taught as ``semantic`` items, in one commit; what is known already is not kept again.
+
+    At most ``READ`` notes are read and ``MOST`` learnings kept; no occasion is raised.
+
+    Args:
+        store: where notes are, and where learnings go.
+        facts: ``task`` and ``session``, names of which one may be missing, and ``outcome``, a text.
+
+    Returns:
+        The new items, none where nothing was learned.
+
+    Raises:
+        Conflict: files kept changing.
+        ContentError, StorageIO: as ``Store.put``.
+    """
+    task, session = str(facts.get("task") or ""), str(facts.get("session") or "")
+    notes = _notes(store, task, session)
+    outcome = facts.get("outcome")
+    if isinstance(outcome, str) and len(outcome.split()) >= _FEWEST_WORDS:
+        notes.append(MemoryItem(outcome, "task_history", trust=Trust.AGENT.value))
+    drafts = [draft for note in notes for draft in _drafts(note, task, session)]
+    for _ in range(_TRIES):
+        try:
+            return _kept(store, drafts, task or session)
+        except Conflict:
+            continue
+    raise Conflict("what was learned keeps changing while it is written", hint="try again")
+
+
+def _notes(store: Store, task: str, session: str) -> list[MemoryItem]:
+    """What was noted in a task, oldest first; of a session whose notes name no task, all of it."""
+    layers = frozenset({Layer.SHORT_TERM.value, Layer.EPISODIC.value})
+    sessions = frozenset({session}) if session else frozenset()
+    if not (task or session):
+        return []
+    found = [item for item in store.select(Query(layers=layers, sessions=sessions, limit=READ)) if _of_itself(item)]
+    of_task = [item for item in found if task and task in (item.origin.task, item.metadata.get("task"))]
+    return (of_task or (found if session else []))[::-1]
+
+
+def _of_itself(item: MemoryItem) -> bool:
+    return not reason_in(item.metadata) and "learned_from" not in item.metadata
+
+
+def _drafts(note: MemoryItem, task: str, session: str) -> Iterator[MemoryItem]:
+    for sentence in _sentences(note.content):
+        key = sha256(normalised(sentence).encode()).hexdigest()[:8]
+        yield MemoryItem(
+            sentence,
+            "semantic",
+            id=f"{slug(sentence) or 'learning'}-{key}",
+            timestamp=note.timestamp,
+            origin=Origin(agent=note.origin.agent, session=note.origin.session or session, task=task),
+            trust=(Trust.TOOL if note.trust == Trust.TOOL.value else Trust.AGENT).value,
+            importance=note.importance,
+            links=(Link(to=note.id, relation="derived_from"),) if note.id else (),
+            context=dict(note.context),
+            metadata={"learned_from": task or session},
+        )
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for sentence in _SENTENCE.split(text[: _LONGEST * READ]):
+        plain = sentence.strip().lstrip("-*# \t").strip()
+        if len(plain) <= _LONGEST and len(plain.split()) >= _FEWEST_WORDS and telling(plain):
+            yield plain
+
+
+def _kept(store: Store, drafts: list[MemoryItem], name: str) -> list[MemoryItem]:
+    """Store those drafts that say something new."""
+    kept: list[MemoryItem] = []
+    with store.batch(f"Learn from {name[:80]}", source=_SOURCE) as batch:
+        for draft in drafts:
+            if len(kept) == MOST:
+                break
+            if _is_known(store, draft, kept):
+                continue
+            try:
+                kept.append(batch.put(draft, expected=""))
+            except IdExists:
+                continue
+    return kept
+
+
+def _is_known(store: Store, draft: MemoryItem, kept: list[MemoryItem]) -> bool:
+    shape = Shape(draft.content)
+    query = Query(text=draft.content, types=frozenset({"semantic"}), limit=_COMPARED)
+    return any(alike(shape, Shape(item.content), SAME) >= SAME for item in [*kept, *store.select(query)])

@@ -1,0 +1,111 @@
+"""Relevance: what reviewers say of the hits of an answer (C4).
+
+Owns how many hits they see, how much their word counts (that of the built-in ones, which work by rules, a little; that
+of a model much), and what relevance is told of a hit. Who they are, and how they are asked, is the business of
+``memfs.pipeline.reviewers`` and ``review``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from memfs.model import Hit
+from memfs.pipeline.review import Review
+from memfs.pipeline.reviewer import BatchReviewer, RelevanceReviewer
+from memfs.pipeline.reviewers import RELEVANCE_REVIEWERS, model_of, reviewers_named
+from memfs.settings import ReviewSettings
+
+JUDGED = 30
+"""The most hits that reviewers see."""
+RULES, MODEL = "reviewers", "model"
+# Chosen in benchmarks/retrieval: more than this for the rules gained nothing.
+_SHARES = {RULES: 0.15, MODEL: 2.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Hits, best first, and the reviewers that gave no usable answer, with why."""
+
+    hits: list[Hit]
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+
+class Relevance:
+    """Asks the reviewers of one workspace what hits have to do with a question."""
+
+    def __init__(self, reviewers: Sequence[RelevanceReviewer | BatchReviewer], seconds: float) -> None:
+        """``seconds``: how long they may take over one answer, all together."""
+        self._review = Review(reviewers, seconds)
+        self.seconds = seconds
+        self._models = frozenset(one.name for one in reviewers if isinstance(one, BatchReviewer))
+
+    def room(self, limit: int) -> int:
+        """How many hits to have judged for an answer of at most ``limit``: a model may find the best far down."""
+        return JUDGED if self._models else min(JUDGED, limit + limit // 5)
+
+    def judged(self, hits: Sequence[Hit], text: str, seconds: float | None = None) -> Judged:
+        """The hits in the order that the reviewers' word gives them.
+
+        A hit's score is multiplied by ``reviewers``, 1 and a share of the mean score of the rules, and by ``model``, 1
+        and twice the mean score of models.
+
+        Args:
+            text: what was asked.
+            seconds: how long the reviewers may take, where that is less than they usually may.
+        """
+        seen = list(hits[:JUDGED])
+        if not seen or not text:
+            return Judged(list(hits))
+        result = self._review.relevance_result([hit.item for hit in seen], text, seconds)
+        marked = seen
+        for reason in (RULES, MODEL):
+            scores = [row for name, row in result.by_reviewer.items() if (name in self._models) == (reason == MODEL)]
+            if scores:
+                rows = zip(marked, zip(*scores, strict=True), strict=True)
+                marked = [_marked(hit, reason, sum(row) / len(row)) for hit, row in rows]
+        if all(one.score >= other.score for one, other in pairwise(seen)):  # else a strategy has its own order
+            marked.sort(key=lambda hit: -hit.score)
+        return Judged([*marked, *hits[JUDGED:]], result.absent)
+
+
+def told(reasons: Mapping[str, float]) -> float | None:
+    """What reviewers said of a hit with these reasons, 0 to 1: a model's word first; None where none did."""
+    for reason in (MODEL, RULES):
+        if reason in reasons:
+            return (reasons[reason] - 1.0) / _SHARES[reason]
+    return None
+
+
+def relevances(hits: Sequence[Hit], asked: bool = True) -> list[float]:
+    """How well each hit answers, 0 to 1, in the order of their scores.
+
+    The best one counts as much as the reviewers say that any of them has to do with the question (wholly, where they
+    said nothing), the others in proportion to their scores.
+
+    Args:
+        asked: whether there was a question; without one every item answers it wholly.
+    """
+    best = max((hit.score for hit in hits), default=0.0)
+    if not asked or best <= 0:
+        return [1.0] * len(hits)
+    strength = max((said for hit in hits if (said := told(hit.reasons)) is not None), default=0.0) or 1.0
+    return [round(strength * max(0.0, hit.score) / best, 4) for hit in hits]
+
+
+def _marked(hit: Hit, reason: str, mean: float) -> Hit:
+    factor = 1.0 + _SHARES[reason] * mean
+    return replace(hit, score=hit.score * factor, reasons={**hit.reasons, reason: factor})
+
+
+def relevance_of(settings: ReviewSettings) -> Relevance:
+    """The relevance reviewers of a workspace, as its settings say: the built-in two, and a model where one is set.
+
+    Raises:
+        SettingInvalid: the model's address cannot be asked.
+    """
+    reviewers: list[RelevanceReviewer | BatchReviewer] = [
+        one for one in reviewers_named(RELEVANCE_REVIEWERS) if isinstance(one, RelevanceReviewer)
+    ]
+    return Relevance([*reviewers, *model_of(settings)], settings.relevance_seconds)

@@ -1,0 +1,140 @@
+"""Rules: what a memory context does when something happens (M4).
+
+Owns the three actions that a context may name. When occasions are raised, and that a failing action is reported, is
+``memfs.behaviours``' business.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any
+
+from memfs.errors import IdExists
+from memfs.model import Link, MemoryItem
+from memfs.model.memory_config import FITTING, Action, MemoryConfig, Trigger
+from memfs.pipeline.injection import injected
+from memfs.pipeline.learnings import extract_learnings
+from memfs.pipeline.patterns import VARIABLE, Pattern, item_of
+from memfs.pipeline.retrieval import Recaller
+from memfs.store import Store
+
+Facts = Mapping[str, Any]
+Fire = Callable[[str, Facts], object]
+
+SOURCE = "rules"
+_LONGEST = 2_000
+
+
+class Rules:
+    """Carries out the behaviour rules of one workspace's memory context. May be used from several threads."""
+
+    def __init__(self, store: Store, recall: Recaller, config: Callable[[], MemoryConfig], fire: Fire) -> None:
+        """Begin.
+
+        Args:
+            config: the memory context that holds at present.
+            fire: raises an occasion.
+        """
+        self._store = store
+        self._recall = recall
+        self._config = config
+        self._fire = fire
+        self._actions: Mapping[Action, Callable[[Facts], object]] = {
+            Action.INJECT_RELEVANT_MEMORIES: self._inject,
+            Action.EXTRACT_LEARNINGS: self._extract,
+            Action.CREATE_REUSABLE_KNOWLEDGE: self._create,
+        }
+
+    def react(self, occasion: str, facts: Facts) -> int:
+        """Do what the memory context says about an occasion; return how many rules were carried out.
+
+        Raises:
+            ContentError, SettingInvalid: the memory context is invalid; nothing was done.
+        """
+        trigger = Trigger(occasion)
+        wanted = [rule.action for rule in self._config().behavior_rules if rule.trigger is trigger]
+        fitting = [action for action in dict.fromkeys(wanted) if action in FITTING[trigger]]
+        for action in fitting:
+            self._actions[action](facts)
+        return len(fitting)
+
+    def access(self, context: Mapping[str, Any], situation: Mapping[str, Any]) -> dict[str, Any]:
+        """A copy of the context that an agent is about to be given, with what the rules for ``context_accessed`` add.
+
+        Args:
+            context: what the agent is given; it is not changed.
+            situation: what the agent is about to do: ``tool``, ``params`` with an ``intent``, and its circumstances.
+        """
+        given = dict(context)
+        self._fire(Trigger.CONTEXT_ACCESSED.value, {"context": given, "situation": situation})
+        return given
+
+    # -- actions --------------------------------------------------------------------------------------------------
+    def _inject(self, facts: Facts) -> None:
+        context, situation = facts.get("context"), facts.get("situation")
+        if isinstance(context, MutableMapping) and isinstance(situation, Mapping):
+            context.update(injected(self._recall, context, situation))
+
+    def _extract(self, facts: Facts) -> None:
+        extract_learnings(self._store, facts)
+
+    def _create(self, facts: Facts) -> None:
+        found = facts.get("pattern")
+        if facts.get("found") and isinstance(found, (Pattern, MemoryItem)):
+            reusable = knowledge_of(item_of(found) if isinstance(found, Pattern) else found)
+            try:
+                self._store.put(reusable, expected="", source=SOURCE, message=f"Learn from {found.id}")
+            except IdExists:  # once is enough, whichever process came first
+                return
+
+
+def knowledge_of(pattern: MemoryItem) -> MemoryItem:
+    """What a pattern teaches, as an item that says it in words; the same pattern always gives the same id."""
+    lines = [f'What keeps coming up in {pattern.data.get("pattern_type", "the memories")}: "{pattern.content}".']
+    if seen := _variants(pattern):
+        lines.append(f"So far with: {', '.join(seen)}.")
+    if pattern.context:
+        told = ", ".join(f"{key} is {value}" for key, value in pattern.context.items())
+        lines.append(f"It holds where {told}.")
+    return MemoryItem(
+        "\n".join(lines)[:_LONGEST],
+        "knowledge",
+        id=f"reusable-{pattern.id}"[:120].rstrip(".-_"),
+        timestamp=pattern.timestamp,
+        trust=pattern.trust,
+        links=(Link(to=pattern.id, relation="derived_from"),),
+        context=dict(pattern.context),
+        metadata={"learned_from": "pattern"},
+    )
+
+
+def _variants(pattern: MemoryItem) -> list[str]:
+    """What stood in the place of the variables, in each example that has the template's words in their order."""
+    found = [_gaps(pattern.content.split(), str(example).split()) for example in pattern.data.get("examples", ())]
+    return list(dict.fromkeys(" / ".join(gaps) for gaps in found if gaps))
+
+
+def _gaps(template: list[str], words: list[str]) -> list[str]:
+    """The stretches of a text that stand where a template has variables; nothing where the text does not fit."""
+    gaps: list[list[str]] = []
+    rest = iter(words)
+    for wanted in template:
+        if wanted == VARIABLE:
+            gaps.append([])
+            continue
+        for word in rest:
+            if _bare(word) == _bare(wanted):
+                break
+            if not gaps:
+                return []
+            gaps[-1].append(word)
+        else:
+            return []
+    if gaps and template[-1] == VARIABLE:
+        gaps[-1].extend(rest)
+    return [" ".join(gap) for gap in gaps] if next(rest, None) is None else []
+
+
+def _bare(word: str) -> str:
+    return word.casefold().strip(string.punctuation)

@@ -1,0 +1,135 @@
+"""Contexts: the circumstances of a session or a workflow, as keys and values in a document each (L4).
+
+Owns ``ContextMemory/context/<name>.yaml``: reading it, and changing single keys of it. Items are none of its business,
+and nothing that happens to items touches a context.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from memfs.errors import Conflict, SchemaInvalid
+from memfs.model.ids import check_id, stem_of
+from memfs.store.documents import CONTEXTS
+from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts
+from memfs.store.store import Store
+
+DEFAULT = "session"
+"""The context that is meant where none is named."""
+_SCHEMA = "context"
+_TRIES = 20
+
+Change = Callable[[dict[str, Any]], dict[str, Any] | None]
+
+
+class Contexts:
+    """The named contexts of one workspace. May be used from several threads and processes."""
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store = store
+        self._parts = parts
+        self._changing = threading.Lock()
+
+    def names(self) -> list[str]:
+        """The names of the contexts there are, sorted."""
+        entries = self._parts.seen.scan(CONTEXTS)
+        paths = (entry.path for entry in entries if entry.regular and entry.path.endswith(ITEM_SUFFIXES))
+        return sorted({stem_of(path) for path in paths if path.count("/") == CONTEXTS.count("/") + 1})
+
+    def read(self, name: str = DEFAULT) -> dict[str, Any]:
+        """All keys of a context with their latest values; none where there is no such context.
+
+        Raises:
+            IdInvalid: the name could not be a file's.
+            ContentError: its file is invalid at present.
+        """
+        path, data = self._found(name)
+        return self._mapping(path, data)
+
+    def set(self, values: Mapping[str, Any], name: str = DEFAULT, *, source: str = "") -> dict[str, Any]:
+        """Give keys new values and leave the others alone; durable on return.
+
+        Args:
+            values: by key; anything that YAML can hold.
+            name: which context; it is made where there is none.
+            source: which door it came through, for the commit's trailers.
+
+        Returns:
+            All keys as they are now.
+
+        Raises:
+            IdInvalid, ContentError (as ``SecretDetected`` too), StorageIO: nothing was changed.
+        """
+        if not isinstance(values, Mapping):
+            raise SchemaInvalid("expected keys and values", field="values", hint='write {"branch": "main"}')
+        return self._change(name, f"Set {_listed(values)} of the context {name}", source, lambda old: {**old, **values})
+
+    def unset(self, keys: Iterable[str], name: str = DEFAULT, *, source: str = "") -> dict[str, Any]:
+        """Take keys away, those that are not there included; what is left is returned.
+
+        Raises:
+            IdInvalid, ContentError, StorageIO: nothing was changed.
+        """
+        gone = set(keys)
+        message = f"Take {_listed(sorted(gone))} from the context {name}"
+        return self._change(
+            name, message, source, lambda old: {key: value for key, value in old.items() if key not in gone}
+        )
+
+    def remove(self, name: str, *, source: str = "") -> None:
+        """Remove a whole context, which may be gone already; git keeps its history.
+
+        Raises:
+            IdInvalid, StorageIO: nothing was changed.
+        """
+        self._change(name, f"Remove the context {name}", source, lambda _: None)
+
+    # -- internal -------------------------------------------------------------------------------------------------
+    def _change(self, name: str, message: str, source: str, change: Change) -> dict[str, Any]:
+        with self._changing:
+            for _ in range(_TRIES):
+                path, before = self._found(name)
+                wanted = change(self._mapping(path, before))
+                if before is None and not wanted:
+                    return {}
+                after = None if wanted is None else self._parts.codec.write_document(wanted, path, _SCHEMA, before)
+                if self._written(path, before, after, message, source):
+                    return self._mapping(path, after)
+        raise Conflict("the context keeps changing while it is written", path=path, hint="try again")
+
+    def _written(self, path: str, before: bytes | None, after: bytes | None, message: str, source: str) -> bool:
+        """Write what was made from the bytes before; false where the file holds others by now."""
+        plan = self._store.plan_restore(path, after)
+        if plan is None:
+            return True
+        if plan.before != before:
+            return False
+        # what is replaced was read just now, and stays but for the keys that change: an edit by hand is not lost
+        plan = replace(plan, vetted=False, expected=plan.old_sha)
+        try:
+            self._store.carry_out([plan], message, source=source, critical=False)
+        except Conflict:
+            return False
+        return True
+
+    def _found(self, name: str) -> tuple[str, bytes | None]:
+        """The path of a context's file, and its bytes where there is one."""
+        paths = [f"{CONTEXTS}/{check_id(name)}{suffix}" for suffix in ITEM_SUFFIXES]
+        for path in paths:
+            try:
+                return path, self._parts.seen.read(path, READ_LIMIT).data
+            except FileNotFoundError:
+                continue
+        return paths[0], None
+
+    def _mapping(self, path: str, data: bytes | None) -> dict[str, Any]:
+        return {} if data is None else self._parts.codec.read_document(data, path, _SCHEMA)
+
+
+def _listed(keys: Iterable[str]) -> str:
+    """Keys for a commit's message, of which there may be many."""
+    found = [str(key) for key in keys]
+    return ", ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
