@@ -21,7 +21,9 @@ if TYPE_CHECKING:
         CorruptRecord,
         DuplicateId,
         DuplicateKey,
+        EndpointFailed,
         EraseRefused,
+        ExtraMissing,
         FormatUnsupported,
         GitBusy,
         GitFailed,
@@ -57,26 +59,62 @@ if TYPE_CHECKING:
         TagForbidden,
         WorkspaceNotFound,
     )
+    from memfs.facades.coordinator import MemoryCoordinator
+    from memfs.facades.detector import PatternDetector
+    from memfs.facades.injector import MemoryInjector
+    from memfs.facades.layered import MultiLayeredMemorySystem
+    from memfs.facades.memory import Memory, MemoryStats
+    from memfs.facades.memory_context import MemoryContext
+    from memfs.facades.retrieval import RetrievalPipeline, TimeWeightedRetrieval
+    from memfs.facades.review import AgentReview
+    from memfs.facades.session import SimpleContextManager
+    from memfs.facades.storage import StoragePipeline
+    from memfs.index.embedder import Embedder
     from memfs.model import Hit, MemoryItem, MemoryType, Origin, Query
-    from memfs.model import MemoryItem as Memory
+    from memfs.model.memory_config import MemoryConfig
+    from memfs.model.review import ReviewResult, StoreResult
+    from memfs.pipeline.patterns import Pattern
+    from memfs.pipeline.reviewer import Score
+    from memfs.pipeline.reviewers import register_reviewer
+    from memfs.pipeline.strategies import register_strategy
+    from memfs.pipeline.trivial import TrivialFilter
     from memfs.workspace import Workspace, open_workspace
 
 _HOMES = {
+    "AgentReview": "memfs.facades.review",
+    "Embedder": "memfs.index.embedder",
     "Hit": "memfs.model",
-    "Memory": "memfs.model",
+    "Memory": "memfs.facades.memory",
+    "MemoryConfig": "memfs.model.memory_config",
+    "MemoryContext": "memfs.facades.memory_context",
+    "MemoryCoordinator": "memfs.facades.coordinator",
+    "MemoryInjector": "memfs.facades.injector",
     "MemoryItem": "memfs.model",
+    "MemoryStats": "memfs.facades.memory",
     "MemoryType": "memfs.model",
+    "MultiLayeredMemorySystem": "memfs.facades.layered",
     "Origin": "memfs.model",
+    "Pattern": "memfs.pipeline.patterns",
+    "PatternDetector": "memfs.facades.detector",
     "Query": "memfs.model",
+    "RetrievalPipeline": "memfs.facades.retrieval",
+    "ReviewResult": "memfs.model.review",
+    "Score": "memfs.pipeline.reviewer",
+    "SimpleContextManager": "memfs.facades.session",
+    "StoragePipeline": "memfs.facades.storage",
+    "StoreResult": "memfs.model.review",
+    "TimeWeightedRetrieval": "memfs.facades.retrieval",
+    "TrivialFilter": "memfs.pipeline.trivial",
     "Workspace": "memfs.workspace",
     "open_workspace": "memfs.workspace",
+    "register_reviewer": "memfs.pipeline.reviewers",
+    "register_strategy": "memfs.pipeline.strategies",
 }
-_OTHER_NAMES = {"Memory": "MemoryItem"}
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:  # what is in no other home is an error
-        return getattr(import_module(_HOMES.get(name, "memfs.errors")), _OTHER_NAMES.get(name, name))
+        return getattr(import_module(_HOMES.get(name, "memfs.errors")), name)
     raise AttributeError(f"module 'memfs' has no attribute {name!r}")
 
 
@@ -85,6 +123,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "AgentReview",
     "AliasForbidden",
     "AttributeConflict",
     "BackupInvalid",
@@ -94,7 +133,10 @@ __all__ = [
     "CorruptRecord",
     "DuplicateId",
     "DuplicateKey",
+    "Embedder",
+    "EndpointFailed",
     "EraseRefused",
+    "ExtraMissing",
     "FormatUnsupported",
     "GitBusy",
     "GitFailed",
@@ -113,29 +155,47 @@ __all__ = [
     "LockTimeout",
     "MemfsError",
     "Memory",
+    "MemoryConfig",
+    "MemoryContext",
+    "MemoryCoordinator",
+    "MemoryInjector",
     "MemoryItem",
+    "MemoryStats",
     "MemoryType",
+    "MultiLayeredMemorySystem",
     "NotRegularFile",
     "Origin",
     "PathEscape",
+    "Pattern",
+    "PatternDetector",
     "Query",
     "QueryInvalid",
     "QuotaExceeded",
     "RepoUnsupported",
     "RepoUntrusted",
+    "RetrievalPipeline",
+    "ReviewResult",
     "SchemaInvalid",
     "SchemaRefForbidden",
     "SchemaTooComplex",
+    "Score",
     "SecretDetected",
     "SettingInvalid",
     "SharedStorageUnsupported",
+    "SimpleContextManager",
     "StorageFull",
     "StorageIO",
+    "StoragePipeline",
     "StorageReadOnly",
     "StorageUnavailable",
+    "StoreResult",
     "TagForbidden",
+    "TimeWeightedRetrieval",
+    "TrivialFilter",
     "Workspace",
     "WorkspaceNotFound",
     "__version__",
     "open_workspace",
+    "register_reviewer",
+    "register_strategy",
 ]

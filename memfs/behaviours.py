@@ -24,6 +24,11 @@ OCCASIONS: Mapping[str, str] = {
     "storage_threshold": "an area's use crossed a threshold of its quota: area, level, used, limit, share",
     "backup_made": "a backup was written and verified: path, bytes",
     "backup_failed": "a backup that was due could not be made: error",
+    "memory_stored": "a memory went through remember, the intake or a facade and is stored: item",
+    "context_accessed": "an agent is about to be given context: context, situation",
+    "task_completed": "a task ended: task, session, outcome",
+    "pattern_detected": "a pattern was found, or holds for one more memory: pattern, found (whether it is new)",
+    "session_ended": "a session ended: session",
 }
 _ALARMS = frozenset({"storage_threshold", "backup_failed"})
 DEEPEST = 4

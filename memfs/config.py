@@ -23,6 +23,8 @@ from memfs.trust import Standing, standing
 
 MEMORY_FOLDER = "ContextMemory"
 WORKSPACE_VARIABLE = "MEMFS_WORKSPACE"
+KEY_VARIABLES = frozenset({"MEMFS_REVIEW_KEY", "MEMFS_EMBEDDING_KEY"})
+"""Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
 _PREFIX = "MEMFS_"
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 _OWN_SOURCES: Mapping[str, frozenset[str]] = {
@@ -57,6 +59,23 @@ def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping
 
 
 # -- reading ------------------------------------------------------------------------------------------------------
+def make_root(path: Path) -> Path:
+    """Make the folder of a workspace, which may be there; returns it with links resolved.
+
+    Raises:
+        WorkspaceNotFound: it cannot be made.
+    """
+    root = path.expanduser().resolve()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        (root / MEMORY_FOLDER).mkdir(exist_ok=True)
+    except OSError as error:
+        raise WorkspaceNotFound(
+            f"cannot make a workspace: {error.strerror}", path=str(root), hint="choose a folder you can write in"
+        ) from error
+    return root
+
+
 def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """The settings of the workspace at ``root``: argument before variable before ``memfs.toml`` before default.
 
@@ -127,7 +146,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, st
     for variable, written in sorted(environ.items()):
         if variable in known:
             yield known[variable], written, variable
-        elif variable.startswith(beginnings):
+        elif variable.startswith(beginnings) and variable not in KEY_VARIABLES:
             raise SettingInvalid(
                 f"unknown setting in the environment: {variable}", hint=nearest(variable, known) or "see 'memfs config'"
             )

@@ -239,3 +239,12 @@ class QueryInvalid(MemfsError):
 
 class IndexUnavailable(MemfsError):
     """The chosen search engine cannot be used."""
+
+
+# -- models -------------------------------------------------------------------------------------------------------
+class EndpointFailed(MemfsError):
+    """A model's service did not answer, or not usably."""
+
+
+class ExtraMissing(MemfsError):
+    """A setting needs an optional package that is not installed; the hint names what to install."""

@@ -28,6 +28,7 @@ class MemorySettings:
     automatic: tuple[str, ...] = _setting(("preferences",), "Sources loaded at the start of every session.")
     triggered: tuple[str, ...] = _setting(("episodic", "semantic"), "Sources that speak up when the work needs them.")
     on_demand: bool = _setting(True, "Whether agents may ask with recall.")
+    context: str = _setting("", "Name of the memory context that holds; empty: `configuration/memory_context.yaml`.")
     sources: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -58,12 +59,25 @@ class RecallSettings:
     """``[recall]``: what a question brings back."""
 
     limit: int = _setting(10, "How many hits a recall gives unless told otherwise.", low=1, high=10_000)
-    preset: str = _setting("default", "Weights of the ranking.", choices=("default", "time_weighted"))
+    preset: str = _setting(
+        "default", "Weights of the ranking.", choices=("default", "time_weighted", "learning", "fading")
+    )
+    deduplicate: bool = _setting(True, "Whether the command line and agents' doors leave out what repeats a hit.")
+    max_tokens: int = _setting(0, "Most tokens an answer holds unless told otherwise; 0: no bound.", low=0, high=10**7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewSettings:
-    """``[review]``: who judges a draft before it is stored; no settings yet."""
+    """``[review]``: who judges a draft before it is stored."""
+
+    threshold: float = _setting(6.0, "Mean score, 0 to 10, from which a draft is stored.", low=0, high=10)
+    reviewers: tuple[str, ...] = _setting(
+        ("analyzer", "patterns", "knowledge-archaeologist"), "Who judges a draft, by name.", personal=True
+    )
+    endpoint: str = _setting("", "Base address of an OpenAI-compatible service whose model judges too.", personal=True)
+    model: str = _setting("", "Name of that service's model.")
+    seconds: float = _setting(5.0, "How long reviewers may take over a draft.", low=0.1, high=600)
+    relevance_seconds: float = _setting(2.0, "How long reviewers may take over an answer.", low=0.1, high=600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from memfs.errors import ContentError, CorruptRecord, MemfsError
-from memfs.files import io, jsontext, tomltext
+from memfs.files import io, jsontext, tomltext, yamltext
 from memfs.files.decoding import decode
 from memfs.files.lock import FileLock
 from memfs.files.tree import Tree
@@ -28,6 +28,9 @@ from memfs.model.time import format_time, utc_now
 from memfs.settings import SPECS
 
 SYSTEM_CONFIG = "ContextMemory/configuration/system_config.json"
+EMBEDDING_ENDPOINT = "polymorphic_config.memory_config.embedding_endpoint"
+_CONFIGURATION = "ContextMemory/configuration"
+_CONTEXTS = (f"{_CONFIGURATION}/memory_context.yaml", f"{_CONFIGURATION}/contexts")
 _DOCUMENT_LIMIT = 16 << 20
 _LIST_LIMIT = 4 << 20
 _VERSION = 1
@@ -113,7 +116,7 @@ def standing(root: Path) -> Standing:
 
 def enabling(root: Path) -> list[Enabling]:
     """What in a workspace's files would loosen a protection or reach outside; a file that cannot be read counts not."""
-    return [*_from_settings(root), *_from_system_config(root)]
+    return [*_from_settings(root), *_from_system_config(root), *_from_memory_contexts(root)]
 
 
 def repository(work_tree: Path) -> Trusted:
@@ -204,13 +207,36 @@ def _from_system_config(root: Path) -> Iterator[Enabling]:
     yield Enabling(SYSTEM_CONFIG, "secondary.path", secondary["path"])
 
 
+def _from_memory_contexts(root: Path) -> Iterator[Enabling]:
+    """The services to which memory contexts would send texts."""
+    for path in _context_files(root):
+        found: Any = _document(root, path)
+        for name in EMBEDDING_ENDPOINT.split("."):
+            found = found.get(name) if isinstance(found, dict) else None
+        if found:
+            yield Enabling(path, EMBEDDING_ENDPOINT, found)
+
+
+def _context_files(root: Path) -> list[str]:
+    main, folder = _CONTEXTS
+    try:
+        tree = Tree(root)
+    except (MemfsError, OSError):
+        return []
+    try:
+        return [main, *sorted(entry.path for entry in tree.scan(folder) if entry.regular)]
+    finally:
+        tree.close()
+
+
 def _document(root: Path, path: str) -> Mapping[str, Any]:
     try:
         tree = Tree(root)
         try:
-            value = jsontext.load(decode(tree.read(path, _DOCUMENT_LIMIT).data).text)
+            text = decode(tree.read(path, _DOCUMENT_LIMIT).data).text
         finally:
             tree.close()
+        value = (jsontext if path.endswith(".json") else yamltext).load(text)
     except (MemfsError, OSError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -5,21 +5,20 @@ Owns the wiring, and nothing else: which part is built from which.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
-import sys
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs import trust
 from memfs.behaviours import Behaviours
-from memfs.config import MEMORY_FOLDER, find_workspace, first_policies, load
-from memfs.errors import RepoUnsupported, StorageIO, WorkspaceNotFound
-from memfs.files import io
+from memfs.config import find_workspace, first_policies, load, make_root
+from memfs.errors import RepoUnsupported
 from memfs.files.codec import Codec
 from memfs.files.journal import Journal
 from memfs.files.lock import FileLock
@@ -27,8 +26,11 @@ from memfs.files.tree import Tree
 from memfs.history.busy import ERASE_FOLDER
 from memfs.history.repository import Repository
 from memfs.index.layers import SearchIndex
+from memfs.index.place import index_folder
 from memfs.model import KindTable
+from memfs.model.memory_config import Trigger
 from memfs.model.time import utc_now
+from memfs.pipeline.finding import Helpers
 from memfs.pipeline.retrieval import Recaller
 from memfs.settings import Settings
 from memfs.store import Store
@@ -37,16 +39,32 @@ from memfs.upkeep.format import check_format
 from memfs.upkeep.kindfile import load_kinds
 from memfs.upkeep.quota import Quota
 from memfs.upkeep.secondary import find_secondary, problems_of
+from memfs.usage import FILE as USAGE_FILE
+from memfs.usage import Usage
 
 if TYPE_CHECKING:
+    from memfs.model.memory_config import MemoryConfig
+    from memfs.pipeline.consolidation import Consolidation
+    from memfs.pipeline.feedback import Feedback
+    from memfs.pipeline.intake import Intake
+    from memfs.pipeline.learning import Patterns
+    from memfs.pipeline.meaning import Meaning
+    from memfs.pipeline.meanings import Meanings
+    from memfs.pipeline.relevance import Relevance
+    from memfs.pipeline.rules import Rules
+    from memfs.store.context import Contexts
     from memfs.upkeep.backups import Backups
     from memfs.upkeep.check import Checker
     from memfs.upkeep.cleanup import Cleaner
+    from memfs.upkeep.contextfile import FollowedContext
     from memfs.upkeep.erase import Eraser
     from memfs.upkeep.history import History
     from memfs.upkeep.layout import Created
+    from memfs.upkeep.pruning import Pruner
     from memfs.upkeep.recovered import Recovered
     from memfs.upkeep.repair import Repairer
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -57,6 +75,8 @@ class Workspace:
         root: the folder that holds ``ContextMemory/``.
         store: the only door for durable change.
         recall: answers questions.
+        usage: how often each item was brought back.
+        memory_values: what wins over the memory context's file, by name.
         created: what was made, when ``open_workspace`` made the workspace.
     """
 
@@ -69,6 +89,8 @@ class Workspace:
     parts: Parts
     behaviours: Behaviours
     quota: Quota
+    usage: Usage
+    memory_values: Mapping[str, Any] = field(default_factory=dict)
     created: Created | None = None
 
     # The parts below are made when first used: a process that only recalls is spared what they import.
@@ -92,7 +114,12 @@ class Workspace:
         from memfs.upkeep.check import Checker
 
         return Checker(
-            store=self.store, parts=self.parts, recovered=self.recovered, backups=lambda: self.backups.kept()
+            store=self.store,
+            parts=self.parts,
+            recovered=self.recovered,
+            backups=lambda: self.backups.kept(),
+            memory_context=self.settings.memory.context,
+            embedder=lambda: self.meaning.wanted(),
         )
 
     @cached_property
@@ -127,16 +154,105 @@ class Workspace:
 
         return Repairer(self.store, self.parts)
 
+    @cached_property
+    def intake(self) -> Intake:
+        """Filters, reviews, links and stores drafts."""
+        from memfs.pipeline.intake import intake_of
+
+        made = intake_of(self.store, self.parts, self.usage, self.settings.review, self.behaviours.fire)
+        return self._first("intake", made)
+
+    @cached_property
+    def relevance(self) -> Relevance:
+        """Asks reviewers what hits have to do with a question."""
+        from memfs.pipeline.relevance import relevance_of
+
+        return relevance_of(self.settings.review)
+
+    @cached_property
+    def feedback(self) -> Feedback:
+        """Changes what an item counts for."""
+        from memfs.pipeline.feedback import Feedback
+
+        return Feedback(self.store)
+
+    @cached_property
+    def pruner(self) -> Pruner:
+        """Moves weak memories into the archive."""
+        from memfs.upkeep.pruning import Pruner
+
+        return Pruner(self.store, self.parts, self.usage, lambda: self.memory_config)
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """Keys and values of a session or workflow."""
+        from memfs.store.context import Contexts
+
+        return Contexts(self.store, self.parts)
+
+    @cached_property
+    def _context_file(self) -> FollowedContext:
+        from memfs.upkeep.contextfile import FollowedContext
+
+        return FollowedContext(self.parts.seen, self.settings.memory.context, self.store.note_failure)
+
+    @property
+    def memory_config(self) -> MemoryConfig:
+        """How the workspace learns at present."""
+        return replace(self._context_file.config(), **self.memory_values)
+
+    @cached_property
+    def meaning(self) -> Meanings:
+        """What finds by meaning, as the memory context asks for it."""
+        from memfs.pipeline.meanings import Meanings
+
+        return self._first("meaning", Meanings(self.store, self.parts.index, lambda: self.memory_config))
+
+    def _by_meaning(self) -> Meaning | None:
+        begun = "meaning" in self.__dict__ or "storage_type" in self.memory_values
+        return self.meaning.current() if begun or not self._context_file.surely_words_only() else None
+
+    @cached_property
+    def rules(self) -> Rules:
+        """What happens when something happens."""
+        from memfs.pipeline.rules import Rules
+
+        return Rules(self.store, self.recall, lambda: self.memory_config, self.behaviours.fire)
+
+    @cached_property
+    def patterns(self) -> Patterns:
+        """What memories have in common: found, kept and suggested."""
+        from memfs.pipeline.learning import patterns_of
+
+        made = patterns_of(self.store, self.parts, lambda: self.memory_config, self.behaviours.fire)
+        return self._first("patterns", made)
+
+    @cached_property
+    def consolidation(self) -> Consolidation:
+        """Turns the working memory of a session that ended into lasting knowledge."""
+        from memfs.pipeline.consolidation import Consolidation
+
+        return Consolidation(self.store, self.usage, self.patterns, self.parts.index.search)
+
+    def _first(self, name: str, made: Part) -> Part:
+        """The part that threads share which make it at once: two would not know of each other's work."""
+        found: Part = self.__dict__.setdefault(name, made)
+        return found
+
     def __repr__(self) -> str:
         return f"<Workspace {self.root}>"
 
     def close(self) -> None:
         """Commit what waits where the policy says so, make the backup that is due after a write, release everything."""
-        try:
+        with ExitStack() as ending:  # one that cannot be closed keeps no other open
+            ending.callback(self.store.close)
+            ending.callback(self.usage.close)
+            self.recall.close()
+            for begun in ("patterns", "meaning"):
+                if begun in self.__dict__:
+                    ending.callback(getattr(self, begun).close)
             if self.quota.written:
                 self.quota.tend()
-        finally:
-            self.store.close()
 
     def __enter__(self) -> Workspace:
         return self
@@ -152,6 +268,8 @@ def open_workspace(
     create: bool = False,
     watch: bool | None = None,
     settings: dict[str, Any] | None = None,
+    own_repository: bool = False,
+    memory: Mapping[str, Any] | None = None,
 ) -> Workspace:
     """Open the workspace at or above ``path``.
 
@@ -161,14 +279,16 @@ def open_workspace(
         watch: whether to watch the files instead of scanning them before each recall; None starts watching with the
             first recall.
         settings: values by dotted key that take precedence over ``memfs.toml``.
+        own_repository: with ``create``, make a repository for it even where one encloses the path.
+        memory: values of ``MemoryConfig`` by name that take precedence over the memory context's file.
 
     Raises:
         WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid, FormatUnsupported.
     """
-    root = _make(Path(path or ".")) if create else find_workspace(path)
+    root = make_root(Path(path or ".")) if create else find_workspace(path)
     fresh = create and not (root / "memfs.toml").exists()
     chosen = load(root, settings)
-    repository, made = _repository(root, create, chosen.history.allow_detached)
+    repository, made = _repository(root, create, chosen.history.allow_detached, own_repository)
     if fresh:
         chosen = load(root, {**first_policies(made), **(settings or {})})
     parts = _parts(root, repository, chosen)
@@ -185,17 +305,41 @@ def open_workspace(
         kinds=parts.kinds,
         repository=repository,
         store=store,
-        recall=Recaller(store, chosen.recall.preset, parts.clock, parts.kinds),
+        recall=Recaller(store, chosen.recall.preset, parts.clock, parts.kinds, helpers=_helpers(lambda: workspace)),
         parts=parts,
         behaviours=behaviours,
         quota=quota,
+        usage=Usage(repository.state / USAGE_FILE),
+        memory_values=_checked_values(memory) if memory else {},
         created=_lay_out(store, made) if create else None,
     )
+    behaviours.on("memory_stored", lambda facts: workspace.patterns.later(facts["item"]))
+    behaviours.on("session_ended", lambda facts: workspace.consolidation.run(str(facts["session"])))
+    for trigger in Trigger:
+        behaviours.on(trigger.value, partial(_react, workspace, trigger.value))
     behaviours.on("storage_threshold", lambda _: workspace.cleaner.clean())
     quota.chores.append(workspace._keep_up)
     if os.path.lexists(repository.state / ERASE_FOLDER):
         workspace.eraser.take_up()
     return workspace
+
+
+def _helpers(workspace: Callable[[], Workspace]) -> Helpers:
+    return Helpers(
+        usage=lambda: workspace().usage,
+        relevance=lambda: workspace().relevance,
+        meaning=lambda: workspace()._by_meaning(),
+    )
+
+
+def _react(workspace: Workspace, occasion: str, facts: Mapping[str, Any]) -> None:
+    workspace.rules.react(occasion, facts)
+
+
+def _checked_values(memory: Mapping[str, Any]) -> dict[str, Any]:
+    from memfs.upkeep.contextfile import checked_values  # few callers give any
+
+    return checked_values(memory)
 
 
 def _lay_out(store: Store, made: bool) -> Created:
@@ -204,22 +348,10 @@ def _lay_out(store: Store, made: bool) -> Created:
     return lay_out(store, made)
 
 
-def _make(path: Path) -> Path:
-    root = path.expanduser().resolve()
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        (root / MEMORY_FOLDER).mkdir(exist_ok=True)
-    except OSError as error:
-        raise WorkspaceNotFound(
-            f"cannot make a workspace: {error.strerror}", path=str(root), hint="choose a folder you can write in"
-        ) from error
-    return root
-
-
-def _repository(root: Path, create: bool, allow_detached: bool) -> tuple[Repository, bool]:
+def _repository(root: Path, create: bool, allow_detached: bool, own: bool) -> tuple[Repository, bool]:
     """The repository that holds the workspace, and whether it was made now."""
     found = Repository.find(root, allow_detached=allow_detached, trusted=trust.repository)
-    if found is not None:
+    if found is not None and not (create and own and found.work_tree != root):
         return found, False
     if not create:
         raise RepoUnsupported(
@@ -266,18 +398,3 @@ def _parts(root: Path, repository: Repository, settings: Settings) -> Parts:
         tree.close()
         repository.close()
         raise
-
-
-def index_folder(root: Path) -> Path:
-    """Where a workspace's index lies: in the user's cache, named by path, inode and user, never in the workspace."""
-    facts = root.stat()
-    key = hashlib.sha256(f"{root}\0{facts.st_ino}\0{os.getuid()}".encode("utf-8", "surrogateescape")).hexdigest()[:20]
-    named = os.environ.get("XDG_CACHE_HOME")
-    fallback = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    folder = (Path(named) if named else fallback) / "memfs" / key
-    try:
-        io.make_private_folder(folder)
-    except StorageIO:  # a full disk keeps nobody from reading: there is no index then
-        if os.path.lexists(folder):
-            raise
-    return folder

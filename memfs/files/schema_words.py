@@ -129,8 +129,17 @@ def _missing_keys(path: FieldPath, failure: Failure, schema: Mapping[str, Any]) 
         if key not in failure.instance:
             described = schema.get("properties", {}).get(key, {})
             about = described.get("description", "") if isinstance(described, Mapping) else ""
-            hint = f"add '{key}: ...'" + (f": {about[0].lower()}{about[1:].rstrip('.')}" if about else "")
+            hint = f"add '{key}: {_inside(described)}'" + (
+                f": {about[0].lower()}{about[1:].rstrip('.')}" if about else ""
+            )
             yield SchemaError(path=path, message=f"{key!r} is missing", hint=hint, of_key=True)
+
+
+def _inside(described: Any) -> str:
+    """What to write after a key that is missing: the keys it needs itself, where it does."""
+    needed = described.get("required", ()) if isinstance(described, Mapping) else ()
+    within = {name: described.get("properties", {}).get(name, {}).get("const", "...") for name in needed}
+    return "{" + ", ".join(f"{name}: {value}" for name, value in within.items()) + "}" if within else "..."
 
 
 def _wrong_type(path: FieldPath, failure: Failure, schema: Mapping[str, Any], hint: str) -> SchemaError:

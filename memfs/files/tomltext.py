@@ -49,6 +49,8 @@ def parse(text: str) -> dict[str, Any]:
         reason = _AT_LINE.sub("", str(error)).strip()
         reason = f"not TOML: {reason[:1].lower()}{reason[1:]}"
         hint = 'write settings like: engine = "sqlite"'
+        if "twice" in reason or "overwrite" in reason:
+            hint = "name each table and each setting once; the lines of a table stand together below its name"
         raise SettingInvalid(reason, path=FILE, line=line, column=column, hint=hint) from error
 
 

@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from memfs.errors import BackupInvalid, Conflict, HistoryError, MemfsError, StorageIO
+from memfs.errors import BackupInvalid, Conflict, CorruptRecord, HistoryError, MemfsError, StorageIO
 from memfs.files import io
 from memfs.files.placing import OWN_TEMPORARY
 from memfs.files.scan import Entry
@@ -28,9 +28,11 @@ from memfs.store.parts import CONTENT, Parts
 from memfs.upkeep.backup_file import FALLBACK, FILES, HISTORY, STATE, Digest, Manifest, manifest_name, verify
 from memfs.upkeep.backup_proof import ENDING, prove_history, sweep_proofs
 from memfs.upkeep.tarform import END, header, padding
+from memfs.usage import FILE as USES
+from memfs.usage import snapshot as uses
 
 _SETTINGS = "memfs.toml"
-_KEPT_STATE = ("journal", "usage.db")
+_KEPT_STATE = ("journal",)
 _KEPT_FOLDERS = ("recovered", "spool")
 _LEVEL = 6
 _GZIP = 31
@@ -127,6 +129,7 @@ def _gather(parts: Parts, packed: _Open) -> tuple[_Stage, Snapshot]:
     with parts.commit_lock.hold("backup", timeout=60), parts.lock.hold("backup"):
         _catch_up(parts, stage, packer)
         stage.state = _state(parts.repository.state)
+        _take_uses(parts.repository.state, stage)
         stage.waiting = len(parts.journal.operations())
         _take_fallback(parts, stage)
         history = _snapshot(parts, stage)
@@ -204,6 +207,18 @@ def _state(state: Path) -> dict[str, bytes]:
         with suppress(FileNotFoundError):
             kept[name] = io.read_file(state / name)
     return kept
+
+
+def _take_uses(state: Path, stage: _Stage) -> None:
+    """The counts of uses; where they are damaged the backup goes without, as only counts are lost."""
+    try:
+        counts = uses(state / USES)
+    except CorruptRecord as error:
+        stage.left_out[USES] = error.message
+        stage.on_purpose.add(USES)
+        return
+    if counts is not None:
+        stage.state[USES] = counts
 
 
 def _take_fallback(parts: Parts, stage: _Stage) -> None:

@@ -24,7 +24,9 @@ from memfs.trust import standing
 from memfs.upkeep import integrity as every
 from memfs.upkeep import leaks
 from memfs.upkeep.clock import clock
+from memfs.upkeep.contextfile import memory_context_problems
 from memfs.upkeep.layout import files
+from memfs.upkeep.pruned import Pruned
 from memfs.upkeep.recovered import Recovered
 from memfs.upkeep.repair import Repairer
 
@@ -36,12 +38,18 @@ _TOO_MANY_FOR_WHOOSH = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checker:
-    """Examines one workspace. ``backups`` names its backups."""
+    """Examines one workspace.
+
+    ``backups`` names its backups, ``memory_context`` the memory context that holds, and ``embedder`` raises where that
+    asks for an embedder that cannot be had.
+    """
 
     store: Store
     parts: Parts
     recovered: Recovered
     backups: Callable[[], Iterable[Path]] = tuple
+    memory_context: str = ""
+    embedder: Callable[[], object] = lambda: None
 
     def check(self, *, fix: bool = False, integrity: bool = False) -> list[Problem]:
         """Every problem of the workspace, by path.
@@ -115,6 +123,21 @@ def _warnings(checker: Checker) -> Iterator[Problem]:
 
 def _documents(checker: Checker) -> Iterator[Problem]:
     yield from every.document_problems(checker.store, checker.parts)
+
+
+def _archived(checker: Checker) -> Iterator[Problem]:
+    yield from Pruned(checker.store, checker.parts).problems()
+
+
+def _memory_contexts(checker: Checker) -> Iterator[Problem]:
+    yield from memory_context_problems(checker.parts.seen, checker.memory_context)
+
+
+def _embedder(checker: Checker) -> Iterator[Problem]:
+    try:
+        checker.embedder()
+    except MemfsError as error:
+        yield Problem.of(error)
 
 
 def _leftovers(checker: Checker) -> Iterator[Problem]:
@@ -217,6 +240,9 @@ EXAMINATIONS: tuple[Examine, ...] = (
     _items,
     _warnings,
     _documents,
+    _archived,
+    _memory_contexts,
+    _embedder,
     leaks.leaks,
     _leftovers,
     _attributes,

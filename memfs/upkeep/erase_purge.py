@@ -16,9 +16,13 @@ from memfs.files import io
 from memfs.files.operation import FileChange, Operation
 from memfs.index.engines import engine
 from memfs.index.generations import POINTER, Generations
+from memfs.model.ids import stem_of
+from memfs.pipeline.meanings import FOLDER as VECTORS
 from memfs.store.parts import Parts
 from memfs.store.setaside import DAMAGED_SUFFIX, FOLDER, SUFFIX, read_aside
 from memfs.upkeep.erase_target import Target
+from memfs.usage import FILE as USES
+from memfs.usage import Usage
 
 Purge = Callable[[Parts, Target], int]
 _WAIT = 60.0
@@ -93,6 +97,22 @@ def _salvage(parts: Parts, target: Target) -> int:
     return sum(_drop(path, target) for path in _files(state) if path.parent == state and path != parts.journal.path)
 
 
+def _uses(parts: Parts, target: Target) -> int:
+    """An id can tell what its item was about."""
+    path = parts.repository.state / USES
+    if not os.path.lexists(path):
+        return 0
+    names = {stem_of(os.fsdecode(name)) for name in target.paths}
+    ids = names if target.named.is_path else names | {target.named.reference}
+    usage = Usage(path)
+    try:
+        counted = len(usage.of(ids))
+        usage.forget(ids)
+        return counted
+    finally:
+        usage.close()
+
+
 def _secondary(parts: Parts, target: Target) -> int:
     """What lay there has come home before; this finds readable copies and damaged journals that stayed."""
     if parts.secondary is None:
@@ -134,13 +154,23 @@ def _indexes(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes
     return count
 
 
+def _vectors(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
+    """What was embedded can be guessed from its vector: every model's vectors go, and are made anew."""
+    files = list(_files(parts.index.folder / VECTORS))
+    for path in files:
+        io.unlink(path, missing_ok=True)
+    return len(files)
+
+
 PLACES: dict[str, Purge] = {
     "journal": _journal,
     "set aside": _set_aside,
+    "counts of uses": _uses,
     "damaged journals": _salvage,
     "secondary location": _secondary,
     "remembered conflicts": _resolutions,
     "index generations": _indexes,
+    "vectors": _vectors,
 }
 
 

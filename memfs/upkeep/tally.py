@@ -30,25 +30,32 @@ class Tally:
 
 def tally(store: Store, parts: Parts) -> Tally:
     """Count and measure the workspace as its files are now. ``history_bytes`` is that of the whole repository."""
-    store.refresh()
-    numbers: Counter[str] = Counter()
-    sizes: Counter[str] = Counter()
+    types, sizes = numbers(store, parts)
     layers: Counter[str] = Counter()
-    for path, (_, stamp) in parts.index.stamps().items():
-        kind = parts.kinds.at(below_content(path))
-        if kind is not None:
-            numbers[kind.name] += 1
-            layers[kind.layer.value] += 1
-            sizes[kind.name] += stamp.size
+    for name, number in types.items():
+        layers[parts.kinds.get(name).layer.value] += number
     return Tally(
-        items=numbers.total(),
-        types=dict(numbers.most_common()),
+        items=sum(types.values()),
+        types=types,
         layers=dict(layers.most_common()),
-        type_bytes=dict(sizes),
-        content_bytes=sizes.total(),
+        type_bytes=sizes,
+        content_bytes=sum(sizes.values()),
         history_bytes=_weight(parts.repository.common_dir / "objects"),
         index_bytes=parts.index.stats().bytes,
     )
+
+
+def numbers(store: Store, parts: Parts) -> tuple[dict[str, int], dict[str, int]]:
+    """How many items there are of each type, most first, and how many bytes they are, as the files are now."""
+    store.follow()
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for path, (_, stamp) in parts.index.stamps().items():
+        kind = parts.kinds.at(below_content(path))
+        if kind is not None:
+            counts[kind.name] += 1
+            sizes[kind.name] += stamp.size
+    return dict(counts.most_common()), dict(sizes)
 
 
 def _weight(folder: Path) -> int:

@@ -121,7 +121,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return REFUSED
     except click.UsageError as error:
         verb = f" {error.ctx.info_name}" if error.ctx is not None and error.ctx.parent is not None else ""
-        complain(error.format_message(), hint=getattr(error, "hint", None) or f"see 'memfs{verb} --help'")
+        message = " ".join(error.format_message().split())  # click puts each choice on a line
+        complain(message, hint=getattr(error, "hint", None) or f"see 'memfs{verb} --help'")
         return UNCLEAR
     except click.ClickException as error:
         complain(error.format_message())

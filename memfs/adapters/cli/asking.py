@@ -55,7 +55,7 @@ def query(
     """
     for name in names["types"]:
         known_type(workspace, name)
-    chosen = {key: frozenset(values) for key, values in names.items()}
+    chosen: dict[str, Any] = {key: frozenset(values) for key, values in names.items()}
     return Query(
         text=text,
         limit=limit,

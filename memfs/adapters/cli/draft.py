@@ -37,7 +37,7 @@ _MAY_BE_EMPTY = frozenset(
         "data",
     }
 )
-_WRITTEN_BY_STORE = frozenset({"path", "sha256", "score", "reasons", "stale"})
+_WRITTEN_BY_STORE = frozenset({"path", "sha256", "score", "reasons", "stale", "usage"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,11 +125,16 @@ def draft(*, context: tuple[str, ...], time: str | None, **given: Any) -> Draft:
     Raises:
         Unclear: a ``--context`` without ``=``, a ``--time`` that is none.
     """
-    pairs = dict(_pair(written) for written in context)
+    pairs = dict(pair(written) for written in context)
     return Draft(context=pairs, time=when(time, "time"), **given)
 
 
-def _pair(written: str) -> tuple[str, str]:
+def pair(written: str) -> tuple[str, str]:
+    """A circumstance as ``--context`` takes it.
+
+    Raises:
+        Unclear: it has no name, or no value.
+    """
     name, equals, value = written.partition("=")
     if not equals or not name.strip():
         raise Unclear(f"--context: {written!r} has no name and value", "write --context branch=main")

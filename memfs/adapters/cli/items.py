@@ -9,6 +9,7 @@ import click
 from memfs.adapters.cli.asking import filters, query
 from memfs.adapters.cli.frame import complete_ids, opened, verb
 from memfs.adapters.cli.landing import SOURCE, is_committed, land
+from memfs.adapters.cli.learning import archived, use_json
 from memfs.adapters.cli.output import (
     clean,
     count,
@@ -28,9 +29,12 @@ from memfs.adapters.cli.output import (
     time_text,
 )
 from memfs.adapters.cli.places import reference
+from memfs.errors import IndexUnavailable, ItemNotFound, MemfsError, StorageIO
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.query import MOST
 from memfs.model.time import utc_now
+from memfs.pipeline.disputes import disputes
+from memfs.usage import NEVER
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
@@ -59,17 +63,46 @@ def show(ctx: click.Context, id: str, at: str | None, raw: bool, as_json: bool) 
         if revision:
             revision = workspace.repository.resolve(revision)
         item, data = _item_at(workspace, named, revision) if revision else _item_now(workspace, named)
+        use = workspace.usage.of([item.id]).get(item.id, NEVER)
+        against = () if revision or raw else _against(workspace, item)
     if as_json:
-        print_json({**item_json(item), **({"revision": revision} if revision else {})})
+        present = {"usage": use_json(use), **({"contradicts": list(against)} if against else {})}
+        print_json({**item_json(item), **({"revision": revision} if revision else present)})
     elif raw:
         say(data.decode("utf-8", "replace").removesuffix("\n"))
     else:
         _print_item(item)
+        for name in against:
+            note(f"contradicts {name}, or is contradicted by it: only one of them can hold")
+
+
+def _against(workspace: Workspace, item: MemoryItem) -> tuple[str, ...]:
+    from memfs.pipeline.neighbours import Neighbourhood  # only what is shown needs it
+
+    try:
+        return Neighbourhood(workspace.store, workspace.kinds).against(item, workspace.parts.clock())
+    except (IndexUnavailable, StorageIO):  # the item itself can be shown all the same
+        return tuple(disputes([item]).get(item.id, ()))
 
 
 def _item_now(workspace: Workspace, name: str) -> tuple[MemoryItem, bytes]:
-    item = workspace.store.find(name)
+    try:
+        item = workspace.store.find(name)
+    except ItemNotFound as error:
+        raise _pruned(workspace, name) or error from None
     return item, workspace.parts.seen.read(item.path, ITEM_LIMIT).data
+
+
+def _pruned(workspace: Workspace, name: str) -> ItemNotFound | None:
+    """What to say of an item that was pruned; None of any other that is not there."""
+    try:
+        item = workspace.pruner.pruned.find(name)
+    except MemfsError:
+        return None
+    if name.casefold() not in (item.id.casefold(), item.path.casefold()):
+        return None
+    hint = f"memfs prune --bring-back {item.id} puts it back"
+    return ItemNotFound(f"{item.id} was pruned into {item.path}", hint=hint)
 
 
 def _item_at(workspace: Workspace, name: str, revision: str) -> tuple[MemoryItem, bytes]:
@@ -108,10 +141,14 @@ def _print_item(item: MemoryItem) -> None:
 
 @verb("list", example="memfs list --type convention\nmemfs list --since 7d --agent coder --limit 20\nmemfs list --json")
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most this many; 100 by default, all with --json.")
+@click.option("--archived", "pruned", is_flag=True, help="List what was pruned instead; no other filter applies.")
 @filters
 @click.pass_context
-def list_(ctx: click.Context, /, limit: int | None, as_json: bool, **chosen: Any) -> None:
+def list_(ctx: click.Context, /, limit: int | None, pruned: bool, as_json: bool, **chosen: Any) -> None:
     """List items, newest first."""
+    if pruned:
+        _list_archived(ctx, limit, as_json)
+        return
     shown = limit or (MOST if as_json else _SHOWN)
     with opened(ctx) as workspace:
         asked = query(workspace, "", MOST, **chosen)
@@ -122,8 +159,10 @@ def list_(ctx: click.Context, /, limit: int | None, as_json: bool, **chosen: Any
         workspace.store.refresh(missing)
         problems = workspace.store.problems()
         unread = workspace.store.unread(asked)
+        uses = workspace.usage.of(item.id for item in items) if as_json else {}
     if as_json:
-        print_json({"items": [item_json(item) for item in items], "partial": bool(missing or unread)})
+        rows = [{**item_json(item), "usage": use_json(uses.get(item.id, NEVER))} for item in items]
+        print_json({"items": rows, "partial": bool(missing or unread)})
     else:
         print_table(
             [(item.id, item.type, day(item), item.title or one_line(item.content[:500], 100)) for item in items],
@@ -134,6 +173,17 @@ def list_(ctx: click.Context, /, limit: int | None, as_json: bool, **chosen: Any
     if missing or unread:
         note_partial(unread or missing)
     note_problems(problems)
+
+
+def _list_archived(ctx: click.Context, limit: int | None, as_json: bool) -> None:
+    with opened(ctx) as workspace:
+        found = archived(workspace)
+    items = found[: limit or (MOST if as_json else _SHOWN)]
+    if as_json:
+        print_json({"items": [item_json(item) for item in items], "partial": False})
+        return
+    print_table([(item.id, item.type, day(item), item.title or one_line(item.content[:500], 100)) for item in items])
+    note(f"{count(len(found), 'pruned item')}; 'memfs prune --bring-back ID' puts one back")
 
 
 @verb("forget", example='memfs forget old-decision-4k8m2p --reason "we moved to another database"')

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,7 +26,9 @@ from memfs.adapters.cli.output import (
     time_text,
     width,
 )
+from memfs.adapters.cli.recall_options import shape, shaping
 from memfs.model.query import MOST
+from memfs.pipeline.disputes import disputes
 from memfs.pipeline.fence import fence
 
 if TYPE_CHECKING:
@@ -38,11 +42,13 @@ _UNVOUCHED = frozenset({"agent", "tool"})
     "recall",
     example='memfs recall "which database did we choose"\n'
     "memfs recall deploy --type procedural --since 30d --explain\n"
-    'memfs recall "login bug" --agent coder --json',
+    'memfs recall "login bug" --agent coder --json\n'
+    "memfs recall retries --context project=shop --budget 800 --fenced",
 )
 @click.argument("question", nargs=-1, required=True, metavar="QUERY...")
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most this many hits; 'recall.limit' by default.")
 @filters
+@shaping
 @click.option("--explain", is_flag=True, help="Show the factors that made each score.")
 @click.option("--fenced", is_flag=True, help="Print the hits as quoted data, to be put before a model.")
 @click.pass_context
@@ -62,8 +68,10 @@ def recall(
     An empty QUERY brings the newest items.
     """
     with opened(ctx) as workspace:
+        form = shape(workspace, chosen)
         asked = query(workspace, " ".join(question), limit or workspace.settings.recall.limit, **chosen)
-        answer = workspace.recall.search(asked, prove=as_json)
+        asked = replace(asked, **form)
+        answer = workspace.recall.search(asked, prove=as_json, fenced=fenced)
         problems = workspace.store.problems()
         unread = workspace.store.unread(asked)
     if as_json:
@@ -73,24 +81,31 @@ def recall(
         print_raw(clean(fence(answer.hits)))
     else:
         _print_answer(answer, explain)
-    if not answer.hits:
+    if not answer.hits and not answer.cut:
         note(_why_nothing(answer.query.text))
-    if answer.partial:
+    _note_limits(answer)
+    if answer.partial and (unread or not answer.cut):
         note_partial(unread)
     note_problems(problems)
 
 
 def _answer_json(answer: Recall, explain: bool) -> dict[str, Any]:
     fresh = answer.fresh
+    against = disputes([hit.item for hit in answer.hits])
     return {
         "query": answer.query.text,
-        "hits": [_hit_json(hit, explain) for hit in answer.hits],
+        "hits": [_hit_json(hit, explain, against) for hit in answer.hits],
         "partial": answer.partial,
+        "more": answer.more,
+        "tokens": answer.tokens,
+        "duplicates": dict(answer.duplicates),
+        "cut": answer.cut,
+        "absent": dict(answer.absent),
         "fresh": fresh and {"head": fresh.head, "dirty": fresh.dirty, "indexed": fresh.indexed},
     }
 
 
-def _hit_json(hit: Hit, explain: bool) -> dict[str, Any]:
+def _hit_json(hit: Hit, explain: bool, against: Mapping[str, list[str]]) -> dict[str, Any]:
     item = hit.item
     shown: dict[str, Any] = {
         "id": item.id,
@@ -105,6 +120,8 @@ def _hit_json(hit: Hit, explain: bool) -> dict[str, Any]:
     }
     if hit.stale:
         shown["stale"] = True
+    if item.id in against:
+        shown["contradicts"] = against[item.id]
     if explain:
         shown["reasons"] = {name: round(value, 6) for name, value in hit.reasons.items()}
     return shown
@@ -112,14 +129,28 @@ def _hit_json(hit: Hit, explain: bool) -> dict[str, Any]:
 
 def _print_answer(answer: Recall, explain: bool) -> None:
     asked = bool(answer.query.text.strip())
+    against = disputes([hit.item for hit in answer.hits])
     for number, hit in enumerate(answer.hits):
         if number:
             print_raw("")
-        _print_hit(hit, explain, scored=asked)
+        _print_hit(hit, explain, asked, against.get(hit.item.id, []))
     if answer.hits and not asked:
         note("nothing was asked, so these are the newest")
     if answer.more:
         note(f"the {'best' if asked else 'newest'} {count(len(answer.hits), 'hit')}; --limit shows more")
+
+
+def _note_limits(answer: Recall) -> None:
+    """Say what was left out, and why."""
+    most = answer.query.max_tokens
+    if answer.duplicates:
+        note(f"left out what repeats a hit: {', '.join(answer.duplicates)}; --no-dedupe shows it")
+    if most is not None and answer.hits:
+        note(f"about {answer.tokens:,} of {most:,} tokens")
+    if answer.cut:
+        note(answer.cut)
+    for name, reason in answer.absent.items():
+        note(f"the reviewer {name!r} gave no answer: {reason}")
 
 
 def _why_nothing(text: str) -> str:
@@ -134,7 +165,7 @@ def _why_nothing(text: str) -> str:
     return f"nothing found for {text!r}" if words else "nothing found"
 
 
-def _print_hit(hit: Hit, explain: bool, scored: bool) -> None:
+def _print_hit(hit: Hit, explain: bool, scored: bool, against: Sequence[str]) -> None:
     item = hit.item
     facts = [item.type, day(item), *([f"{hit.score:.3f}"] if scored else [])]
     if item.trust in _UNVOUCHED:
@@ -147,6 +178,8 @@ def _print_hit(hit: Hit, explain: bool, scored: bool) -> None:
     print_raw(f"  {styled(item.path, dim=True)}")
     if hit.stale:
         print_raw(f"  {styled('the file is invalid at present; this is its last good version', fg='yellow')}")
+    if against:
+        print_raw(f"  {styled('contradicts ' + ', '.join(against), fg='yellow')}")
     if explain:
         factors = "  ".join(f"{name} {value:.3g}" for name, value in hit.reasons.items())
         print_raw(f"  {styled('because', dim=True)} {clean(factors)}")

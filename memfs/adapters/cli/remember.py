@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,10 +17,13 @@ from memfs.errors import IdExists, ItemNotFound
 from memfs.files.textguard import findings
 from memfs.model.ids import check_id
 from memfs.model.kinds import BUILT_IN, nearest
+from memfs.store.parts import CONTENT
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
     from memfs.workspace import Workspace
+
+_FEW_FILES = 500
 
 
 @verb(
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
 @click.option("--role", metavar="ROLE", help="Who spoke: user, assistant or tool.")
 @click.option("--tool", metavar="NAME", help="The tool it comes from.")
 @click.option("--time", metavar="WHEN", help="When it happened: a date, a time, or an age such as 2d. Now by default.")
+@click.option("--review", is_flag=True, help="Have it judged first, and stored only if it is worth it.")
 @click.option("--allow-invisible", is_flag=True, help="Accept characters that hide text from a reader.")
 @allow_secret_option
 @click.option("--file", "file", metavar="F.jsonl", help="Import one JSON object per line; '-' reads standard input.")
@@ -59,6 +64,7 @@ def remember(
     text: tuple[str, ...],
     file: str | None,
     replace: bool,
+    review: bool,
     allow_invisible: bool,
     allow_secret: str,
     as_json: bool,
@@ -74,14 +80,23 @@ def remember(
         ctx.ensure_object(Invocation).settings["security.allow_invisible"] = "true"
     if replace and not (wanted.id or file):
         raise click.UsageError("--replace needs --id: which item is to be changed?", ctx)
+    if review and (replace or file):
+        raise click.UsageError("--review judges one new text; leave out --replace and --file", ctx)
     if file:
         _import(ctx, file, text, wanted, replace, allow_secret, as_json)
         return
     content = _content(ctx, text)
     if content is None and not wanted.title and not replace:
         raise click.UsageError("nothing to remember: give a text, or '-' to read standard input", ctx)
+    if review:
+        from memfs.adapters.cli.reviewing import review_text  # only what is judged needs it
+
+        review_text(ctx, wanted, content or "", allow_secret, as_json)
+        return
     with opened(ctx) as workspace:
         item = _put(workspace, wanted, content, replace, allow_secret)
+        if _index_is_ready(workspace):
+            workspace.behaviours.fire("memory_stored", {"item": item})
         landed = land(workspace, item)
     _advise(wanted, item, allow_invisible)
     if as_json:
@@ -128,6 +143,14 @@ def _put(workspace: Workspace, wanted: Draft, content: str | None, replace: bool
     except IdExists as error:
         error.hint = "choose another, or change that item with --replace"
         raise
+
+
+def _index_is_ready(workspace: Workspace) -> bool:
+    """Whether what learns from a memory finds its like at once; else it would build the index of a large workspace."""
+    if workspace.parts.index.base_stamps():
+        return True
+    files = workspace.parts.tree.scan(f"{CONTENT}/memories")
+    return next(islice(files, _FEW_FILES, None), None) is None
 
 
 def _print_stored(item: MemoryItem, landed: Landed) -> None:

@@ -24,22 +24,18 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 
-@verb("init", example="memfs init notes\nmemfs init . --yes")
-@click.argument("path", default=".", metavar="[PATH]", type=click.Path(file_okay=False))
+@verb("init", example="memfs init notes\nmemfs init . --yes\nmemfs init --user")
+@click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
+@click.option("--user", is_flag=True, help="Make your own workspace, for what belongs to no other.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before settling in an existing git repository.")
 @click.pass_context
-def init(ctx: click.Context, path: str, yes: bool, as_json: bool) -> None:
-    """Make a workspace at PATH, with a git repository if none is there.
+def init(ctx: click.Context, path: str | None, user: bool, yes: bool, as_json: bool) -> None:
+    """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
 
-    Inside an existing repository memfs commits only its own files, and asks once before it does so.
+    Inside an existing repository memfs commits only its own files, and asks once before it does so. With --user the
+    workspace lies in your data folder and has a repository of its own: agents use it where no other is found.
     """
-    if not path.strip():
-        raise click.UsageError("name the folder, or leave PATH out for the current one", ctx)
-    root = Path(ctx.ensure_object(Invocation).workspace or ".", path).resolve()
-    around = Repository.find(root if root.is_dir() else _nearest_folder(root), trusted=trust.repository)
-    if around is not None and not yes and not (root / "ContextMemory").is_dir():
-        _ask(around.work_tree)
-    with open_workspace(root, create=True, watch=False) as workspace:
+    with _user_workspace(ctx, path) if user else _workspace(ctx, path, yes) as workspace:
         created = workspace.created
         assert created is not None  # this is what create=True promises
         found = _take_in(workspace, created)
@@ -53,6 +49,24 @@ def init(ctx: click.Context, path: str, yes: bool, as_json: bool) -> None:
         print_raw(f"{clean(shown)} is a workspace already")
     if found.reason:
         note(f"the commit waits: {found.reason}")
+
+
+def _workspace(ctx: click.Context, path: str | None, yes: bool) -> Workspace:
+    if path is not None and not path.strip():
+        raise click.UsageError("name the folder, or leave PATH out for the current one", ctx)
+    root = Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve()
+    around = Repository.find(root if root.is_dir() else _nearest_folder(root), trusted=trust.repository)
+    if around is not None and not yes and not (root / "ContextMemory").is_dir():
+        _ask(around.work_tree)
+    return open_workspace(root, create=True, watch=False)
+
+
+def _user_workspace(ctx: click.Context, path: str | None) -> Workspace:
+    from memfs.facades.opening import open_user_workspace  # wanted once in a person's life
+
+    if path is not None or ctx.ensure_object(Invocation).workspace is not None:
+        raise click.UsageError("name a folder or say --user, not both", ctx)
+    return open_user_workspace(watch=False)
 
 
 def _take_in(workspace: Workspace, created: Created) -> Flushed:

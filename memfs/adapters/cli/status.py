@@ -8,6 +8,7 @@ import click
 
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.keeping import keeping_facts, keeping_rows
+from memfs.adapters.cli.meaning import meaning_facts, meaning_row
 from memfs.adapters.cli.output import (
     clean,
     count,
@@ -62,6 +63,7 @@ def _status(workspace: Workspace) -> dict[str, Any]:
         "trust": status_facts(workspace),
         "storage": storage_facts(workspace),
         **keeping_facts(workspace),
+        **meaning_facts(workspace),
     }
 
 
@@ -79,7 +81,7 @@ def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> 
         "index": f"{facts['index']['engine']}, {'fresh' if facts['index']['fresh'] else 'stale'}",
         "watch": facts["watch"]["state"],
     }
-    rows |= storage_row(facts["storage"]) | status_row(facts["trust"]) | keeping_rows(facts)
+    rows |= storage_row(facts["storage"]) | status_row(facts["trust"]) | keeping_rows(facts) | meaning_row(facts)
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
     for path in edits:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.meaning import embed
 from memfs.adapters.cli.output import (
     clean,
     count,
@@ -33,20 +34,27 @@ if TYPE_CHECKING:
 @verb("stats", example="memfs stats\nmemfs stats --json")
 @click.pass_context
 def stats(ctx: click.Context, as_json: bool) -> None:
-    """Count the items by type and layer, and say what content, history and index weigh."""
+    """Count the items by type and layer, their uses, and say what content, history and index weigh."""
     with opened(ctx) as workspace:
         facts = tally(workspace.store, workspace.parts)
         usage = workspace.quota.measure(history=True)
         workspace.quota.limits()
         unread = workspace.quota.problem
         problems = [*workspace.store.problems(), *([unread] if unread else [])]
+        uses = workspace.usage.all()
+        uncounted = workspace.usage.problem
+    used = {"items": len(uses), "uses": sum(use.count for use in uses.values())}
     if as_json:
-        print_json({**_tally_json(facts), "areas": dict(usage.areas), "total": usage.total, "free": usage.free})
+        areas = {"areas": dict(usage.areas), "total": usage.total, "free": usage.free}
+        print_json({**_tally_json(facts), "usage": used, **areas})
     else:
         _print_tally(facts)
+        print_raw(f"{styled('Use', bold=True)}\n  {used['uses']:,} uses of {count(used['items'], 'item')}")
         _print_usage(usage)
         if unread:
             print_problem(unread)
+    if uncounted:
+        note(uncounted)
     note_problems(problems)
 
 
@@ -125,11 +133,16 @@ def _print_noticed(noticed: Noticed, as_json: bool) -> None:
         note(noticed.error)
 
 
-@verb("reindex", example="memfs reindex")
+@verb("reindex", example="memfs reindex\nmemfs reindex --embeddings")
+@click.option("--embeddings", is_flag=True, help="Make the vectors that are lacking, instead of the text index.")
 @click.pass_context
-def reindex(ctx: click.Context, as_json: bool) -> None:
+def reindex(ctx: click.Context, embeddings: bool, as_json: bool) -> None:
     """Build the search index anew from the files. Nothing is lost by it: the index is only a cache."""
     began = time.monotonic()
+    if embeddings:
+        with opened(ctx) as workspace:
+            embed(workspace, as_json)
+        return
     with opened(ctx) as workspace:
         with progress("Indexing") as step:
             items = workspace.store.reindex(progress=step)

@@ -1,0 +1,160 @@
+"""MemoryCoordinator: seed 003's main class, over one workspace.
+
+Owns which pipeline each call goes to, and the counts it gives. What the pipelines do is their own business.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import IdInvalid, ItemNotFound
+from memfs.facades.later import Later
+from memfs.facades.memory import Memory, MemoryStats, memory_of
+from memfs.facades.opening import Facade
+from memfs.facades.retrieval import RetrievalPipeline
+from memfs.facades.review import AgentReview
+from memfs.facades.storage import SOURCE, StoragePipeline
+from memfs.model.review import StoreResult
+from memfs.upkeep.tally import numbers
+from memfs.workspace import Workspace
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+
+class MemoryCoordinator(Facade):
+    """Stores and retrieves memories (C1). May be used from several threads; ``*_async`` from an event loop."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        db_path: str | os.PathLike[str] | None = None,
+        workspace: Workspace | None = None,
+        agent_review: AgentReview | None = None,
+    ) -> None:
+        """As ``Facade``, and ``agent_review``: who judges, instead of the reviewers that the settings name."""
+        super().__init__(path, db_path=db_path, workspace=workspace)
+        self.agent_review = agent_review
+        self._later = Later()
+
+    @property
+    def storage(self) -> StoragePipeline:
+        """What stores."""
+        return StoragePipeline(workspace=self.workspace, agent_review=self.agent_review)
+
+    @property
+    def retrieval(self) -> RetrievalPipeline:
+        """What retrieves."""
+        return RetrievalPipeline(workspace=self.workspace)
+
+    def store(
+        self,
+        content: str,
+        memory_type: str = "semantic",
+        metadata: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> StoreResult:
+        """Store a text if it is worth it; see ``StoragePipeline.store``."""
+        return self.storage.store(content, memory_type, metadata, context)
+
+    async def store_async(
+        self,
+        content: str,
+        memory_type: str = "semantic",
+        metadata: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> StoreResult:
+        """``store`` on a thread, so that an event loop goes on meanwhile (C5)."""
+        from asyncio import to_thread  # costs start-up time, and callers without a loop do not need it
+
+        return await to_thread(self.store, content, memory_type, metadata, context)
+
+    def store_in_background(
+        self,
+        content: str,
+        memory_type: str = "semantic",
+        metadata: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Future[StoreResult]:
+        """``store`` later, in the order of the calls (C5).
+
+        ``close``, and the end of the program, wait until all is stored. What could not be is also told by
+        ``Store.problems``.
+        """
+        failed = self.workspace.store.note_failure
+        return self._later.submit(failed, self.store, content, memory_type, metadata, context)
+
+    def retrieve(
+        self,
+        query: str = "",
+        memory_types: Iterable[str] | None = None,
+        limit: int = 10,
+        max_tokens: int | None = None,
+        since: datetime | str | None = None,
+        deduplicate: bool = False,
+        similarity_threshold: float = 0.85,
+        **more: Any,
+    ) -> list[Memory]:
+        """The memories that answer a question best; see ``RetrievalPipeline.retrieve``."""
+        return self.retrieval.retrieve(
+            query, memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, **more
+        )
+
+    async def retrieve_async(self, query: str = "", **arguments: Any) -> list[Memory]:
+        """``retrieve`` on a thread."""
+        from asyncio import to_thread
+
+        return await to_thread(self.retrieve, query, **arguments)
+
+    def batch_retrieve(self, queries: Iterable[str], **arguments: Any) -> dict[str, list[Memory]]:
+        """``retrieve`` for several questions over one state of the index (C5); the answers by question."""
+        return self.retrieval.batch_retrieve(queries, **arguments)
+
+    def stats(self) -> MemoryStats:
+        """How many memories there are, and how many of each type."""
+        workspace = self.workspace
+        types, _ = numbers(workspace.store, workspace.parts)
+        return MemoryStats(total_count=sum(types.values()), by_type=types)
+
+    def delete_memory(self, memory_id: str) -> bool:
+        """Remove a memory; history keeps it. False where there is none of that id.
+
+        Raises:
+            Conflict, StorageIO: nothing was removed.
+        """
+        try:
+            self.workspace.store.delete(memory_id, source=SOURCE)
+        except (ItemNotFound, IdInvalid):
+            return False
+        return True
+
+    def clear_working_memory(self, session_id: str) -> int:
+        """Remove the working memory of a session without keeping any of it; returns how many there were.
+
+        What is worth keeping is kept by ``end_session``.
+        """
+        return self.workspace.consolidation.clear(session_id)
+
+    def end_session(self, session_id: str) -> list[Memory]:
+        """Keep what matters of a session's working memory as semantic memory, and clear the rest of it (C7).
+
+        Returns:
+            What was kept; see ``Workspace.consolidation``. A second call finds nothing.
+
+        Raises:
+            QueryInvalid: no session is named.
+            Conflict, StorageIO: nothing was changed.
+        """
+        workspace = self.workspace
+        kept = workspace.consolidation.run(session_id).promoted
+        workspace.behaviours.fire("session_ended", {"session": session_id})
+        return [memory_of(one.item) for one in kept]
+
+    def close(self) -> None:
+        """Store what waits, then end as every facade does."""
+        self._later.close()
+        super().close()

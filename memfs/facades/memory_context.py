@@ -1,0 +1,163 @@
+"""MemoryContext: seed 002's memory that learns, over one workspace.
+
+Owns the seed's names and results. Patterns, ranking, feedback and pruning are each the business of a part of the
+workspace.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from memfs.errors import IdInvalid, ItemNotFound, MemfsError
+from memfs.facades.drafts import draft, known
+from memfs.facades.memory import Memory, memories_of, memory_of
+from memfs.facades.opening import Facade
+from memfs.model import MemoryItem, Query
+from memfs.model.memory_config import MemoryConfig
+from memfs.upkeep.pruning import PruneResult
+from memfs.usage import NEVER
+from memfs.workspace import Workspace
+
+SOURCE = "memory_context"
+STRATEGY = "learning"
+_PATIENCE = 2.0
+"""Seconds a recall waits for patterns in what was just added; what takes longer is there next time."""
+
+
+class MemoryContext(Facade):
+    """Adds memories, recalls them, and learns from what becomes of them (M1-M3). May be used from several threads."""
+
+    def __init__(
+        self,
+        config: MemoryConfig | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        db_path: str | os.PathLike[str] | None = None,
+        workspace: Workspace | None = None,
+    ) -> None:
+        """As ``Facade``.
+
+        Args:
+            config: what wins over the workspace's memory context (M4), such as ``{"pattern_threshold": 4}``; a path is
+                taken for ``path``.
+
+        Raises:
+            SettingInvalid, SchemaInvalid: ``config`` has an unknown name or a wrong value.
+        """
+        if isinstance(config, (str, os.PathLike)):
+            config, path = None, path if path is not None else config
+        super().__init__(path, db_path=db_path, workspace=workspace, config=config)
+
+    @property
+    def config(self) -> MemoryConfig:
+        """How it learns, with everything filled in."""
+        return self.workspace.memory_config
+
+    def add_memory(self, memory: str | Mapping[str, Any] | MemoryItem) -> str:
+        """Store a memory, linked to related ones, without judging it; what it shows of patterns is learned (M1).
+
+        Args:
+            memory: a text, an item, or a mapping with ``content`` and any other field of an item; ``type`` is
+                ``interaction`` unless given.
+
+        Returns:
+            Its id.
+
+        Raises:
+            SchemaInvalid: an unknown field or a wrong value.
+            SecretDetected, IdExists, StorageIO: as ``Store.put``; nothing was stored.
+        """
+        workspace = self.workspace
+        result = workspace.intake.store(draft(memory), review=False, merge=False, source=SOURCE)
+        assert result.memory_id is not None  # nobody judged it, so nobody refused it
+        self._make_room()
+        return result.memory_id
+
+    def recall(
+        self, query: str, context: Mapping[str, Any] | None = None, limit: int = 10, **more: Any
+    ) -> list[Memory]:
+        """The memories that matter most, patterns among them, the best first (M1).
+
+        Args:
+            query: natural words.
+            context: the circumstances of the moment; what shares one of them counts for more.
+            limit: at most so many.
+            more: other fields of ``Query``; ``strategy`` is ``learning`` unless given.
+
+        Returns:
+            Memories whose metadata also tells ``access_count``, ``last_accessed`` and ``relevance_score`` (M3).
+        """
+        workspace = self.workspace
+        workspace.patterns.settle(_PATIENCE)
+        asked = Query(text=query, context=context or {}, limit=limit, **{"strategy": STRATEGY, **more})
+        hits = workspace.recall.search(asked).hits
+        return memories_of(hits, bool(query.strip()), workspace.usage.of(hit.item.id for hit in hits))
+
+    async def add_memory_async(self, memory: str | Mapping[str, Any] | MemoryItem) -> str:
+        """``add_memory`` on a thread, so that an event loop goes on meanwhile."""
+        from asyncio import to_thread  # costs start-up time, and callers without a loop do not need it
+
+        return await to_thread(self.add_memory, memory)
+
+    async def recall_async(self, query: str, *arguments: Any, **named: Any) -> list[Memory]:
+        """``recall`` on a thread."""
+        from asyncio import to_thread
+
+        return await to_thread(self.recall, query, *arguments, **named)
+
+    def get(self, memory_id: str) -> Memory | None:
+        """The memory of that id, None where there is none."""
+        item = self.workspace.store.get(memory_id)
+        return None if item is None else memory_of(item, use=self.workspace.usage.of([item.id]).get(item.id, NEVER))
+
+    def update(self, memory_id: str, **changes: Any) -> Memory:
+        """Replace fields of a memory, such as ``content``; returns it as it is now.
+
+        Raises:
+            ItemNotFound, SchemaInvalid, SecretDetected, Conflict, StorageIO: nothing was changed.
+        """
+        store = self.workspace.store
+        found = store.get(memory_id)
+        if found is None:
+            raise ItemNotFound(f"no memory has the id {memory_id!r}", hint="recall gives the ids there are")
+        return memory_of(store.put(found.replace(**known(changes)), found.sha256, source=SOURCE))
+
+    def delete(self, memory_id: str) -> bool:
+        """Remove a memory; history keeps it. False where there is none of that id."""
+        try:
+            self.workspace.store.delete(memory_id, source=SOURCE)
+        except (ItemNotFound, IdInvalid):
+            return False
+        return True
+
+    def feedback(self, memory_id: str, positive: bool, reason: str = "") -> float:
+        """Say whether a memory helped; returns its new importance, 0 to 10 (M3).
+
+        Raises:
+            ItemNotFound, QueryInvalid, Conflict, StorageIO: nothing was changed.
+        """
+        workspace = self.workspace
+        changed = workspace.feedback.give(memory_id, positive, reason)
+        self._make_room(changed)
+        return changed.importance
+
+    def _make_room(self, changed: MemoryItem | None = None) -> None:
+        """Prune where it is time. What keeps that from being done is a problem of the store, not of what was stored."""
+        try:
+            self.workspace.pruner.keep_up(changed)
+        except MemfsError as error:
+            self.workspace.store.note_failure(error)
+
+    def prune(self, dry_run: bool = False) -> PruneResult:
+        """Move weak memories into the archive, or only say which (M3). ``add_memory`` does so by itself."""
+        return self.workspace.pruner.prune(dry_run)
+
+    def patterns(self, query: str = "", context: Mapping[str, Any] | None = None, limit: int = 10) -> list[Memory]:
+        """The patterns that may help with what is at hand; without a question or context the most frequent (M2)."""
+        workspace = self.workspace
+        workspace.patterns.settle(_PATIENCE)
+        if query.strip() or context:
+            return memories_of(workspace.patterns.suggest(query, context, limit))
+        return [memory_of(item) for item in workspace.patterns.all()[:limit]]

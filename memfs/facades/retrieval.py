@@ -1,0 +1,105 @@
+"""RetrievalPipeline: from a question to memories, as seed 003 calls it.
+
+Owns the seed's arguments and results; searching, ranking, budget and duplicates are the business of ``Recaller``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from memfs.facades.memory import Memory, memories_of, memory_of
+from memfs.facades.opening import Facade
+from memfs.model import Query, Recall
+from memfs.pipeline import strategies
+
+
+class RetrievalPipeline(Facade):
+    """Finds memories of one workspace."""
+
+    def retrieve(
+        self,
+        query: str = "",
+        memory_types: Iterable[str] | None = None,
+        limit: int = 10,
+        max_tokens: int | None = None,
+        since: datetime | str | None = None,
+        deduplicate: bool = False,
+        similarity_threshold: float = 0.85,
+        **more: Any,
+    ) -> list[Memory]:
+        """The memories that answer a question best, the best first; without a question the newest first (C4).
+
+        Args:
+            query: natural words.
+            memory_types: only these types; None means all.
+            limit: at most so many.
+            max_tokens: together at most so many tokens.
+            since: only what happened since then; a time without an offset is UTC.
+            deduplicate: leave out what repeats a better one, from ``similarity_threshold`` on.
+            more: other fields of ``Query``, such as ``context``, ``sessions``, ``strategy`` or ``seconds``.
+
+        Raises:
+            QueryInvalid: an argument cannot be understood; ``field`` names it.
+        """
+        chosen = _fields(memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, more)
+        return _memories(self.workspace.recall.search(Query(text=query, **chosen)))
+
+    def batch_retrieve(
+        self,
+        queries: Iterable[str],
+        memory_types: Iterable[str] | None = None,
+        limit: int = 10,
+        max_tokens: int | None = None,
+        since: datetime | str | None = None,
+        deduplicate: bool = False,
+        similarity_threshold: float = 0.85,
+        **more: Any,
+    ) -> dict[str, list[Memory]]:
+        """``retrieve`` for several questions over one state of the index; the answers by question (C5)."""
+        chosen = _fields(memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, more)
+        asked = [Query(text=text, **chosen) for text in dict.fromkeys(queries)]
+        return {text: _memories(answer) for text, answer in self.workspace.recall.search_many(asked).items()}
+
+
+class TimeWeightedRetrieval(Facade):
+    """Finds memories by relevance mixed with recency (C5)."""
+
+    def retrieve_time_weighted(self, query: str, recency_weight: float = 0.3, limit: int = 10) -> list[Memory]:
+        """The best by ``relevance x (1 - weight) + recency x weight``, the best first.
+
+        Relevance, told as ``relevance_score``, is the score over that of the best match; recency is
+        ``1 / (1 + 0.1 x days)``.
+
+        Raises:
+            QueryInvalid: the weight is not from 0 to 1, or another argument cannot be understood.
+        """
+        mixing = strategies.TimeWeightedRetrieval(self.workspace.recall, self.workspace.parts.clock)
+        found = mixing.retrieve_time_weighted(query, recency_weight, limit)
+        return [memory_of(hit.item, hit.reasons["relevance"]) for hit in found]
+
+
+def _memories(answer: Recall) -> list[Memory]:
+    return memories_of(answer.hits, bool(answer.query.text))
+
+
+def _fields(
+    memory_types: Iterable[str] | None,
+    limit: int,
+    max_tokens: int | None,
+    since: datetime | str | None,
+    deduplicate: bool,
+    similarity_threshold: float,
+    more: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The seed's arguments as fields of a query."""
+    return {
+        "types": () if memory_types is None else memory_types,
+        "limit": limit,
+        "max_tokens": max_tokens,
+        "since": since,
+        "deduplicate": deduplicate,
+        "similarity_threshold": similarity_threshold,
+        **more,
+    }
