@@ -10,13 +10,14 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.corpus import Question, Text
 from benchmarks.surroundings import memfs_command
 from memfs.model import MemoryItem, Query
 from memfs.workspace import Workspace, open_workspace
 
-SPARE, SPARE_QUICK = 2_200, 500
+SPARE, SPARE_QUICK = 2_800, 500
 """Texts beyond those of the workspace, for what is written while measuring."""
 
 
@@ -48,9 +49,12 @@ class Bench:
         """How often to repeat."""
         return min(count, 3) if self.quick else count
 
-    def open(self, *, create: bool = False, watch: bool | None = False, commit: str = "interval") -> Workspace:
-        """The workspace, opened in this process."""
+    def open(
+        self, *, create: bool = False, watch: bool | None = False, commit: str = "interval", **more: Any
+    ) -> Workspace:
+        """The workspace, opened in this process; ``more`` are settings, with ``__`` for the dot."""
         settings = {"index.engine": self.engine, "history.commit": commit}
+        settings |= {name.replace("__", "."): value for name, value in more.items()}
         return open_workspace(self.root, create=create, watch=watch, settings=settings)
 
     def item(self) -> MemoryItem:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.bench import Bench
-from benchmarks.rows import IMPORT, TOGETHER, Row
+from benchmarks.rows import BESIDE, CONTENT, HISTORY, IMPORT, INDEX, TOGETHER, Row
 from benchmarks.samples import Samples
 from benchmarks.yardsticks import FTS5, Fts5
 
@@ -41,23 +41,33 @@ def imported(bench: Bench) -> Iterator[Row]:
 
 
 def sizes(bench: Bench) -> Iterator[Row]:
-    """Bytes in files, not blocks on disk: content, history after maintenance, index."""
+    """What the workspace of the whole benchmark weighs."""
+    yield from weights(bench, "sizes", "")
+
+
+def weights(bench: Bench, part: str, of: str) -> Iterator[Row]:
+    """Bytes in files, not blocks on disk: content, history after maintenance, index.
+
+    Args:
+        of: what to add to the names of the rows.
+    """
     with bench.open() as workspace:
         workspace.store.refresh()
         maintained = Samples()
         maintained.time(workspace.history.maintain)
         bytes_of_index = workspace.parts.index.stats().bytes
     content = _bytes(bench.root / "ContextMemory" / "memories")
-    history = _bytes(bench.root / ".git")
+    history = _bytes(bench.root / ".git" / "objects")
     parts = {
-        "content": content,
-        "history, packed (.git)": history,
-        "index": bytes_of_index,
+        CONTENT: content,
+        HISTORY: history,
+        INDEX: bytes_of_index,
         TOGETHER: content + history + bytes_of_index,
+        BESIDE: _bytes(bench.root / ".git") - history,
     }
     for name, size in parts.items():
-        yield Row(part="sizes", name=name, size=bench.size, engine=bench.engine, value=size, unit="bytes")
-    yield Row(part="sizes", name="maintain", size=bench.size, engine=bench.engine, value=maintained.p50)
+        yield Row(part=part, name=name + of, size=bench.size, engine=bench.engine, value=size, unit="bytes")
+    yield Row(part=part, name=f"maintain{of}", size=bench.size, engine=bench.engine, value=maintained.p50)
 
 
 def _bytes(folder: Path) -> int:

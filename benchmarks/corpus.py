@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from memfs.files.secrets import find
 from memfs.index.analyzer import STOP_WORDS
 
 _DEBIAN = Path("/var/lib/dpkg/status")
@@ -148,7 +149,7 @@ def _passages(text: str) -> Iterator[str]:
         gathered = f"{gathered} {sentence}".strip()
         if len(gathered) >= _LENGTH - 45:
             passage = gathered[: _LENGTH + 65].rpartition(" ")[0] if len(gathered) > _LENGTH + 65 else gathered
-            if _reads_like_english(passage):
+            if _reads_like_english(passage) and not find(passage):  # documentation is full of examples of passwords
                 yield passage
             gathered = ""
 

@@ -95,7 +95,12 @@ IMPORT = "import (remember --file)"
 RECALL, FILTERED = "recall", "recall, type and date"
 CAUGHT_UP = "catch-up, every file changed"
 NOTHING, NOTHING_FIRST = "catch-up, nothing changed", "catch-up, nothing changed, first scan of a process"
+CONTENT, HISTORY, INDEX = "content", "history, packed", "index"
 TOGETHER = "content + history + index"
+BESIDE = "beside them in .git"
+SHORT = ", memories of up to 100 characters"
+INTAKE = "store through the intake: filter, reviews, comparison"
+ANSWERED = "retrieve 10 hits, no repeats, 2,000 tokens"
 GROWTH = "put, new item: time at the largest size / at the smallest"
 _SMALL = (1_000, 10_000)
 _LARGE = (100_000,)
@@ -122,7 +127,13 @@ BUDGETS: tuple[Limit, ...] = (
     *(Limit("memfs recall", "value", 1_000, _LARGE, engine) for engine in ("whoosh", "sqlite")),
     Limit("memfs --help", "value", 80),
     Limit("memfs remember", "value", 500, _SMALL),
-    Limit(TOGETHER, "value", 10 * MEGABYTE, _SMALL),
+    Limit(INTAKE, "p95", 50, _SMALL),
+    Limit(ANSWERED, "p95", 50, _SMALL),
+    Limit(f"{ANSWERED}, ranked by use", "p95", 50, _SMALL),
+    Limit(CONTENT + SHORT, "value", 2.6 * MEGABYTE, _SMALL),
+    Limit(HISTORY + SHORT, "value", 3.0 * MEGABYTE, _SMALL),
+    Limit(INDEX + SHORT, "value", 4.3 * MEGABYTE, _SMALL, "whoosh"),
+    Limit(TOGETHER + SHORT, "value", 10 * MEGABYTE, _SMALL),
 )
 
 

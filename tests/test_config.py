@@ -56,7 +56,7 @@ def test_argument_beats_variable_beats_file_beats_default(tmp_path: Path) -> Non
         ('[memory]\nautomatic = "preferences"\n', 2, 'the default is ["preferences"]'),
         ("[memory.semantik]\nmin_confidence = 1\n", 1, "did you mean 'semantic'?"),
         ("[memory.episodic]\nmax_warning = 1\n", 2, "did you mean 'max_warnings'?"),
-        ("[review]\nmin = 1\n", 2, "known here: nothing yet"),
+        ("[review]\nmin = 1\n", 2, "known here: endpoint, model, relevance_seconds, reviewers, seconds, threshold"),
         ('index.engin = "sqlite"\n', 1, "did you mean 'engine'?"),
         ("index = 3\n", 1, "write [index] above its keys"),
     ],
@@ -74,6 +74,13 @@ def test_what_is_not_toml_is_refused_with_its_place(tmp_path: Path) -> None:
         load(write(tmp_path, "[index]\nengine = whoosh\n"), environ={})
     assert (caught.value.path, caught.value.line) == ("memfs.toml", 2)
     assert caught.value.message.startswith("not TOML: ")
+
+
+@pytest.mark.parametrize("text", ["[review]\n[recall]\n[review]\n", "[recall]\nlimit = 1\nlimit = 2\n"])
+def test_what_is_written_twice_is_told_how_to_join(tmp_path: Path, text: str) -> None:
+    """Who pastes an example's ``[review]`` below the template's is told to put the lines together."""
+    with pytest.raises(SettingInvalid, match="the lines of a table stand together"):
+        load(write(tmp_path, text), environ={})
 
 
 def test_a_deeply_nested_file_is_refused(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ class Row:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print one table a set."""
     chosen = _options().parse_args(arguments)
-    contenders = _contenders(chosen.engine, chosen.set)
+    contenders = _contenders(chosen.engine, chosen.set, chosen.embedder)
     with hermetic() as folder:
         for path in sorted(chosen.folder.iterdir()):
             if (path / "queries.jsonl").exists() and (not chosen.sets or path.name in chosen.sets):
@@ -61,13 +61,14 @@ def asked_all(name: str, make: Make, memories: Sequence[Memory], folder: Path) -
     return Row(contender=name, questions=len(found), means=averaged(found), p50=cut[9], p95=cut[18])
 
 
-def _contenders(engine: str, settings: Sequence[str]) -> Mapping[str, Make]:
+def _contenders(engine: str, settings: Sequence[str], embedders: Sequence[str]) -> Mapping[str, Make]:
     chosen = {"index.engine": engine, **dict(word.split("=", 1) for word in settings)}
-    return {
-        "memfs": lambda entries, folder: Memfs(entries, folder, chosen),
-        "bm25": PlainBm25,
-        "fts5": Fts5,
-    }
+
+    def memfs(embedder: str = "") -> Make:
+        return lambda entries, folder: Memfs(entries, folder, chosen, embedder)
+
+    by_meaning = {f"+ {name}": memfs(name) for name in embedders}
+    return {"memfs": memfs(), **by_meaning, "bm25": PlainBm25, "fts5": Fts5}
 
 
 def _heading() -> str:
@@ -85,6 +86,13 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("folder", type=Path, help="folder that holds the sets, one folder each")
     parser.add_argument("--sets", nargs="*", default=(), help="only these sets")
     parser.add_argument("--only", nargs="*", default=(), help="only these contenders: memfs, bm25, fts5")
+    parser.add_argument(
+        "--embedder",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="also memfs with this embedder: minilm, hashing",
+    )
     parser.add_argument("--engine", default="memory", help="search engine of memfs")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of memfs")
     return parser

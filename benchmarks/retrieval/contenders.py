@@ -41,10 +41,12 @@ Make = Callable[[Sequence[Entry], Path], Contender]
 class Memfs:
     """A workspace of its own, asked through ``recall`` as any caller would."""
 
-    def __init__(self, entries: Sequence[Entry], folder: Path, settings: Mapping[str, Any]) -> None:
+    def __init__(self, entries: Sequence[Entry], folder: Path, settings: Mapping[str, Any], embedder: str = "") -> None:
+        """``embedder``: the model that also finds by meaning, "" for words alone."""
+        memory = {"storage_type": "vector_db", "embedding_model": embedder} if embedder else None
         self._ids: dict[str, str] = {}
         self._workspace = open_workspace(
-            folder, create=True, watch=False, settings={"history.commit": "manual", **settings}
+            folder, create=True, watch=False, settings={"history.commit": "manual", **settings}, memory=memory
         )
         for start in range(0, len(entries), _BATCH):
             with self._workspace.store.batch("Import") as batch:
@@ -52,6 +54,9 @@ class Memfs:
                     name = f"entry-{number}"
                     self._ids[name] = entry.id
                     batch.put(_item(entry, name))
+        meaning = self._workspace.meaning.wanted()
+        if meaning is not None:
+            meaning.embeddings.catch_up()
 
     def answer(self, asked: Asked) -> list[str]:
         """See ``Contender``."""

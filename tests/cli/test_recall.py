@@ -45,7 +45,9 @@ def filled(memfs: Memfs) -> Memfs:
 def test_json_is_the_contract(root: Path, filled: Memfs) -> None:
     """recall --json says query, hits, partial and what the answer rests on."""
     shown = filled("recall", "which", "database?", "--json").json
-    assert list(shown) == ["query", "hits", "partial", "fresh"]
+    assert list(shown) == ["query", "hits", "partial", "more", "tokens", "duplicates", "cut", "absent", "fresh"]
+    assert (shown["more"], shown["duplicates"], shown["cut"], shown["absent"]) == (False, {}, "", {})
+    assert shown["tokens"] > 5
     assert (shown["query"], shown["partial"]) == ("which database?", False)
     hit = shown["hits"][0]
     assert {"id", "type", "title", "content", "score", "timestamp", "path"} <= hit.keys()
@@ -213,3 +215,77 @@ def test_ages_in_words_are_understood(filled: Memfs) -> None:
     """--since takes what show --at takes."""
     listed = filled("list", "--since", "2 days ago", "--json").json["items"]
     assert [item["id"] for item in listed] == ["database"]
+
+
+# -- what shapes an answer ----------------------------------------------------------------------------------------
+@pytest.fixture
+def repeated(memfs: Memfs) -> Memfs:
+    """A workspace with two memories that say the same, and one that does not."""
+    memfs("remember", "Retries of payments are bounded by five attempts", "--id", "a", "--context", "project=shop")
+    memfs("remember", "The retries of payments are bounded by five attempts!", "--id", "b", "--context", "project=bank")
+    memfs("remember", "Retries wait with jitter between attempts", "--id", "c")
+    return memfs
+
+
+def shown_ids(memfs: Memfs, *arguments: str) -> list[str]:
+    """The ids that recall gives."""
+    return [hit["id"] for hit in memfs("recall", "retries", "attempts", "--json", *arguments).json["hits"]]
+
+
+def test_repeats_are_left_out_and_named(repeated: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """recall leaves out what repeats a hit, says so, and shows it with --no-dedupe or by setting (C4)."""
+    ran = repeated("recall", "retries", "attempts")
+    assert "left out what repeats a hit: b; --no-dedupe shows it" in ran.err
+    assert repeated("recall", "retries", "attempts", "--json").json["duplicates"] == {"b": "a"}
+    assert sorted(shown_ids(repeated)) == ["a", "c"]
+    assert sorted(shown_ids(repeated, "--no-dedupe")) == ["a", "b", "c"]
+    monkeypatch.setenv("MEMFS_RECALL_DEDUPLICATE", "false")
+    assert sorted(shown_ids(repeated)) == ["a", "b", "c"]
+
+
+def test_a_circumstance_lifts_what_shares_it(repeated: Memfs) -> None:
+    """--context k=v ranks what was noted in the same circumstances first, and --explain names the factor (M1)."""
+    for project, first in (("shop", "a"), ("bank", "b")):
+        ran = repeated(
+            "recall", "retries", "--context", f"project={project}", "--explain", "--json", "--context", "x=y"
+        )
+        assert ran.json["hits"][0]["id"] == first
+        assert ran.json["hits"][0]["reasons"]["context"] == 1.5
+    assert repeated("recall", "x", "--context", "shop").code == 2
+
+
+def test_a_budget_bounds_the_tokens(repeated: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """--budget and its setting keep the hits within so many tokens, and say what had no room (C4)."""
+    whole = repeated("recall", "retries", "attempts", "--json").json["tokens"]
+    ran = repeated("recall", "retries", "attempts", "--budget", str(whole - 1))
+    assert f"of {whole - 1} tokens" in ran.err
+    assert "had no room for" in ran.err
+    assert len(shown_ids(repeated, "--budget", str(whole - 1))) == 1
+    assert len(shown_ids(repeated, "--budget", str(whole))) == 2
+    assert shown_ids(repeated, "--fenced", "--budget", str(whole)) == []
+    monkeypatch.setenv("MEMFS_RECALL_MAX_TOKENS", str(whole - 1))
+    assert len(shown_ids(repeated)) == 1
+
+
+def test_a_strategy_is_chosen_by_name(repeated: Memfs) -> None:
+    """--strategy ranks by another preset; a name that nobody has is refused with the nearest (C5)."""
+    shown = repeated("recall", "retries", "--strategy", "time_weighted", "--explain", "--json").json
+    assert "recency" in shown["hits"][0]["reasons"]
+    ran = repeated("recall", "retries", "--strategy", "time_wieghted")
+    assert ran.code == 2
+    assert "did you mean 'time_weighted'?" in ran.err
+
+
+@pytest.mark.parametrize("arguments", [["--budget", "0"], ["--deadline", "0"], ["--deadline", "-1"], ["--limit", "0"]])
+def test_bounds_out_of_range_are_refused(memfs: Memfs, arguments: list[str]) -> None:
+    """A number outside its range is a usage error."""
+    assert memfs("recall", "x", *arguments).code == 2
+
+
+def test_a_deadline_gives_what_there_is(repeated: Memfs) -> None:
+    """--deadline cuts an answer short and says so; a generous one changes nothing (C5)."""
+    ran = repeated("recall", "retries", "attempts", "--deadline", "0.0000001", "--json")
+    assert (ran.code, ran.json["hits"], ran.json["partial"]) == (0, [], True)
+    assert ran.json["cut"].startswith("the deadline of 1e-07 s passed")
+    assert "passed" in ran.err
+    assert sorted(shown_ids(repeated, "--deadline", "60")) == ["a", "c"]

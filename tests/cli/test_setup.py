@@ -154,6 +154,19 @@ def test_init_refuses_an_empty_name(bare: Memfs, tmp_path: Path, monkeypatch: py
     assert list(tmp_path.iterdir()) == []
 
 
+def test_init_user_makes_a_workspace_of_ones_own(
+    bare: Memfs, tmp_path: Path, own_world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """init --user makes the user-level workspace with a repository of its own, once; it takes no folder (C1)."""
+    monkeypatch.chdir(tmp_path)
+    root = own_world / ".local/share/memfs"
+    made = bare("init", "--user", "--json").json
+    assert (made["workspace"], made["repository_made"]) == (str(root), True)
+    assert bare("init", "--user").out == f"{root} is a workspace already\n"
+    assert bare("init", "--user", "elsewhere").code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_init_takes_in_a_memory_that_lost_its_repository(root: Path, memfs: Memfs, bare: Memfs) -> None:
     """Where .git is gone, init makes one and commits what stands there, and says so."""
     memfs("remember", "kept", "--id", "x")

@@ -169,7 +169,7 @@ def values(spec: Spec) -> str:
         return "`true`, `false`"
     if isinstance(spec.default, str):
         return "text"
-    return "list of names" if isinstance(spec.default, tuple) else f"{spec.low:g} to {spec.high:g}"
+    return "list of names" if isinstance(spec.default, tuple) else f"{spec.low:.9g} to {spec.high:.9g}"
 
 
 def test_settings_are_the_present_ones(page: Read) -> None:

@@ -1,0 +1,134 @@
+"""``memfs patterns`` and ``memfs consolidate``: what memories have in common, what a session leaves (M2, C7)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Memfs, git
+
+
+def remember(memfs: Memfs, *texts: str, **options: str) -> None:
+    """Store memories."""
+    import json
+
+    lines = "\n".join(json.dumps({"content": text, **options}) for text in texts)
+    assert memfs("remember", "--file", "-", stdin=lines).code == 0
+
+
+def test_patterns_are_learned_shown_and_suggested(memfs: Memfs) -> None:
+    """``--learn`` finds what stored memories have in common; they are listed, and suggested where they fit (M2)."""
+    logins = [f"create {name} login" for name in ("user", "admin", "guest", "root")]
+    remember(memfs, *logins, "renew the shop certificate", type="interaction")
+    assert memfs("patterns", "--json").json == {"patterns": []}
+    assert "0 patterns; 'memfs patterns --learn' looks through all memories" in memfs("patterns").err
+
+    learned = memfs("patterns", "--learn", "--json").json
+
+    (pattern,) = learned["patterns"]
+    assert (pattern["template"], pattern["occurrences"], pattern["confidence"]) == ("create {variable} login", 4, 0.8)
+    assert learned["learned"] == {"read": 5, "found": [pattern["id"]], "updated": []}
+    shown = memfs("patterns")
+    assert shown.out.split()[:3] == ["4", "x", "0.80"]
+    assert "create {variable} login" in shown.out
+    assert "1 pattern" in shown.err
+    (fitting,) = memfs("patterns", "create", "auditor", "login", "--json").json["patterns"]
+    assert fitting["reasons"]["follows"] == 2.0
+    assert memfs("patterns", "zebra", "--json").json == {"patterns": []}
+    assert "read 5 memories: 0 new, 0 changed" in memfs("patterns", "--learn").err
+
+
+def test_what_is_remembered_one_by_one_is_learned_from(memfs: Memfs, root: Path) -> None:
+    """Three similar memories, each from a command of its own, are a pattern, which is committed and recalled (M2)."""
+    for name in ("user", "admin", "guest"):
+        assert memfs("remember", f"create {name} login", "--type", "interaction").code == 0
+
+    (pattern,) = memfs("patterns", "--json").json["patterns"]
+    assert (pattern["template"], pattern["occurrences"]) == ("create {variable} login", 3)
+    assert git(root, "status", "--porcelain") == ""
+    assert pattern["id"] in [hit["id"] for hit in memfs("recall", "create auditor login", "--json").json["hits"]]
+
+
+def test_an_index_is_not_built_to_learn_from_one_memory(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the index of many files would have to be built first, a memory is stored without it (M2)."""
+    monkeypatch.setattr("memfs.adapters.cli.remember._FEW_FILES", 0)
+    for name in ("user", "admin", "guest"):
+        assert memfs("remember", f"create {name} login", "--type", "interaction").code == 0
+
+    assert memfs("patterns", "--json").json == {"patterns": []}
+    assert len(memfs("patterns", "--learn", "--json").json["patterns"]) == 1
+
+
+def test_circumstances_choose_patterns(memfs: Memfs) -> None:
+    """``--context`` shows the patterns of these circumstances; one without a value is refused (M2)."""
+    for name in "abc":
+        memfs("remember", f"renew the {name} certificate", "--context", "project=shop")
+    memfs("patterns", "--learn")
+
+    assert len(memfs("patterns", "--context", "project=shop", "--json").json["patterns"]) == 1
+    assert memfs("patterns", "--context", "project=blog", "--json").json == {"patterns": []}
+    assert memfs("patterns", "--context", "project").code == 2
+
+
+def test_a_session_is_consolidated(memfs: Memfs, root: Path) -> None:
+    """A dry run tells, a run keeps and clears in one commit, and says how to take it back (C7)."""
+    for text in ("We decided to use PostgreSQL", "looked around"):
+        memfs("remember", text, "--type", "working", "--session", "s1")
+
+    dry = memfs("consolidate", "--session", "s1", "--dry-run", "--json").json
+    before = git(root, "rev-parse", "HEAD").strip()
+    told = memfs("consolidate", "--session", "s1")
+
+    assert dry["dry_run"]
+    assert (dry["read"], len(dry["cleared"]), dry["promoted"][0]["why"]) == (2, 2, "decision")
+    assert dry["revision"] is None
+    assert "Cleared 2 working memories of session s1" in told.out
+    head = git(root, "rev-parse", "HEAD").strip()
+    assert f"git revert {head[:12]}" in told.out
+    assert git(root, "rev-parse", "HEAD~1").strip() == before
+    assert memfs("list", "--type", "working", "--json").json["items"] == []
+    (item,) = memfs("list", "--type", "semantic", "--json").json["items"]
+    assert (item["id"], item["metadata"]["promoted_from"]) == (dry["promoted"][0]["id"], "working")
+
+
+def test_nothing_is_left_to_consolidate(memfs: Memfs, root: Path) -> None:
+    """A session without working memory makes no commit (C7)."""
+    before = git(root, "rev-parse", "HEAD")
+
+    done = memfs("consolidate", "--session", "s1", "--json").json
+
+    assert (done["read"], done["promoted"], done["cleared"], done["revision"]) == (0, [], [], None)
+    told = memfs("consolidate", "--session", "s1")
+    assert (told.out, "there is no working memory of session s1" in told.err) == ("", True)
+    assert git(root, "rev-parse", "HEAD") == before
+
+
+def test_what_stays_is_told(memfs: Memfs, root: Path) -> None:
+    """Pinned memories are counted, and a broken one is named with the reason (C7)."""
+    remember(memfs, "at hand", type="working", id="pinned-one")
+    for name, text in (("a-pin", "We decided to keep this"), ("broken", "We decided to break this"), ("gone", "x y z")):
+        memfs("remember", text, "--type", "working", "--session", "s1", "--id", name)
+    files = {path.stem: path for path in (root / "ContextMemory/memories/working").rglob("*.yaml")}
+    files["a-pin"].write_text(files["a-pin"].read_text() + "pinned: true\n")
+    files["broken"].write_text(files["broken"].read_text().replace("content:", "contents:"))
+
+    told = memfs("consolidate", "--session", "s1")
+
+    assert "1 pinned one not touched" in told.out
+    assert "Cleared 1 working memory" in told.out
+    assert "broken stays: its file cannot be read as it is now" in told.err
+
+
+@pytest.mark.parametrize("words", [("consolidate",), ("consolidate", "--session"), ("patterns", "-n", "0")])
+def test_what_cannot_be_understood_is_told(memfs: Memfs, words: tuple[str, ...]) -> None:
+    """A missing name and a limit of nothing end with exit code 2."""
+    assert memfs(*words).code == 2
+
+
+def test_a_blank_session_is_refused(memfs: Memfs) -> None:
+    """A blank name is no session: nothing is cleared."""
+    memfs("remember", "We decided", "--type", "working")
+
+    assert memfs("consolidate", "--session", " ").code != 0
+    assert len(memfs("list", "--json").json["items"]) == 1
