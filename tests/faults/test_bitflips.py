@@ -11,6 +11,7 @@ import json
 import random
 import shutil
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,16 @@ def test_28_git_objects_refs_and_index(root: Path, packed: bool, scale: Scale, f
     figures(f"bit flips: git, {'packed' if packed else 'loose'}", points=count, lost=0)
 
 
+def unpacked(data: bytes) -> bytes | None:
+    """What a loose object holds, None where it cannot be read."""
+    reader = zlib.decompressobj()
+    try:
+        content = reader.decompress(data)
+    except zlib.error:
+        return None
+    return content if reader.eof and not reader.unused_data else None
+
+
 @pytest.mark.parametrize("packed", [False, True], ids=["loose", "packed"])
 def test_28_every_damaged_object_is_told(root: Path, packed: bool, scale: Scale, git: Git) -> None:
     """The integrity check names damage in any object, and repair makes present contents whole again where they are."""
@@ -250,7 +261,10 @@ def test_28_every_damaged_object_is_told(root: Path, packed: bool, scale: Scale,
     files = [path for path in git_files(root) if "objects" in path.parts and "info" not in path.parts]
     for _ in range(scale(12, 120)):
         path = chooser.choice(files)
+        whole = path.read_bytes()
         with turned(path, chooser.randrange(path.stat().st_size * 8)), opened(root) as workspace:
+            if not packed and unpacked(path.read_bytes()) == unpacked(whole):
+                continue  # a bit that says nothing: the object is the same
             told = [problem for problem in workspace.checker.check(integrity=True) if problem.severity == "error"]
             assert [problem.code for problem in told if problem.code == "HistoryUnavailable"], path
 
