@@ -65,7 +65,7 @@ def situation(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | No
         elsewhere = holder_of(layout, head.ref)
         if elsewhere:
             return Obstacle(elsewhere, False)
-    return _strange_index(layout) or _leads_out(layout, head) or _held_lock(layout, head) or _persons_command(layout)
+    return _strange_index(layout) or _leads_out(layout, head) or _held_lock(layout, head) or persons_command(layout)
 
 
 def holder_of(layout: Layout, ref: str) -> str:
@@ -143,7 +143,8 @@ def _held_lock(layout: Layout, head: Head) -> Obstacle | None:
     return None
 
 
-def _persons_command(layout: Layout) -> Obstacle | None:
+def persons_command(layout: Layout) -> Obstacle | None:
+    """A git command of a person's that moves branches or files, at work in this working tree; None when none is."""
     for process in running_git():
         if process.verb in VERBS and _in_tree(layout, process):
             return Obstacle(f"git {process.verb} is running (process {process.pid})", True)

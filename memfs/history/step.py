@@ -20,7 +20,7 @@ from pathlib import Path
 
 from memfs.errors import GitBusy, GitFailed, HistoryError, NotRegularFile
 from memfs.files import io
-from memfs.history.busy import OWN_LINK, lock_reason
+from memfs.history.busy import OWN_LINK, lock_reason, persons_command
 from memfs.history.git import TIMEOUT, end, finish
 from memfs.history.objects import Entry
 from memfs.history.refs import NULL, Head
@@ -106,7 +106,24 @@ def _locked_part(repository: Repository, step: Step, prepared: Prepared, child: 
     now = repository.head().commit if step.ref == "HEAD" else repository.ref_commit(step.ref)
     if code and now == step.old:
         raise _refused(repository, step, err)
+    if now == step.new and persons_command(repository.layout) is not None:
+        return not _moved_back(repository, step)
     return now == step.new
+
+
+def _moved_back(repository: Repository, step: Step) -> bool:
+    """Give the branch back to a person's command that began meanwhile, while the index is still locked.
+
+    It may have read the branch before it moved: a checkout would then lay out the old commit under the new one, and the
+    person's next commit take off what is new.
+    """
+    order = f"update {step.ref} {step.old} {step.new}" if step.old else f"delete {step.ref} {step.new}"
+    data = os.fsencode(f"{order}\n")
+    try:
+        repository.git.run("update-ref", "--stdin", "-m", "memfs", data=data, variables=_signed(repository))
+    except GitFailed:  # it has moved on from there
+        return False
+    return True
 
 
 def _orders(step: Step) -> bytes:
@@ -121,14 +138,19 @@ def _refused(repository: Repository, step: Step, err: str) -> HistoryError:
     return GitFailed(f"git update-ref failed: {err or 'no message'}", hint="run git fsck if this repeats")
 
 
+def _signed(repository: Repository) -> dict[str, str]:
+    """Who stands in the reflog."""
+    committer = repository.identity().committer
+    return {"GIT_COMMITTER_NAME": committer.name, "GIT_COMMITTER_EMAIL": committer.email}
+
+
 @contextmanager
 def _ref_update(repository: Repository) -> Iterator[subprocess.Popen[bytes]]:
     """The process that will move the branch, started early so that the index is locked for less time.
 
     It inherits a lock of ours: whoever recovers after our death waits on it, and so knows that this process ended too.
     """
-    committer = repository.identity().committer
-    variables = {"GIT_COMMITTER_NAME": committer.name, "GIT_COMMITTER_EMAIL": committer.email}
+    variables = _signed(repository)
     fd = io.open_file(repository.state / CHILDREN, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from datetime import UTC, datetime
@@ -541,6 +542,37 @@ def test_row_36_a_person_who_loops_commits_loses_nothing(world, tmp_path):
     assert {f"person-{number}" for number in said} <= subjects
     assert all(world.git("show", f"HEAD:{path}") == text for path, text in wanted.items())
     world.git("commit", "-qam", "last", ok=False)
+    assert world.status() == ""
+    world.check()
+
+
+@pytest.mark.parametrize("new_branch", [False, True])
+def test_row_37_a_checkout_that_began_while_the_branch_moved_gets_it_back(world, monkeypatch, new_branch):
+    """It may have read the branch before, and would then lay out the old commit under the new one."""
+    world.git("checkout", "-q", "-b", "other")
+    if new_branch:
+        world.git("checkout", "-q", "--orphan", "fresh")
+    ref = "refs/heads/fresh" if new_branch else MAIN
+    before = world.git("for-each-ref")
+    group, people, real = world.put(NEW, "new\n"), [], step.finish
+
+    def begin(*arguments):
+        if not people:
+            people.append(subprocess.Popen(["git", "checkout", "-q", "main"], cwd=world.root))
+            people[0].send_signal(signal.SIGSTOP)
+        return real(*arguments)
+
+    monkeypatch.setattr(step, "finish", begin)
+    try:
+        with pytest.raises(GitBusy, match="git checkout is running"):
+            world.commit(group, ref=ref)
+        assert world.git("for-each-ref") == before
+        assert [*(world.root / ".git").glob("*.lock")] == []
+    finally:
+        people[0].send_signal(signal.SIGCONT)
+        people[0].wait()
+    (made,) = world.commit(group)
+    assert (people[0].returncode, world.git("show", f"{made}:{NEW}")) == (0, "new\n")
     assert world.status() == ""
     world.check()
 
