@@ -27,12 +27,6 @@ def in_branches(git: Git, root: Path) -> set[str]:
     return {Path(path).stem for tree in trees for path in tree.split()}
 
 
-def in_commits(git: Git, root: Path) -> set[str]:
-    """The ids of the items in all commits of all branches."""
-    rows = git(root, "rev-list", "--objects", "--branches").splitlines()
-    return {Path(row.partition(" ")[2]).stem for row in rows if row.endswith(".yaml")}
-
-
 def in_history(git: Git, root: Path) -> set[str]:
     """The ids of the items in all commits that git still knows the name of: branches, reflogs, the stash."""
     rows = git(root, "rev-list", "--objects", "--all", "--reflog").splitlines()
@@ -54,6 +48,7 @@ def prepared(opened: Opened, git: Git) -> Workspace:
     git(workspace.root, "add", "notes.txt")
     git(workspace.root, "commit", "-q", "-m", "notes", "notes.txt")
     git(workspace.root, "branch", "other")
+    git(workspace.root, "config", "gc.autoDetach", "false")  # or gc outlives its commit, and fsck misses what it packs
     return workspace
 
 
@@ -70,17 +65,13 @@ def test_36_64_writers_and_a_person_who_commits_and_checks_out(
     assert len(acknowledged) == 64 * writes
     flushed = workspace.store.flush(adopt=False)
     assert (flushed.waiting, flushed.reason) == (0, "")
-    # A checkout that read the branch right before a commit landed on it shows that commit's items as removed, as beside
-    # any other git: the person's next commit takes them off the tip, not out of the branch's commits or the folder.
-    overtaken = {words[0] for words in acknowledged} - in_branches(git, root)
-    lost = overtaken - in_commits(git, root)
+    lost = {words[0] for words in acknowledged} - in_branches(git, root)
     figures("64 writers and a person", points=sum(person.done.values()), acknowledged=len(acknowledged), lost=len(lost))
     assert not lost, (sorted(lost), [row.path for row in workspace.recovered.list()], person.said)
     assert person.done["checkout"] > 1
     assert person.done["commit"] + person.done["commit -a"] > 1
     git(root, "fsck", "--full", "--strict")
-    ours = [line for line in git(root, "status", "--porcelain").splitlines() if "ContextMemory" in line]
-    assert [line for line in ours if Path(line[3:]).stem not in overtaken] == []
+    assert [line for line in git(root, "status", "--porcelain").splitlines() if "ContextMemory" in line] == []
     assert workspace.store.problems() == []
 
 

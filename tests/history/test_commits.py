@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import time
 from datetime import UTC, datetime
@@ -547,7 +546,7 @@ def test_row_36_a_person_who_loops_commits_loses_nothing(world, tmp_path):
 
 
 @pytest.mark.parametrize("new_branch", [False, True])
-def test_row_37_a_checkout_that_began_while_the_branch_moved_gets_it_back(world, monkeypatch, new_branch):
+def test_row_37_a_checkout_that_began_while_the_branch_moved_gets_it_back(world, monkeypatch, tmp_path, new_branch):
     """It may have read the branch before, and would then lay out the old commit under the new one."""
     world.git("checkout", "-q", "-b", "other")
     if new_branch:
@@ -555,11 +554,13 @@ def test_row_37_a_checkout_that_began_while_the_branch_moved_gets_it_back(world,
     ref = "refs/heads/fresh" if new_branch else MAIN
     before = world.git("for-each-ref")
     group, people, real = world.put(NEW, "new\n"), [], step.finish
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)  # git waits at its trace until somebody reads it
 
     def begin(*arguments):
         if not people:
-            people.append(subprocess.Popen(["git", "checkout", "-q", "main"], cwd=world.root))
-            people[0].send_signal(signal.SIGSTOP)
+            command = ["git", "checkout", "-q", "main"]
+            people.append(subprocess.Popen(command, cwd=world.root, env={**os.environ, "GIT_TRACE": str(gate)}))
         return real(*arguments)
 
     monkeypatch.setattr(step, "finish", begin)
@@ -569,7 +570,7 @@ def test_row_37_a_checkout_that_began_while_the_branch_moved_gets_it_back(world,
         assert world.git("for-each-ref") == before
         assert [*(world.root / ".git").glob("*.lock")] == []
     finally:
-        people[0].send_signal(signal.SIGCONT)
+        gate.read_text()
         people[0].wait()
     (made,) = world.commit(group)
     assert (people[0].returncode, world.git("show", f"{made}:{NEW}")) == (0, "new\n")
