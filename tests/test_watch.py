@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from memfs import MemoryItem, Query
 from memfs.settings import WatchSettings
 from memfs.watch import Noticed, Watcher
+from memfs.watch.hearing import Hearing
 from memfs.workspace import Workspace, open_workspace
 
 Git = Callable[..., str]
@@ -106,6 +108,20 @@ def test_44_a_dead_observer_is_noticed(resident: Workspace) -> None:
     eyes._hearing._observer.join()
     write(resident, "a", "apple")
     assert [hit.item.id for hit in resident.recall.search("apple").hits] == ["a"]
+
+
+def test_44_a_library_that_cannot_be_stopped_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread of the library that died with a lock locked leaves whoever stops the others waiting (faults row 44)."""
+    hearing = Hearing(tmp_path, lambda _paths, _folder: None, lambda: None)
+    observer, unlocked = hearing._observer, threading.Event()
+    assert observer is not None
+    stop = observer.stop
+    monkeypatch.setattr(observer, "stop", lambda: unlocked.wait() and stop())
+    monkeypatch.setattr("memfs.watch.hearing._LONGEST_END", 0.01)
+    hearing.close()
+    assert observer.is_alive()
+    unlocked.set()
+    observer.join()
 
 
 def test_checkouts_and_new_heads_are_told_to_the_listener(tmp_path: Path, git: Git) -> None:

@@ -13,8 +13,8 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from memfs.history.objects import Object
 if TYPE_CHECKING:
     from git import Repo
 
+_GITPYTHON_PROGRAM = "GIT_PYTHON_GIT_EXECUTABLE"
 TIMEOUT = 30.0
 
 # Each verb with the argument without which it could run something of the repository's, or write where it should not.
@@ -247,10 +248,24 @@ def _open(commands: GitCommands) -> Repo:
     return closed_repo(commands, closed_git)  # type: ignore[no-any-return]
 
 
+@contextmanager
+def _only_this_git() -> Iterator[None]:
+    """GitPython looks for git along ``PATH`` when it is imported, and runs it: a clone may bring one."""
+    before = os.environ.get(_GITPYTHON_PROGRAM)
+    os.environ[_GITPYTHON_PROGRAM] = git_program()
+    try:
+        yield
+    finally:
+        os.environ.pop(_GITPYTHON_PROGRAM)
+        if before is not None:
+            os.environ[_GITPYTHON_PROGRAM] = before
+
+
 @cache
 def _classes() -> tuple[Any, Any]:
-    from git import Git, Repo  # here: 90 ms that commands without a git process need not pay
-    from git.db import GitCmdObjectDB
+    with _only_this_git():
+        from git import Git, Repo  # here: 90 ms that commands without a git process need not pay
+        from git.db import GitCmdObjectDB
 
     class ClosedGit(Git):
         """GitPython's command runner, behind ``check`` and the scrubbed environment."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Heard = Callable[[list[str], bool], None]
 """Told of the absolute paths of one event, and whether it concerns a folder."""
 
-
+_LONGEST_END = 5.0
 _READERS: set[str] = set()
 """The sorts of threads behind the scenes that were ever seen here: where one is shared and has died, a new observer has
 nobody to read for it, and would not tell."""
@@ -80,11 +80,18 @@ class Hearing:
             )
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening; ends within seconds even where the library's threads died."""
         logging.getLogger("watchdog").removeHandler(self._log)
         if self._observer is not None:
-            self._observer.stop()
-            self._observer.join()
+            # A thread that was killed may have left a lock locked: whoever stops the others then waits for ever.
+            ending = threading.Thread(target=self._end, args=(self._observer,), name="memfs-watch-end", daemon=True)
+            ending.start()
+            ending.join(_LONGEST_END)
+
+    @staticmethod
+    def _end(observer: BaseObserver) -> None:
+        observer.stop()
+        observer.join()
 
     def _folder_id(self) -> tuple[int, int]:
         try:

@@ -103,7 +103,7 @@ def test_41_nothing_planted_runs_in_a_process_of_its_own(root: Path, canaries: C
         pytest.skip("the command 'memfs' is not installed beside this Python")
     for words in (["status"], ["recall", "neighbour"], ["remember", "x"], ["log"], ["check"]):
         done = subprocess.run([str(command), *words], capture_output=True, text=True, check=False, cwd=root)
-        assert "Traceback" not in done.stderr
+        assert "Traceback" not in done.stderr, done.stderr
         assert done.returncode in (0, 1), done.stderr
         assert canaries.found() == [], words
 
