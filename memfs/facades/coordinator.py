@@ -149,10 +149,7 @@ class MemoryCoordinator(Facade):
             QueryInvalid: no session is named.
             Conflict, StorageIO: nothing was changed.
         """
-        workspace = self.workspace
-        kept = workspace.consolidation.run(session_id).promoted
-        workspace.behaviours.fire("session_ended", {"session": session_id})
-        return [memory_of(one.item) for one in kept]
+        return [memory_of(one.item) for one in self.workspace.consolidation.run(session_id).promoted]
 
     def close(self) -> None:
         """Store what waits, then end as every facade does."""

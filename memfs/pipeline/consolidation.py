@@ -17,6 +17,7 @@ from memfs.files.secrets import reason_in
 from memfs.model import Candidate, Link, MemoryItem, Query
 from memfs.model.ids import slug
 from memfs.model.item import BY_TRUST
+from memfs.model.occasion import Fire
 from memfs.model.query import MOST
 from memfs.pipeline.learning import Patterns
 from memfs.pipeline.learnings import telling
@@ -96,6 +97,7 @@ class Consolidation:
         usage: Usage,
         patterns: Patterns,
         search: Callable[[Query], list[Candidate]],
+        fire: Fire,
     ) -> None:
         """Begin.
 
@@ -104,17 +106,20 @@ class Consolidation:
             usage: how often each was brought back.
             patterns: finish learning from the session before it is cleared, and say what is similar.
             search: asks the index without looking for changed files first.
+            fire: raises ``session_ended``.
         """
         self._store = store
         self._usage = usage
         self._patterns = patterns
         self._search = search
+        self._fire = fire
 
     def run(self, session: str, dry_run: bool = False) -> Consolidated:
         """Promote what is significant in a session's working memory, and clear the rest of it with that, in one commit.
 
         Kept is what tells a decision, a lesson or an outcome, what is important with its uses folded in, what was said
         repeatedly, and what several have in common. A second run finds nothing.
+        ``session_ended`` is raised when it is done.
 
         Args:
             session: its name.
@@ -125,7 +130,10 @@ class Consolidation:
             Conflict: the files kept changing; nothing was changed.
             StorageIO: nothing was changed.
         """
-        return self._tried(session, lambda: self._run(session, dry_run))
+        done = self._tried(session, lambda: self._run(session, dry_run))
+        if not dry_run:
+            self._fire("session_ended", {"session": session})
+        return done
 
     def clear(self, session: str) -> int:
         """Remove a session's working memory, all but pinned items, in one commit, and keep nothing of it.

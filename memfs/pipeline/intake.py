@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from memfs.errors import Conflict
 from memfs.model import MemoryItem
+from memfs.model.occasion import Fire
 from memfs.model.review import ReviewResult, StoreResult
 from memfs.pipeline.extraction import extract
 from memfs.pipeline.merging import merged
@@ -28,7 +29,6 @@ from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.usage import Usage
 
-Fire = Callable[[str, Mapping[str, Any]], object]
 Judge = Callable[[MemoryItem], ReviewResult]
 _TRIES = 3
 

@@ -21,6 +21,7 @@ from memfs.files.lock import FileLock
 from memfs.files.secrets import reason_in
 from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query
 from memfs.model.memory_config import MemoryConfig
+from memfs.model.occasion import Fire
 from memfs.model.query import MOST
 from memfs.model.time import format_time
 from memfs.pipeline.background import Background
@@ -54,8 +55,6 @@ _SAME_WORDS = 0.75
 _TRIES = 5
 _STEP = 10
 _LOCK_SECONDS = 10.0
-
-Fire = Callable[[str, Mapping[str, Any]], object]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,12 @@ from typing import Any
 from memfs.errors import IdExists
 from memfs.model import Link, MemoryItem
 from memfs.model.memory_config import FITTING, Action, MemoryConfig, Trigger
+from memfs.model.occasion import Facts, Fire
 from memfs.pipeline.injection import injected
 from memfs.pipeline.learnings import extract_learnings
 from memfs.pipeline.patterns import VARIABLE, Pattern, item_of
 from memfs.pipeline.retrieval import Recaller
 from memfs.store import Store
-
-Facts = Mapping[str, Any]
-Fire = Callable[[str, Facts], object]
 
 SOURCE = "rules"
 _LONGEST = 2_000

@@ -266,14 +266,16 @@ def test_others_that_write_meanwhile(workspace: Workspace, monkeypatch: pytest.M
     assert len(workspace.consolidation.run("s1").cleared) == 1
 
 
-def test_the_end_of_a_session_consolidates(workspace: Workspace) -> None:
-    """The occasion ``session_ended`` ends the session named (C7)."""
+def test_the_end_of_a_session_is_told_once_and_only_when_something_was_done(workspace: Workspace) -> None:
+    """The occasion ``session_ended`` follows a consolidation, which a dry run is not (C7)."""
+    told: list[str] = []
+    workspace.behaviours.on("session_ended", lambda facts: told.append(facts["session"]))
     work(workspace, "We decided to use PostgreSQL")
 
-    workspace.behaviours.fire("session_ended", {"session": "s1"})
-
-    assert left(workspace) == []
-    assert workspace.recall.search("PostgreSQL").hits[0].item.type == "semantic"
+    workspace.consolidation.run("s1", dry_run=True)
+    assert told == []
+    workspace.consolidation.run("s1")
+    assert told == ["s1"]
 
 
 def test_the_word_of_many_is_at_most_an_agents(workspace: Workspace) -> None:
