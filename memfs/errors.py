@@ -195,6 +195,14 @@ class BackupInvalid(CorruptRecord):
     """A backup is damaged, or holds what no backup may hold."""
 
 
+class ArchiveInvalid(CorruptRecord):
+    """An archive is damaged, or lacks the payload that holds a document."""
+
+
+class CheckpointInvalid(CorruptRecord):
+    """A checkpoint is damaged, lacks its payload, or is not there."""
+
+
 class SharedStorageUnsupported(MemfsError):
     """The workspace lies on a file system whose locks cannot be relied on."""
 
@@ -239,6 +247,15 @@ class QueryInvalid(MemfsError):
 
 class IndexUnavailable(MemfsError):
     """The chosen search engine cannot be used."""
+
+
+# -- state documents ----------------------------------------------------------------------------------------------
+class TokenInvalid(MemfsError):
+    """A continuation token cannot be resumed: unknown, superseded, used up or expired."""
+
+
+class IterationInvalid(MemfsError):
+    """An iteration is not there, is closed, or has been archived."""
 
 
 # -- models -------------------------------------------------------------------------------------------------------

@@ -41,6 +41,14 @@ def parse_time(value: str | datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
+def time_in(value: object) -> datetime | None:
+    """What a field says, as a point in time; None where it says none, whatever somebody wrote into it."""
+    try:
+        return parse_time(value) if isinstance(value, str | datetime) else None
+    except (ValueError, OverflowError):  # the latter beside the first and last year, with an offset
+        return None
+
+
 def parse_when(value: str, now: datetime) -> datetime:
     """Read a point in time or an age before ``now`` such as ``7d``, ``12h``, ``3mo``, ``2 days ago``, ``yesterday``.
 

@@ -1,0 +1,317 @@
+"""State facts: what a state document is about, in the few words by which it is found again (seed 001).
+
+Owns which parts of a document are looked up: its time, agents, components, hypotheses and figures. Works on the plain
+mapping a document is, whatever a person made of it, and never fails; where documents lie and how facts are kept is not
+its business.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any
+
+from memfs.model import statepaths
+from memfs.model.matches import participants
+from memfs.model.time import format_time, parse_time, time_in
+
+SYSTEM = "system"
+"""The component that every state update is about."""
+STATEFUL = "stateful"
+"""The state of an output with which the agent handed over its internal state."""
+
+_MOST_FIGURES = 256
+_MOST_NAMES = 1024
+_MOST_WORDS = 200
+_DEEPEST = 6
+_LONGEST = 200
+_WORD = re.compile(r"\w{2,40}")
+_TIMES = {
+    "system_state": ("opened",),
+    "continuation": ("created", "timestamp"),
+    "feedback": ("given", "timestamp"),
+    "hypothesis": ("timestamp", "updated", "updated_at", "created", "created_at"),
+}
+_LINKS = ("hypothesis", "hypothesis_id", "hypotheses", "hypothesis_ids")
+_IDS = ("id", "hypothesis_id", "name")
+
+Figures = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What one document is about.
+
+    Attributes:
+        path: where it lies, or lay before it was archived.
+        kind: as ``statepaths.document_kind`` says.
+        timestamp: its own time; None where it has none. An iteration's header has that of its opening.
+        closed: when the iteration was closed, for its header.
+        agent: whose it is; ``agents`` are all that it has something about.
+        name: its own name: of a hypothesis, a result, a continuation token; a checkpoint's id.
+        components: parts of the system it says something about.
+        hypotheses: which it is about: its own id, the participants of a tournament, those an output names.
+        parents: of a hypothesis.
+        rating, state: of a hypothesis; ``state`` of an update is its ``update_type``, of an output ``STATEFUL`` where
+            it has the agent's internal state.
+        status: of an iteration's header: ``open`` or ``closed``.
+        metrics: figures of the system by dotted name; ``agent_metrics`` those of agents, by agent.
+        words: what a state update's focus is about.
+    """
+
+    path: str
+    kind: str = ""
+    iteration: int | None = None
+    timestamp: datetime | None = None
+    closed: datetime | None = None
+    agent: str = ""
+    task: str = ""
+    name: str = ""
+    agents: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    hypotheses: tuple[str, ...] = ()
+    parents: tuple[str, ...] = ()
+    rating: float | None = None
+    state: str = ""
+    status: str = ""
+    metrics: Figures = field(default_factory=dict)
+    agent_metrics: Mapping[str, Figures] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> dict[tuple[str, str], float]:
+        """All figures by agent ("" for the system's) and name: what like states have alike."""
+        own = {("", name): value for name, value in self.metrics.items()}
+        return own | {(agent, name): value for agent, of in self.agent_metrics.items() for name, value in of.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts as JSON has them; what is empty is left out."""
+        made: dict[str, Any] = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, datetime):
+                value = format_time(value)
+            elif isinstance(value, tuple):
+                value = list(value)
+            if value is not None and value not in ("", [], {}):
+                made[one.name] = value
+        return made
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Facts:
+        """Facts that ``to_dict`` wrote; keys that are not known are passed over.
+
+        Raises:
+            ValueError, TypeError: they are none.
+        """
+        given: dict[str, Any] = {key: _tupled(value) for key, value in values.items() if key in _FIELDS}
+        for name in ("timestamp", "closed"):
+            if name in given:
+                given[name] = parse_time(given[name])
+        return cls(**given)
+
+
+_FIELDS = frozenset(one.name for one in fields(Facts))
+
+
+def describe(path: str, values: Mapping[str, Any]) -> Facts:
+    """What a document is about.
+
+    Args:
+        path: where it lies; says what sort of document it is.
+        values: the document. One that a person wrote may hold anything: what has no sense is passed over.
+    """
+    kind = statepaths.document_kind(path)
+    about = _ABOUT.get(kind, _nothing)(path, values)
+    times = _TIMES.get(kind, ("timestamp",))
+    return Facts(
+        path=path,
+        kind=kind,
+        iteration=statepaths.iteration_of(path),
+        timestamp=next((found for name in times if (found := time_in(values.get(name)))), None),
+        **about,
+    )
+
+
+# -- by kind ------------------------------------------------------------------------------------------------------
+def _header(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"status": _text(values.get("status")), "closed": time_in(values.get("closed"))}
+
+
+def _update(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    statistics = _mapping(values.get("system_statistics"))
+    steering = _mapping(values.get("orchestration_state"))
+    metrics = dict(_figures({key: value for key, value in statistics.items() if key != "agent_effectiveness"}))
+    metrics |= dict(_figures(_mapping(steering.get("queue_statistics")), "queue_statistics"))
+    figures: dict[str, dict[str, float]] = {}
+    for agent, of in _mapping(statistics.get("agent_effectiveness")).items():
+        figures.setdefault(str(agent), {}).update(_figures(of, "" if isinstance(of, Mapping) else "effectiveness"))
+    for key, name in (("agent_weights", "weight"), ("resource_allocation", "resource_allocation")):
+        for agent, of in _mapping(steering.get(key)).items():
+            figures.setdefault(str(agent), {}).update(_figures(of, name))
+    recovery = _mapping(_mapping(values.get("checkpoint_data")).get("recovery_metadata"))
+    focus = _text(steering.get("strategic_focus"))
+    return {
+        "state": _text(values.get("update_type")),
+        "agents": _names(figures),
+        "components": _names((SYSTEM, *recovery, *_mapping(steering.get("queue_statistics")))),
+        "metrics": _first(metrics),
+        "agent_metrics": _bounded(figures),
+        "words": words_of(focus),
+    }
+
+
+def _output(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    agent = _text(values.get("agent_type")) or statepaths.agent_of(path)
+    results = _mapping(values.get("results"))
+    metadata = _mapping(results.get("metadata"))
+    figures = dict(_figures({key: results.get(key) for key in ("confidence_score", "resource_consumed")}))
+    figures |= {name: value for name, value in _figures(metadata) if name not in figures}
+    linked = [name for key in _LINKS for name in _listed(metadata.get(key))]
+    return {
+        "agent": agent,
+        "agents": _names((agent,)),
+        "task": _text(values.get("task_id")) or statepaths.task_and_turn(path)[0],
+        "components": _names((agent,)),
+        "hypotheses": _names(linked),
+        "state": STATEFUL if _mapping(values.get("state_data")).get("internal_state") is not None else "",
+        "agent_metrics": _bounded({agent: figures}),
+    }
+
+
+def _hypothesis(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    name = next((found for key in _IDS if (found := _text(values.get(key)))), "")
+    name = name or statepaths.decode_name(_stem(path))
+    agent = _text(values.get("agent")) or _text(values.get("agent_type"))
+    rating = _number(values.get("rating"))
+    return {
+        "name": name,
+        "agent": agent,
+        "agents": _names((agent,)),
+        "hypotheses": (name,),
+        "parents": _names(_listed(values.get("parents"))),
+        "rating": rating,
+        "state": _text(values.get("state")),
+        "metrics": _first(dict(_figures({key: value for key, value in values.items() if not isinstance(value, dict)}))),
+    }
+
+
+def _result(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    agent = _text(values.get("agent"))
+    return {
+        "name": _text(values.get("id")) or statepaths.decode_name(_stem(path)),
+        "agent": agent,
+        "agents": _names((agent,)),
+        "hypotheses": _names(participants(values)),
+        "metrics": _first(dict(_figures({key: value for key, value in values.items() if not isinstance(value, dict)}))),
+    }
+
+
+def _review(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"agents": _names(_mapping(_mapping(values.get("critique")).get("agent_feedback")))}
+
+
+def _of_agent(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    agent = _text(values.get("agent"))
+    task = _text(values.get("task_id"))
+    return {"name": _text(values.get("token")), "agent": agent, "agents": _names((agent,)), "task": task}
+
+
+def _conflict(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": _text(values.get("document"))}
+
+
+def _checkpoint(path: str, _: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": path.split("/")[-2]}
+
+
+def _nothing(*_: object) -> dict[str, Any]:
+    return {}
+
+
+_ABOUT = {
+    "system_state": _header,
+    "state_update": _update,
+    "agent_output": _output,
+    "hypothesis": _hypothesis,
+    "tournament_result": _result,
+    "meta_review": _review,
+    "continuation": _of_agent,
+    "feedback": _of_agent,
+    "conflict": _conflict,
+    "checkpoint": _checkpoint,
+}
+
+
+# -- values of any sort -------------------------------------------------------------------------------------------
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a text, folded, each once."""
+    return tuple(list(dict.fromkeys(_WORD.findall(text.casefold()[:20_000])))[:_MOST_WORDS])
+
+
+def _figures(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
+    """Every number in a value, by dotted name."""
+    if isinstance(value, Mapping):
+        if depth < _DEEPEST:
+            for key, inner in value.items():
+                yield from _figures(inner, f"{prefix}.{key}" if prefix else str(key), depth + 1)
+    elif prefix and len(prefix) <= _LONGEST and (number := _number(value)) is not None:
+        yield prefix, number
+
+
+def _first(figures: Mapping[str, float]) -> dict[str, float]:
+    return dict(list(figures.items())[:_MOST_FIGURES])
+
+
+def _bounded(figures: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    kept: dict[str, dict[str, float]] = {}
+    room = 2 * _MOST_FIGURES
+    for agent, of in figures.items():
+        taken = dict(list(of.items())[: min(room, _MOST_FIGURES)])
+        room -= len(taken)
+        if agent and taken:
+            kept[agent] = taken
+    return kept
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value) if isinstance(value, int) and value is not True else ""
+
+
+def _listed(value: Any) -> list[str]:
+    """The names in a value: one, several, or objects with an id."""
+    found = []
+    for one in value if isinstance(value, list | tuple) else (value,):
+        name = _text(one.get("id")) if isinstance(one, Mapping) else _text(one)
+        if name:
+            found.append(name)
+    return found
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _names(values: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(list(dict.fromkeys(str(value) for value in values if value != ""))[:_MOST_NAMES])
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(".json")

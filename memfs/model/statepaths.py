@@ -1,0 +1,226 @@
+"""State paths: where each state document lies below the workspace, and what a path says of its document (seed 001).
+
+Owns the names of files and folders below ``iterations/``, ``checkpoints/``, ``aggregates/`` and ``archive/``, and the
+encoding by which any name of an agent, task or hypothesis becomes a file name that is safe everywhere. Touches no disk
+and knows nothing of what the documents hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import UTC, datetime
+
+_CONTENT = "ContextMemory"
+ITERATIONS = f"{_CONTENT}/iterations"
+CHECKPOINTS = f"{_CONTENT}/checkpoints"
+AGGREGATES = f"{_CONTENT}/aggregates"
+ARCHIVE = f"{_CONTENT}/archive"
+AGGREGATE_NAMES = ("effectiveness_metrics", "pattern_history", "research_progress")
+MANIFEST = "manifest.json"
+PAYLOAD = "state.tar.zst"
+SIDECAR_SUFFIX = ".zst"
+
+_LONGEST = 200
+_KEPT = 150
+_SHORTENED = "%-"
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])(?:\.|$)", re.IGNORECASE)
+_ESCAPED = re.compile(rb"%([0-9A-Fa-f]{2})")
+_TURN = re.compile(r"\.[0-9]+$")
+_OWN_ENDING = re.compile(r"\.(?:json|zst|tmp|lock)$", re.IGNORECASE)
+_ITERATION = re.compile(rf"{ITERATIONS}/iteration_([0-9]{{3,12}})(?:/(.+))?")
+_CHECKPOINT = re.compile(rf"{CHECKPOINTS}/[^/]+/{re.escape(MANIFEST)}")
+_SIDECAR = re.compile(r"(.+\.json)\.[0-9a-f]{16}\.zst")
+_BELOW = {
+    "state_updates": ("state_update", 1),
+    "agent_outputs": ("agent_output", 2),
+    "hypotheses": ("hypothesis", 1),
+    "tournament_data": ("tournament_result", 1),
+    "continuations": ("continuation", 1),
+    "feedback": ("feedback", 1),
+    "conflicts": ("conflict", 1),
+}
+_DIRECT = {"system_state.json": "system_state", "meta_review.json": "meta_review"}
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+def encode_name(text: str) -> str:
+    """A file name for any name; two names never share one, but for letter case where the disk ignores that.
+
+    Letters and digits of ASCII, ``_``, ``-`` and ``.`` stay; anything else is written ``%XX`` by its UTF-8 bytes, as in
+    an address. So is a dot in front, at the end, or before what reads as a turn or as an ending of memfs's own. A name
+    that would grow longer than 200 characters keeps its beginning and ends in a digest of the whole: ``decode_name``
+    gives such a one back as it stands, and the document has it verbatim.
+
+    Raises:
+        ValueError: there is no name, or it is no Unicode text.
+    """
+    if not text:
+        raise ValueError("a name must not be empty")
+    data = text.encode("utf-8")  # UnicodeEncodeError is a ValueError
+    name = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in data)
+    for pattern in (_TURN, _OWN_ENDING):
+        if match := pattern.search(name):
+            name = f"{name[: match.start()]}%2E{name[match.start() + 1 :]}"
+    if name.startswith("."):
+        name = "%2E" + name[1:]
+    if name.endswith("."):
+        name = name[:-1] + "%2E"
+    if _DEVICE.match(name):
+        name = f"%{ord(name[0]):02X}{name[1:]}"
+    if len(name) > _LONGEST:
+        kept = re.sub(r"%[0-9A-F]?$", "", name[:_KEPT])
+        name = f"{kept}{_SHORTENED}{hashlib.sha256(data).hexdigest()[:32]}"
+    return name
+
+
+def decode_name(text: str) -> str:
+    """The name that a file name stands for; one that was shortened comes back as it stands."""
+    if _SHORTENED in text or "%" not in text:
+        return text
+    data = _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), text.encode("utf-8", "surrogateescape"))
+    return data.decode("utf-8", "replace")
+
+
+def stamp_of(moment: datetime) -> str:
+    """A point in time as file names have it: UTC, to the microsecond, sorting by time."""
+    return f"{moment.astimezone(UTC):%Y%m%dT%H%M%S.%f}Z" if moment.year > 999 else _early(moment)
+
+
+def _early(moment: datetime) -> str:
+    there = moment.astimezone(UTC)
+    return f"{there.year:04d}{there:%m%dT%H%M%S.%f}Z"
+
+
+# -- paths --------------------------------------------------------------------------------------------------------
+def iteration_folder(n: int) -> str:
+    """The folder of an iteration.
+
+    Raises:
+        ValueError: iterations are counted from 0 to 999,999,999,999.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < 10**12:
+        raise ValueError(f"{n!r} is not the number of an iteration")
+    return f"{ITERATIONS}/iteration_{n:03d}"
+
+
+def system_state_path(n: int) -> str:
+    """The header of an iteration."""
+    return f"{iteration_folder(n)}/system_state.json"
+
+
+def meta_review_path(n: int) -> str:
+    """The meta-review of an iteration."""
+    return f"{iteration_folder(n)}/meta_review.json"
+
+
+def update_path(n: int, timestamp: datetime, turn: int = 1) -> str:
+    """A state update; ``turn`` tells apart those of one microsecond."""
+    return f"{iteration_folder(n)}/state_updates/{stamp_of(timestamp)}{_turn(turn)}.json"
+
+
+def output_path(n: int, agent: str, task: str, turn: int = 1) -> str:
+    """An agent's output of a task; ``turn`` tells apart several of one task."""
+    return f"{iteration_folder(n)}/agent_outputs/{encode_name(agent)}/{encode_name(task)}{_turn(turn)}.json"
+
+
+def hypothesis_path(n: int, hypothesis: str) -> str:
+    """A hypothesis as it stands in an iteration."""
+    return f"{iteration_folder(n)}/hypotheses/{encode_name(hypothesis)}.json"
+
+
+def tournament_path(n: int, result: str) -> str:
+    """One result of the tournament."""
+    return f"{iteration_folder(n)}/tournament_data/{encode_name(result)}.json"
+
+
+def token_path(n: int, token: str) -> str:
+    """The state kept under a continuation token."""
+    return f"{iteration_folder(n)}/continuations/{encode_name(token)}.json"
+
+
+def feedback_path(n: int, agent: str) -> str:
+    """Which feedback an agent was given in an iteration."""
+    return f"{iteration_folder(n)}/feedback/{encode_name(agent)}.json"
+
+
+def conflict_path(n: int, document: str, moment: datetime, turn: int = 1) -> str:
+    """The record of a conflict over a document, named by its path below the iteration's folder."""
+    inside = document.removeprefix(iteration_folder(n) + "/").removesuffix(".json")
+    return f"{iteration_folder(n)}/conflicts/{encode_name(inside)}-{stamp_of(moment)}{_turn(turn)}.json"
+
+
+def manifest_path(checkpoint: str) -> str:
+    """The manifest of a checkpoint."""
+    return f"{CHECKPOINTS}/{checkpoint}/{MANIFEST}"
+
+
+def payload_path(checkpoint: str) -> str:
+    """The payload of a checkpoint."""
+    return f"{CHECKPOINTS}/{checkpoint}/{PAYLOAD}"
+
+
+def aggregate_path(name: str) -> str:
+    """One of the aggregates."""
+    return f"{AGGREGATES}/{name}.json"
+
+
+def sidecar_path(document: str, sha256: str) -> str:
+    """The file beside a document that holds a value too large for it, named by the digest of the value's bytes."""
+    return f"{document}.{sha256[:16]}{SIDECAR_SUFFIX}"
+
+
+def _turn(turn: int) -> str:
+    return f".{turn}" if turn > 1 else ""
+
+
+# -- what a path says ---------------------------------------------------------------------------------------------
+def iteration_of(path: str) -> int | None:
+    """The number of the iteration a path lies in, None where it lies in none."""
+    match = _ITERATION.fullmatch(path)
+    if match is None or match[1] != f"{int(match[1]):03d}":
+        return None
+    return int(match[1])
+
+
+def below_iteration(path: str) -> str:
+    """The path below its iteration's folder, "" where it lies in none."""
+    match = _ITERATION.fullmatch(path) if iteration_of(path) is not None else None
+    return match[2] or "" if match else ""
+
+
+def document_kind(path: str) -> str:
+    """Which document a path names: ``system_state``, ``state_update``, ``agent_output``, ``hypothesis``,
+    ``tournament_result``, ``meta_review``, ``continuation``, ``feedback``, ``conflict``, ``checkpoint``, ``aggregate``;
+    "" where it names none.
+    """
+    if not path.endswith(".json") or "/." in path:
+        return ""
+    if inside := below_iteration(path):
+        folder, _, rest = inside.partition("/")
+        kind, depth = _BELOW.get(folder, ("", 0))
+        if kind and rest.count("/") == depth - 1 and rest != ".json" and not rest.startswith("/"):
+            return kind
+        return _DIRECT.get(inside, "")
+    if path.startswith(f"{AGGREGATES}/"):
+        return "aggregate" if path[len(AGGREGATES) + 1 : -len(".json")] in AGGREGATE_NAMES else ""
+    return "checkpoint" if _CHECKPOINT.fullmatch(path) else ""
+
+
+def document_of_sidecar(path: str) -> str:
+    """The document that a sidecar belongs to, "" where the path is no sidecar's."""
+    match = _SIDECAR.fullmatch(path)
+    return match[1] if match and document_kind(match[1]) else ""
+
+
+def task_and_turn(path: str) -> tuple[str, int]:
+    """The task (or other name) and the turn that a document's file name stands for."""
+    stem = path.rpartition("/")[2].removesuffix(".json")
+    match = _TURN.search(stem)
+    return (decode_name(stem[: match.start()]), int(match[0][1:])) if match else (decode_name(stem), 1)
+
+
+def agent_of(path: str) -> str:
+    """The agent in whose folder an output lies, "" where the path is no output's."""
+    return decode_name(path.split("/")[-2]) if document_kind(path) == "agent_output" else ""
