@@ -15,7 +15,7 @@ from typing import Any
 from memfs.errors import IdInvalid, ItemTooLarge, MemfsError, SchemaInvalid
 from memfs.files import fields
 from memfs.files.decoding import decode
-from memfs.files.plain import dotted, plain, refuse_hidden, same
+from memfs.files.plain import DOCUMENT_PARTS, dotted, plain, refuse_hidden, same
 from memfs.files.remarks import remarks
 from memfs.files.rendering import Encoded, Parsed, parse, render
 from memfs.files.schema import SchemaError, Schemas
@@ -123,7 +123,7 @@ class Codec:
             ContentError: as ``read``.
         """
         try:
-            parsed = self._parse(data, path, DOCUMENT_LIMIT)
+            parsed = self._parse_document(data, path)
             self._check(parsed, path, self._schemas.check_document(parsed.mapping, schema))
         except MemfsError as error:
             conceal(error.located(path), data)
@@ -140,11 +140,15 @@ class Codec:
             mapping = plain(document)
             refuse_hidden(mapping, self._allow_invisible)
             _raise_first(self._schemas.check_document(mapping, schema))
-            parsed = None if before is None else self._parse(before, path, DOCUMENT_LIMIT)
-            return _limited(render(mapping, path, parsed, {}).data, DOCUMENT_LIMIT)
+            parsed = None if before is None else self._parse_document(before, path)
+            return _limited(render(mapping, path, parsed, {}, DOCUMENT_PARTS).data, DOCUMENT_LIMIT)
         except MemfsError as error:
             error.located(path)
             raise
+
+    def obeys(self, document: Mapping[str, Any], schema: str) -> bool:
+        """Whether a document's schema allows these plain values."""
+        return not self._schemas.check_document(document, schema)
 
     # -- reading --------------------------------------------------------------------------------------------------
     def _kind_at(self, path: str) -> Kind:
@@ -157,8 +161,11 @@ class Codec:
             )
         return kind
 
-    def _parse(self, data: bytes, path: str, limit: int = ITEM_LIMIT) -> Parsed:
-        return parse(_limited(data, limit), path, self._allow_invisible)
+    def _parse(self, data: bytes, path: str) -> Parsed:
+        return parse(_limited(data, ITEM_LIMIT), path, self._allow_invisible)
+
+    def _parse_document(self, data: bytes, path: str) -> Parsed:
+        return parse(_limited(data, DOCUMENT_LIMIT), path, self._allow_invisible, DOCUMENT_PARTS)
 
     def _check(self, parsed: Parsed, path: str, found: list[SchemaError]) -> None:
         if found:

@@ -56,6 +56,8 @@ def storage_error(error: OSError, name: str, path: str) -> StorageIO:
         return StorageFull(reason, path=path, hint="free some space and try again; nothing was acknowledged")
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return StorageReadOnly(reason, path=path, hint="make it writable for this user")
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return StorageIO(reason, path=path, hint="see whether its folder is there; nothing was acknowledged")
     return StorageIO(reason, path=path, hint="check the disk; nothing was acknowledged")
 
 

@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDeep, ItemTooLarge
@@ -19,6 +20,8 @@ from memfs.files.nodes import Entry, Node
 from memfs.files.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT
 
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_RUNS = re.compile(r"[\[{]+|[\]}]+")
 _BLANK = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _WORD = re.compile(r"-?[A-Za-z_]+")
@@ -27,13 +30,17 @@ _CONSTANTS: dict[str, Any] = {"null": None, "true": True, "false": False}
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
 
 
-def load(text: str) -> Any:
+def load(text: str, parts: int | None = MAX_PARTS) -> Any:
     """The value of a JSON text, made of dict, list, str, int, float, bool and None.
+
+    Args:
+        parts: how many keys, values and ends of collections there may be; None where the text is known to be memfs's.
 
     Raises:
         ItemSyntaxError, ItemTooDeep, ItemTooLarge, DuplicateKey: with line, column and remedy.
     """
-    _check_size(text)
+    if parts is not None:
+        _check_size(text, parts)
     try:
         return _LOADER.decode(text)
     except (ValueError, RecursionError):
@@ -52,8 +59,65 @@ def tree(text: str) -> Node:
 
 def document(value: Any, indent: int | str = 2) -> str:
     """A whole file: indented, keys in their order, characters as they are, ending in one newline."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    out: list[str] = []
+    try:
+        _put(value, "\n", " " * indent if isinstance(indent, int) else indent, out.append)
+        text = "".join(out)
+    except _UnusualError:
+        text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+
+
+class _UnusualError(Exception):
+    """A value that only the standard library's own encoder knows how to write."""
+
+
+def _put(value: Any, line: str, step: str, write: Callable[[str], object]) -> None:
+    """Write a value as ``json.dumps`` does with an indent, whole rows of scalars at once by its encoder in C.
+
+    Args:
+        line: a line's end and the blanks with which the next line begins.
+    """
+    kind, inner = value.__class__, line + step
+    if kind in _SCALARS or not value:
+        if kind not in _WRITABLE:
+            raise _UnusualError
+        write(_encoder("").encode(value))
+    elif kind is dict:
+        if set(map(type, value)) != {str} or len(line) > _WIDEST:
+            raise _UnusualError
+        before = f"{{{inner}"
+        if _SCALARS.issuperset(map(type, value.values())):
+            write(f"{before}{_encoder(inner).encode(value)[1:-1]}{line}}}")
+            return
+        for key, part in value.items():
+            write(f"{before}{_quoted(key)}: ")
+            _put(part, inner, step, write)
+            before = f",{inner}"
+        write(f"{line}}}")
+    elif kind is list and len(line) <= _WIDEST:
+        before = f"[{inner}"
+        if _SCALARS.issuperset(map(type, value)):
+            write(f"{before}{_encoder(inner).encode(value)[1:-1]}{line}]")
+            return
+        for part in value:
+            write(before)
+            _put(part, inner, step, write)
+            before = f",{inner}"
+        write(f"{line}]")
+    else:
+        raise _UnusualError
+
+
+@lru_cache(maxsize=128)
+def _encoder(line: str) -> json.JSONEncoder:
+    return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(f",{line}", ": "))
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_WRITABLE = _SCALARS | {dict, list}
+_WIDEST = 400  # what holds itself is left to the standard library, whose error says so
+_quoted: Callable[[str], str] = json.encoder.encode_basestring
 
 
 def indentation(text: str) -> int | str:
@@ -77,6 +141,8 @@ def _integer(text: str) -> int:
 
 def _fraction(text: str) -> float:
     number = float(text)
+    if number and math.isfinite(number):
+        return number
     if not math.isfinite(number) or (number == 0 and re.search("[1-9]", re.split("[eE]", text)[0])):
         raise ValueError(f"{text[:40]} is outside the range of numbers")
     return number
@@ -91,10 +157,13 @@ _LOADER = json.JSONDecoder(
 )
 
 
-def _check_size(text: str) -> None:
+def _check_size(text: str, most: int) -> None:
     """Refuse deep nesting and too many values before the recursive standard parser sees them."""
     opening = text.count("[") + text.count("{")
-    if opening <= MAX_DEPTH and 2 * opening + text.count(",") + text.count(":") <= MAX_PARTS:
+    if opening <= MAX_DEPTH and 2 * opening + text.count(",") + text.count(":") <= most:
+        return
+    signs = _STRING.sub("", text)
+    if sum(map(signs.count, "[]{},:")) <= most and (opening <= MAX_DEPTH or _deepest(signs) <= MAX_DEPTH):
         return
     depth = parts = 0
     for match in _TOKEN.finditer(text):
@@ -102,9 +171,9 @@ def _check_size(text: str) -> None:
         if sign[0] == '"':
             continue
         parts += 1
-        if parts > MAX_PARTS:
+        if parts > most:
             line, column = position(text, match.start())
-            message = f"line {line}: more than {MAX_PARTS} keys, values and ends of collections before it"
+            message = f"line {line}: more than {most} keys, values and ends of collections before it"
             raise ItemTooLarge(message, line=line, column=column, hint="split it into several items")
         if sign in "[{":
             depth += 1
@@ -114,6 +183,18 @@ def _check_size(text: str) -> None:
                 raise ItemTooDeep(message, line=line, column=column, hint="flatten it")
         elif sign in "]}":
             depth -= 1
+
+
+def _deepest(signs: str) -> int:
+    """How deep collections lie in each other at most, where no text in quotes is left."""
+    depth = deepest = 0
+    for run in _RUNS.findall(signs):
+        if run[0] in "[{":
+            depth += len(run)
+            deepest = max(deepest, depth)
+        else:
+            depth -= len(run)
+    return deepest
 
 
 def _scan_string(text: str, start: int) -> tuple[str, int]:

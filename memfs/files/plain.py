@@ -18,9 +18,14 @@ from memfs.files.textguard import Finding, findings
 
 MAX_DEPTH = 64
 MAX_PARTS = 40_000  # keys, values and ends of collections: 20,000 entries of a mapping
+DOCUMENT_PARTS = 400_000  # in a document, which nobody ranks or joins part by part
 MAX_KEY = 256
 MAX_INT = 2**63 - 1
 MIN_INT = -(2**63)
+
+_WITH_TEXT: frozenset[object] = frozenset({str, dict, list})
+_ROW = frozenset({str, float, bool, type(None)})  # whole numbers are looked at one by one: they may be too large
+_SCALARS = _ROW | {int}
 
 FieldPath = tuple[str | int, ...]
 
@@ -38,7 +43,7 @@ def plain(value: Any, path: FieldPath = ()) -> Any:
         ItemTooDeep: nested deeper than 64, or a value that holds itself.
         ItemSyntaxError: text that is not valid Unicode.
     """
-    if value is None or value is True or value is False:
+    if value is None or value is True or value is False or value.__class__ is str:
         return value
     if isinstance(value, str):
         return str.__str__(value)  # a member of an enumeration counts as its text
@@ -51,8 +56,21 @@ def plain(value: Any, path: FieldPath = ()) -> Any:
     if isinstance(value, Mapping):
         return {plain_key(key, path): plain(part, (*path, str(key))) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
+        if value.__class__ is list and _is_row(value):
+            return value.copy()
         return [plain(part, (*path, index)) for index, part in enumerate(value)]
     raise SchemaInvalid(f"a {type(value).__name__} cannot be kept in a file", field=dotted(path), hint=_instead(value))
+
+
+def _is_row(values: list[Any]) -> bool:
+    """Whether a list has texts, truth values and finite fractions only: thousands of them are looked at as one."""
+    kinds = set(map(type, values))
+    return kinds <= _ROW and (float not in kinds or _are_finite(values, kinds))
+
+
+def _are_finite(values: list[Any], kinds: set[type]) -> bool:
+    floats = values if kinds == {float} else [value for value in values if value.__class__ is float]
+    return all(map(math.isfinite, floats))
 
 
 def plain_key(key: Any, path: FieldPath = ()) -> str:
@@ -75,7 +93,11 @@ def same(left: Any, right: Any) -> bool:
     if left.__class__ is dict:
         return len(left) == len(right) and all(key in right and same(part, right[key]) for key, part in left.items())
     if left.__class__ is list:
-        return len(left) == len(right) and all(map(same, left, right))
+        if len(left) != len(right):
+            return False
+        if _SCALARS.issuperset(map(type, left)):
+            return list(map(type, left)) == list(map(type, right)) and bool(left == right)
+        return all(map(same, left, right))
     return bool(left == right)
 
 
@@ -99,10 +121,12 @@ def texts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
             inner = (*path, key)
             if not key.isascii():
                 yield inner, key
-            yield from texts(part, inner)
+            if part.__class__ in _WITH_TEXT:
+                yield from texts(part, inner)
     elif value.__class__ is list:
         for index, part in enumerate(value):
-            yield from texts(part, (*path, index))
+            if part.__class__ in _WITH_TEXT:
+                yield from texts(part, (*path, index))
 
 
 def hidden(value: Any, allow_invisible: bool = False) -> Iterator[tuple[FieldPath, Finding]]:

@@ -14,7 +14,7 @@ from memfs.errors import ContentError, ItemSyntaxError
 from memfs.files import emit, jsontext, yamltext
 from memfs.files.decoding import Text, decode, position
 from memfs.files.nodes import Node, Place, place
-from memfs.files.plain import FieldPath, dotted, hidden, hidden_error, same
+from memfs.files.plain import MAX_PARTS, FieldPath, dotted, hidden, hidden_error, same
 from memfs.files.splice import Order, Unspliceable, splice, with_last_newline
 from memfs.files.textguard import findings
 
@@ -41,8 +41,11 @@ class Parsed:
         return place(root, self.text.text, path, of_key)
 
 
-def parse(data: bytes, path: str, allow_invisible: bool = False) -> Parsed:
+def parse(data: bytes, path: str, allow_invisible: bool = False, parts: int = MAX_PARTS) -> Parsed:
     """Read a file's bytes as a mapping: YAML, or JSON by the path's suffix.
+
+    Args:
+        parts: how many keys, values and ends of collections JSON may have.
 
     Raises:
         ContentError: with line, column and remedy.
@@ -51,7 +54,7 @@ def parse(data: bytes, path: str, allow_invisible: bool = False) -> Parsed:
     is_json = path.endswith(".json")
     if not allow_invisible:
         _refuse_hidden_text(text.text)
-    mapping = (jsontext if is_json else yamltext).load(text.text)
+    mapping = jsontext.load(text.text, parts) if is_json else yamltext.load(text.text)
     if not isinstance(mapping, dict):
         what = "a list" if isinstance(mapping, list) else "a single value"
         raise ItemSyntaxError(f"the file holds {what}, not keys and values", line=1, hint="write 'key: value' lines")
@@ -61,12 +64,15 @@ def parse(data: bytes, path: str, allow_invisible: bool = False) -> Parsed:
     return parsed
 
 
-def render(mapping: Mapping[str, Any], path: str, parsed: Parsed | None, order: Order) -> Encoded:
+def render(
+    mapping: Mapping[str, Any], path: str, parsed: Parsed | None, order: Order, parts: int = MAX_PARTS
+) -> Encoded:
     """The bytes of a mapping.
 
     Args:
         parsed: the file that is there; only what differs from it changes.
         order: where keys belong in a file that has none yet.
+        parts: as for ``parse``.
 
     Raises:
         ItemSyntaxError: the text could not be read back as the mapping.
@@ -77,7 +83,7 @@ def render(mapping: Mapping[str, Any], path: str, parsed: Parsed | None, order: 
     if path.endswith(".json"):
         indent = jsontext.indentation(parsed.text.text) if parsed else 2
         text = jsontext.document(mapping if parsed else ordered, indent)
-        return Encoded(_proved(text, mapping, path, parsed), rewritten=False)
+        return Encoded(_proved(text, mapping, path, parsed, parts), rewritten=False)
     if parsed is not None:
         spliced = _spliced(parsed, mapping, order)
         if spliced is not None:
@@ -86,11 +92,11 @@ def render(mapping: Mapping[str, Any], path: str, parsed: Parsed | None, order: 
     return Encoded(_proved(text, mapping, path, parsed), rewritten=parsed is not None)
 
 
-def _proved(text: str, mapping: Mapping[str, Any], path: str, parsed: Parsed | None) -> bytes:
+def _proved(text: str, mapping: Mapping[str, Any], path: str, parsed: Parsed | None, parts: int = MAX_PARTS) -> bytes:
     """The text as bytes, in the encoding and line ending of the file it replaces, once it reads back as the mapping."""
     frame = parsed.text if parsed else Text("")
     data = frame.encode(text.replace("\n", "\r\n") if frame.crlf else text)
-    if not same(parse(data, path, allow_invisible=True).mapping, mapping):
+    if not same(parse(data, path, allow_invisible=True, parts=parts).mapping, mapping):
         raise ItemSyntaxError("the text could not be read back as it was", hint="remove unusual characters")
     return data
 

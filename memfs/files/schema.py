@@ -29,6 +29,7 @@ __all__ = ["SchemaError", "Schemas"]
 _MAX_WORK = 1_000_000
 _PATTERN_STEPS = 20_000_000
 _BODY = ".body"
+_ANSWERS = ("retrieved_state", "feedback_data", "recovery_state")  # handed back by calls, in no file
 
 
 class Schemas:
@@ -65,7 +66,7 @@ class Schemas:
 
     def editor_files(self) -> dict[str, str]:
         """The files for ``ContextMemory/.schemas/``: each schema on its own, items with the body of their kind (K6)."""
-        names = {name: name for name in schema_names() if not name.endswith(_BODY)}
+        names = {name: name for name in schema_names() if not name.endswith(_BODY) and name not in _ANSWERS}
         bodies = [name.removesuffix(_BODY) for name in schema_names() if name.endswith(_BODY)]
         names |= {body: f"item {body}" for body in (*bodies, *self._bodies)}
         draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}

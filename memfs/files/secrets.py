@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any
 
 from memfs.errors import ContentError, MemfsError, SecretDetected
+from memfs.files.plain import DOCUMENT_PARTS
 from memfs.files.rendering import parse
 from memfs.files.secrets_rules import CONTEXTS, INSIDE, LONG_WORD, TOKENS, Rule, compiled, compiled_anyhow
 from memfs.files.secrets_values import is_likely_random
@@ -33,7 +34,7 @@ _LONGEST_REASON = 200
 _MOST = 20
 _SHOWN_PART = 6
 _BETWEEN = "\n\0\n"  # no rule reaches across it
-_UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"))
+_UNSEEN = re.compile("[\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff]")
 _DOCUMENT_SUFFIXES = (".yaml", ".yml", ".json")
 _COMMENT = re.compile(rf"^[ \t]*#[ \t]*{ALLOWED}[ \t]*:[ \t]*(\S[^\n]*)", re.MULTILINE)
 _LONG_WORD = re.compile(r"[A-Za-z0-9+/_=-]{24,200}", re.ASCII)
@@ -115,7 +116,7 @@ def find_likely(text: str) -> list[Finding]:
 
 def _visible(text: str) -> str:
     """The text without characters that nobody sees and that would cut a key in two for the rules alone."""
-    return text if text.isascii() else text.translate(_UNSEEN)
+    return text if text.isascii() else _UNSEEN.sub("", text)
 
 
 # -- refusing -----------------------------------------------------------------------------------------------------
@@ -195,7 +196,12 @@ def found_in_file(data: bytes, path: str) -> list[Finding]:
 
 def _found_in_values(data: bytes, path: str) -> list[Finding]:
     mapping = _mapping(data, path)
-    texts = "\n".join(text for _, text in _leaves(mapping, "")) if mapping else ""
+    return found_in_value(mapping) if mapping else []
+
+
+def found_in_value(value: Any) -> list[Finding]:
+    """Every secret in the texts of a plain value, without its place."""
+    texts = "\n".join(text for _, text in _leaves(value, ""))
     return [Finding(found.rule, found.what, 0, 0, 1) for found in find(texts)]
 
 
@@ -295,7 +301,7 @@ def _mapping(data: bytes, path: str) -> dict[str, Any] | None:
     if not path.endswith(_DOCUMENT_SUFFIXES):
         return None
     try:
-        return parse(data, path, allow_invisible=True).mapping
+        return parse(data, path, allow_invisible=True, parts=DOCUMENT_PARTS).mapping
     except ContentError:
         return None
 

@@ -19,6 +19,7 @@ _WORD = re.compile(
     r"[a-z]{1,15}|[A-Z][a-z]{1,14}|[A-Z]{1,12}|[0-9]{1,8}|[A-Za-z]{1,6}[0-9]{1,3}|[0-9]{1,2}[A-Za-z]{1,5}"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_CONTINUATION = re.compile(r"ct-[0-9]{1,12}-[0-9a-f]{32}")  # names kept state, in the same folder
 _ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
 _REFERENCE = re.compile(
     r"[$%{<*@&!/~#\[]|\.{1,2}/|(?:env|vault|file|ssm|op|ref|secret|secrets|arn|http|https|process|os|config|settings|self"
@@ -117,7 +118,7 @@ def is_assigned_secret(name: str, before: str, after: str, value: str, quoted: b
     value = value.rstrip(_TRAILING)
     if _NO_SECRET_AFTER.search(before) or _NO_SECRET_BEFORE.search(after):
         return False
-    if _REFERENCE.match(value) or _STAND_IN.search(value) or _UUID.fullmatch(value):
+    if _REFERENCE.match(value) or _STAND_IN.search(value) or _UUID.fullmatch(value) or _CONTINUATION.fullmatch(value):
         return False
     if not quoted and _is_variable(name, value):
         return False

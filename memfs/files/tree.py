@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,6 +174,27 @@ class Tree:
             if durable:
                 io.fsync(folder, path)
         return _stamp(facts, data)
+
+    def write_stream(self, path: str, chunks: Iterable[bytes]) -> None:
+        """Replace a file's content by what is too large to be held, durable on return; folders are made as needed.
+
+        What ``chunks`` raises leaves the file as it was.
+        """
+        self.make_folders(path.rpartition("/")[0])
+        with self._folder_of(path) as (folder, name), _named(path):
+            temporary = temporary_name()
+            fd = io.open_file(temporary, _CREATE, 0o666, dir_fd=folder)
+            try:
+                for chunk in chunks:
+                    io.write_all(fd, chunk, path)
+                io.fsync(fd, path)
+                io.rename(temporary, name, dir_fd=folder)
+            except BaseException:
+                io.unlink(temporary, dir_fd=folder, missing_ok=True)
+                raise
+            finally:
+                os.close(fd)
+            io.fsync(folder, path)
 
     def remove(self, path: str, *, durable: bool = True, over: str | None = None) -> None:
         """Remove a file; it may be gone already.

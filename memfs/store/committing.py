@@ -20,6 +20,7 @@ from memfs.history.commits import Change, Group, Writer
 from memfs.history.refs import Head
 from memfs.model import Problem
 from memfs.model.ids import stem_of
+from memfs.model.statepaths import document_kind
 from memfs.store.edits import HandEdits
 from memfs.store.parts import Parts
 from memfs.store.plan import Planned
@@ -274,7 +275,9 @@ def _message(operations: Sequence[Operation]) -> str:
         return sentences[0]
     verbs = {sentence.split(" ", 1)[0] for sentence in sentences}
     verb = verbs.pop() if len(verbs) == 1 else "Change"
-    return f"{verb} {len(sentences)} memories\n\n" + "\n".join(f"- {sentence}" for sentence in sentences)
+    documents = all(document_kind(change.path) for operation in operations for change in operation.changes)
+    what = "documents" if documents else "memories"
+    return f"{verb} {len(sentences)} {what}\n\n" + "\n".join(f"- {sentence}" for sentence in sentences)
 
 
 def _reduced(operation: Operation, removed: Collection[str]) -> Operation:

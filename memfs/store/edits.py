@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected, StorageIO
 from memfs.files.placing import sha256
 from memfs.files.rot import rotten
+from memfs.files.scan import Entry
 from memfs.files.secrets import refuse_file
-from memfs.files.tree import blob_id
+from memfs.model import Stamp
 from memfs.store.documents import is_own_file, schema_of
 from memfs.store.following import Following
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -38,6 +39,7 @@ class HandEdits:
     def __init__(self, parts: Parts, following: Following) -> None:
         self._parts = parts
         self._following = following
+        self._read: dict[str, Stamp] = {}
 
     def find(self, include_staged: bool, quiet_seconds: float = 0) -> Found:
         """The changes that are not in git and not memfs's own.
@@ -55,7 +57,8 @@ class HandEdits:
         """Every file of ours that a person changed or removed since the last commit, valid or not."""
         self._following.refresh()
         closed: list[str] = []
-        present = dict(self._present(closed))
+        with self._parts.tree.holding_folders():
+            present = dict(self._present(closed))
         committed = self._committed()
         changed = [path for path in present if self._differs(path, present[path], committed)]
         absent = [path for path in committed if path not in present and not path.startswith(tuple(closed))]
@@ -102,13 +105,19 @@ class HandEdits:
             if stamps.vouches(*entry[:5]):
                 yield path, blobs[path]
             elif self.is_own(path):
-                yield path, self._blob(path)
+                yield path, self._blob(path, entry)
 
-    def _blob(self, path: str) -> str:
+    def _blob(self, path: str, entry: Entry | None = None) -> str:
+        known = self._read.get(path)
+        if entry is not None and known is not None and known[:4] == entry[1:5]:
+            return known.blob
         try:
-            return blob_id(self._parts.tree.read(path, READ_LIMIT).data)
+            stamp = self._parts.tree.read(path, READ_LIMIT).stamp
         except (FileNotFoundError, MemfsError):
             return ""
+        if not stamp.racy:
+            self._read[path] = stamp
+        return stamp.blob
 
     def _committed(self) -> dict[str, str]:
         repository = self._parts.repository

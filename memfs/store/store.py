@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from memfs.errors import Conflict, CorruptItem, StorageIO
 from memfs.files.operation import FileChange
-from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query
+from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
 from memfs.store.batch import Batch
 from memfs.store.edits import HandEdits
 from memfs.store.following import Following, Progress
@@ -153,14 +153,17 @@ class Store:
         yield batch
         self.carry_out(batch.plans, message, source=source, critical=critical)
 
-    def carry_out(self, plans: list[Planned], message: str, *, source: str = "", critical: bool = True) -> None:
-        """Write plans as one batch; what a person asks to be brought back is ``critical``.
+    def carry_out(
+        self, plans: list[Planned], message: str, *, source: str = "", critical: bool = True, alone: bool = True
+    ) -> Mapping[str, Stamp]:
+        """Write plans as one batch, as a commit of its own unless one plan need not stand ``alone``; what a person
+        asks to be brought back is ``critical``. Return the stamps of the written files, by path.
 
         Raises:
             Conflict: a file is not what its plan was made against.
         """
         try:
-            self._carry_out(plans, message, source, batch=True, critical=critical)
+            return self._carry_out(plans, message, source, batch=alone, critical=critical)
         except PlanOutdated as outdated:
             self.following.refresh([outdated.path])
             raise Conflict(
@@ -169,20 +172,23 @@ class Store:
 
     def _carry_out(
         self, plans: list[Planned], message: str, source: str, *, batch: bool = False, critical: bool = False
-    ) -> None:
+    ) -> Mapping[str, Stamp]:
         branch = self._writing.branch()
         changing = [plan for plan in plans if self._writing.changes(plan, branch)]
         if not changing:
-            return
+            return {}
         said, signed = sentence(message, source, changing), signatures_of(changing, source)
         write = partial(self._writing.carry_out, changing, said, signed, batch=batch, critical=critical)
-        through(self._parts.gate, partial(write, learn=partial(take_in, self.following, changing)))
+        stamps: dict[str, Stamp] = {}
+        learn = partial(take_in, self.following, changing)
+        through(self._parts.gate, partial(write, learn=lambda written: (stamps.update(written), learn(written))))
         self._wrote = True
         policy = self._parts.policy.commit
         if policy == "interval" or not self._writing.all_home():
             self._window.opened()
         elif policy == "each" or (policy == "batch" and batch):
             self._committing.flush()
+        return stamps
 
     # -- reading ------------------------------------------------------------------------------------------------
     def get(self, item_id: str) -> MemoryItem | None:
@@ -352,6 +358,10 @@ class Store:
         """Plan to bring a file back to given bytes (None: absent); None when it is so already."""
         self._take_news()
         return self._planner.restore(path, data)
+
+    def standing_still(self, purpose: str) -> contextlib.AbstractContextManager[None]:
+        """Keep every writer of this workspace out while the block runs; what was interrupted is finished first."""
+        return self._writing.standing_still(purpose)
 
     def note_failure(self, error: Exception) -> None:
         """Report what went wrong behind the scenes, once, among the problems."""

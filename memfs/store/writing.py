@@ -8,7 +8,8 @@ what an item means.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,6 +26,7 @@ from memfs.files.placing import sha256
 from memfs.files.tree import blob_id
 from memfs.model import Problem, Stamp
 from memfs.model.ids import stem_of
+from memfs.model.statepaths import document_kind
 from memfs.store.away import Away, problem_of
 from memfs.store.destination import Destination
 from memfs.store.health import Health, spills
@@ -115,6 +117,19 @@ class Writing:
             self._health.failed(error)
             return error
         return None
+
+    @contextmanager
+    def standing_still(self, purpose: str) -> Iterator[None]:
+        """Keep every writer out while the block runs, with what came before finished: files of one moment.
+
+        Raises:
+            StorageIO: what a killed process left half done cannot be finished now.
+        """
+        with self._destination.holding(purpose):
+            self._notice(self._home.redo_all())
+            if self._parts.journal.unfinished():
+                raise StorageIO("a write that was interrupted cannot be finished", hint="see 'memfs status'")
+            yield
 
     def _notice(self, problems: Sequence[Problem]) -> None:
         self.noticed.extend(problem for problem in problems if problem not in self.noticed)
@@ -270,9 +285,10 @@ class Writing:
         unseen = self._unseen(refused)
         if unseen is None:
             raise PlanOutdated(plans[0].path)
-        ids = {stem_of(path).casefold() for path in unseen}
+        ids = {stem_of(path).casefold() for path in unseen if not document_kind(path)}
         for plan in plans:
-            if stem_of(plan.path).casefold() in ids or content_now(self._parts.seen, plan.path) != plan.old_sha:
+            taken = stem_of(plan.path).casefold() in ids and not document_kind(plan.path)
+            if taken or content_now(self._parts.seen, plan.path) != plan.old_sha:
                 raise PlanOutdated(plan.path)
 
     def _unseen(self, refused: StorageIO | None) -> set[str] | None:

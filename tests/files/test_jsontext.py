@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import pytest
 
@@ -132,3 +133,33 @@ def test_row_11_twenty_thousand_values_and_signs_in_texts_are_read() -> None:
     """Only values count, and what a person or tool may well write is no bomb."""
     value = {"a": ",:" * 50_000, "b": list(range(19_000))}
     assert jsontext.load(json.dumps(value)) == value
+
+
+@pytest.mark.parametrize("indent", [2, 0, "\t"])
+def test_a_document_is_written_as_the_standard_library_writes_it(indent: int | str) -> None:
+    """Whole rows written at once by the encoder in C are the very bytes that json.dumps gives (S18)."""
+    row: list[Any] = [None, True, -5, 1e300, -0.0, 'é\\"\n', ""]
+    for value in (
+        row,
+        {},
+        [],
+        {"a": {}, "b": []},
+        {"é\n": row, "c": [[1.5, 2], [row, {"d": row}]]},
+        {1: 2},
+        (1, [2]),
+        "x",
+    ):
+        assert jsontext.document(value, indent) == json.dumps(value, ensure_ascii=False, indent=indent) + "\n"
+
+
+@pytest.mark.parametrize("value", [[float("nan")], {"a": [1, {"b": float("inf")}]}])
+def test_what_is_no_number_is_in_no_document(value: Any) -> None:
+    """NaN and infinity are refused wherever they stand (S18)."""
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        jsontext.document(value)
+
+
+def test_text_full_of_brackets_is_not_taken_for_depth() -> None:
+    """Only collections count as nesting, not what stands in quotes."""
+    text = json.dumps({f"k{n}": "[[[{{{,,,:::" for n in range(200)} | {"list": [[n] for n in range(100)]})
+    assert len(jsontext.load(text)) == 201

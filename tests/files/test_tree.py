@@ -7,6 +7,7 @@ import errno
 import os
 import secrets
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -271,3 +272,18 @@ def test_a_batch_over_many_folders_holds_few_of_them_open(tree: Tree) -> None:
         assert len(os.listdir("/proc/self/fd")) <= before + 64
         assert tree.read("month-000/x.yaml", 10).data == b"x"
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_stream_is_written_whole_or_not_at_all(tree: Tree) -> None:
+    """A file too large to be held gets its name when all of it is there; what breaks off leaves the file as it was."""
+    tree.write_stream("a/b/large", iter([b"one ", b"two"]))
+    assert tree.read("a/b/large", 100).data == b"one two"
+
+    def broken() -> Iterator[bytes]:
+        yield b"half"
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        tree.write_stream("a/b/large", broken())
+    assert tree.read("a/b/large", 100).data == b"one two"
+    assert [one.name for one in (tree.root / "a/b").iterdir()] == ["large"]

@@ -1,0 +1,290 @@
+"""Sidecars: values too large for a state document, kept compressed in files beside it.
+
+Owns which value of a document is taken out, the reference that stands in its place, and the file that holds it: named
+by its digest, durable and read back before a document may refer to it. Knows nothing of what documents mean, and never
+follows a reference that leads away from the document's own folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from memfs.errors import ContentError, CorruptItem, CorruptRecord, ItemTooLarge, MemfsError, SchemaInvalid
+from memfs.files import io, jsontext, zstd
+from memfs.files.placing import sha256
+from memfs.files.plain import FieldPath, dotted
+from memfs.files.secrets import found_in_value, secret_error
+from memfs.model.statepaths import document_of_sidecar, sidecar_path
+from memfs.store.gate import through
+from memfs.store.parts import Parts
+from memfs.store.plan import Planned
+
+Elsewhere = Callable[[str], bytes]
+
+KEY = "$sidecar"
+SIDECAR_LIMIT = 1 << 30
+_LEVEL = 3
+_MOST_BYTES = 8 << 20
+_MOST_PARTS = 100_000
+_WORTH_BYTES = 1 << 16
+_WORTH_PARTS = 1_000
+_DIGEST = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Spilled:
+    """A value that was taken out of a document: where it goes, and its text as JSON."""
+
+    path: str
+    value: Any
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    field: FieldPath
+    bytes: int
+    parts: int
+
+
+def holds_reference(data: bytes) -> bool:
+    """Whether a document's bytes may hold a reference; quick, for every read."""
+    return b'"$sidecar"' in data
+
+
+# -- taking out ---------------------------------------------------------------------------------------------------
+def refuse_reserved(values: Any) -> None:
+    """Refuse a caller's own key of that name: it would be taken for a reference.
+
+    Raises:
+        SchemaInvalid: naming the field.
+    """
+    for field, _ in references(values):
+        raise SchemaInvalid(f"the key {KEY!r} is memfs's own", field=dotted(field) or KEY, hint="use another key")
+
+
+def spill(
+    values: dict[str, Any], path: str, fits: Callable[[Mapping[str, Any]], bool]
+) -> tuple[dict[str, Any], list[Spilled]]:
+    """Take as few values out of a document as make it small enough.
+
+    Args:
+        values: the document; it is left alone.
+        path: where it lies.
+        fits: whether a document with references in it still obeys its schema.
+
+    Returns:
+        The document with references, and what they refer to.
+
+    Raises:
+        ItemTooLarge: naming the largest field that cannot be taken out.
+    """
+    taken: list[Spilled] = []
+    while True:
+        sized: list[_Sized] = []
+        whole = _measure(values, (), sized)
+        over_bytes, over_parts = whole.bytes - _MOST_BYTES, whole.parts - _MOST_PARTS
+        if over_bytes <= 0 and over_parts <= 0:
+            return values, taken
+        for one in _by_choice(sized, over_bytes, over_parts):
+            spilled = _spilled(_at(values, one.field), path)
+            reduced = _replaced(values, one.field, _reference(spilled))
+            if fits(reduced):
+                values = reduced
+                taken.append(spilled)
+                break
+        else:
+            raise _too_large(sized, whole)
+
+
+def _measure(value: Any, field: FieldPath, found: list[_Sized]) -> _Sized:
+    """About how many bytes and parts a value takes in a document; what is worth taking out is added to ``found``."""
+    if isinstance(value, Mapping):
+        inner = [_measure(part, (*field, key), found) for key, part in value.items()]
+        size = sum(len(key) + 6 + 2 * len(field) for key in value)
+    elif isinstance(value, list):
+        inner = [_measure(part, (*field, at), found) for at, part in enumerate(value)]
+        size = len(value) * (4 + 2 * len(field))
+    else:
+        inner = []
+        size = len(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    sized = _Sized(field, size + sum(one.bytes for one in inner), 2 + sum(one.parts for one in inner) + len(inner))
+    if field and KEY not in field and (sized.bytes >= _WORTH_BYTES or sized.parts >= _WORTH_PARTS):
+        found.append(sized)
+    return sized
+
+
+def _by_choice(sized: list[_Sized], over_bytes: int, over_parts: int) -> list[_Sized]:
+    """The smallest values that suffice alone come first, then the others from the largest down."""
+    enough = [one for one in sized if one.bytes >= over_bytes and one.parts >= over_parts]
+    chosen = sorted(enough, key=lambda one: (one.bytes, one.parts))
+    rest = sorted((one for one in sized if one not in enough), key=lambda one: (-one.bytes, -one.parts))
+    return chosen + rest
+
+
+def _spilled(value: Any, path: str) -> Spilled:
+    data = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
+    return Spilled(sidecar_path(path, sha256(data)), value, data)
+
+
+def _reference(spilled: Spilled) -> dict[str, Any]:
+    name = spilled.path.rpartition("/")[2]
+    return {KEY: {"file": name, "sha256": sha256(spilled.data), "bytes": len(spilled.data)}}
+
+
+def _at(values: Any, field: FieldPath) -> Any:
+    for key in field:
+        values = values[key]
+    return values
+
+
+def _replaced(value: Any, field: FieldPath, new: Any) -> Any:
+    if not field:
+        return new
+    head, rest = field[0], field[1:]
+    if isinstance(value, list):
+        return [_replaced(part, rest, new) if at == head else part for at, part in enumerate(value)]
+    return {key: _replaced(part, rest, new) if key == head else part for key, part in value.items()}
+
+
+def _too_large(sized: list[_Sized], whole: _Sized) -> ItemTooLarge:
+    largest = max(sized, key=lambda one: (one.bytes, one.parts), default=whole)
+    return ItemTooLarge(
+        f"about {whole.bytes} bytes in {whole.parts} parts are too much for one document",
+        field=dotted(largest.field) or None,
+        hint="split it over several documents, or keep it in a field that may hold anything",
+    )
+
+
+# -- writing ------------------------------------------------------------------------------------------------------
+def keep(parts: Parts, spilled: Spilled, critical: bool) -> None:
+    """Write a sidecar: on return it is durable, and what it holds was read back.
+
+    Raises:
+        SecretDetected: it holds what looks like a secret.
+        ItemTooLarge, QuotaExceeded, StorageIO: nothing refers to what may have been written.
+    """
+    if len(spilled.data) > SIDECAR_LIMIT:
+        raise ItemTooLarge(f"{len(spilled.data)} bytes, limit {SIDECAR_LIMIT}", path=spilled.path, hint="split it")
+    if found := found_in_value(spilled.value):
+        raise secret_error(found[0], document_of_sidecar(spilled.path))
+    with suppress(FileNotFoundError, ContentError):
+        _read(parts, spilled.path, sha256(spilled.data), len(spilled.data))
+        io.touch(parts.tree.root / spilled.path)  # a young one is not removed before its document is written
+        return
+    compressed = zstd.compress(spilled.data, _LEVEL)
+    through(parts.gate, partial(_write, parts, spilled, compressed, critical))
+
+
+def _write(parts: Parts, spilled: Spilled, compressed: bytes, critical: bool) -> None:
+    plans = [Planned(path=spilled.path, before=None, after=compressed, item=None)]
+    with parts.lock.hold("write a sidecar"):
+        parts.gate.admit(plans, critical)
+        parts.tree.write(spilled.path, compressed)
+        _read(parts, spilled.path, sha256(spilled.data), len(spilled.data))
+        parts.gate.wrote(plans)
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+def references(value: Any, field: FieldPath = ()) -> Iterator[tuple[FieldPath, Any]]:
+    """Every reference in a document, with its field."""
+    if isinstance(value, Mapping):
+        if KEY in value:
+            yield field, value[KEY]
+            return
+        for key, part in value.items():
+            yield from references(part, (*field, key))
+    elif isinstance(value, list):
+        for at, part in enumerate(value):
+            yield from references(part, (*field, at))
+
+
+def fill(parts: Parts, values: dict[str, Any], path: str, elsewhere: Elsewhere | None = None) -> dict[str, Any]:
+    """The document with every reference replaced by the value it stands for.
+
+    Args:
+        elsewhere: gives the bytes of a sidecar that does not lie beside the document, or ``FileNotFoundError``.
+
+    Raises:
+        ContentError: naming the field: a reference that memfs did not write, a sidecar that is not here.
+        CorruptItem: a sidecar is damaged.
+    """
+    for field, reference in list(references(values)):
+        values = _replaced(values, field, _value(parts, reference, path, field, elsewhere))
+    return values
+
+
+def named_in(data: bytes, path: str) -> list[str]:
+    """The paths of the sidecars that a document's bytes refer to; none where it cannot be read."""
+    if not holds_reference(data):
+        return []
+    try:
+        values = jsontext.load(data.decode("utf-8"), parts=None)
+        return [_checked(reference, path)[0] for _, reference in references(values)]
+    except (MemfsError, UnicodeDecodeError):
+        return []
+
+
+def verify(parts: Parts, data: bytes, path: str) -> Iterator[ContentError]:
+    """Read every sidecar that a document's bytes refer to, and say what is wrong with it (S18)."""
+    if not holds_reference(data):
+        return
+    for field, reference in references(jsontext.load(data.decode("utf-8"), parts=None)):
+        try:
+            _value(parts, reference, path, field)
+        except ContentError as error:
+            yield error
+
+
+def _checked(reference: Any, path: str) -> tuple[str, str, int]:
+    """The path, digest and size a reference names, if memfs wrote it for this document."""
+    if isinstance(reference, Mapping):
+        digest, size, name = reference.get("sha256"), reference.get("bytes"), reference.get("file")
+        if isinstance(digest, str) and len(digest) == _DIGEST and type(size) is int and 0 <= size <= SIDECAR_LIMIT:
+            beside = sidecar_path(path, digest)
+            if document_of_sidecar(beside) == path and name == beside.rpartition("/")[2]:
+                return beside, digest, size
+    raise ContentError("not a reference that memfs wrote", path=path, hint=f"the key {KEY!r} is memfs's own")
+
+
+def _value(parts: Parts, reference: Any, path: str, field: FieldPath, elsewhere: Elsewhere | None = None) -> Any:
+    try:
+        beside, digest, size = _checked(reference, path)
+        data = _read(parts, beside, digest, size, elsewhere)
+        return jsontext.load(data.decode("utf-8"), parts=None)
+    except FileNotFoundError:
+        raise ContentError(
+            f"the value lies in {beside}, which is not here",
+            path=path,
+            field=dotted(field),
+            hint="such files are not in git: copy it from where it was written, or from a backup or checkpoint",
+        ) from None
+    except ContentError as error:
+        error.path, error.field = path, dotted(field)
+        raise
+
+
+def _read(parts: Parts, path: str, digest: str, size: int, elsewhere: Elsewhere | None = None) -> bytes:
+    try:
+        compressed = parts.tree.read(path, SIDECAR_LIMIT).data
+    except FileNotFoundError:
+        if elsewhere is None:
+            raise
+        compressed = elsewhere(path)
+    try:
+        data = zstd.decompress(compressed, size, path)
+    except CorruptRecord as error:
+        raise _damaged(path, error.message) from None
+    if sha256(data) != digest:
+        raise _damaged(path, f"expected {digest}")
+    return data
+
+
+def _damaged(path: str, reason: str) -> CorruptItem:
+    hint = "copy the file from where it was written, or from a backup or checkpoint"
+    return CorruptItem(f"the file {path} is damaged: {reason}", path=path, hint=hint)
