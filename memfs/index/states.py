@@ -1,0 +1,310 @@
+"""State index: which state document is about what, in one SQLite file beside the search index (seed 001).
+
+Owns what is known of each document, of the folders they lie in, and a log by which kept answers are found out of date.
+All of it is derived: a file that is damaged or gone is begun anew, and ``whole`` says so. Reads no document.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from memfs.index import stateselect as select
+from memfs.index import statetables as tables
+from memfs.index.statebase import StateBase
+from memfs.model.stamp import Stamp
+from memfs.model.statequery import IterationRow, Measure, Question, Row
+
+_KEPT_NEWS = 10_000
+_CHUNK = 500
+_BELOW = "path >= ? AND path < ?"
+
+Value = TypeVar("Value")
+
+
+class Folder(NamedTuple):
+    """The facts about a folder when it was last looked into, at ``checked`` nanoseconds since 1970."""
+
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    checked: int
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a document that was learned or dropped was about."""
+
+    kind: str
+    iteration: int | None
+    moment: datetime | None
+    agents: frozenset[str]
+    hypotheses: frozenset[str]
+
+
+class StateIndex:
+    """What is known of every state document of one workspace. Shared by threads and processes.
+
+    Raises (every method):
+        IndexUnavailable: the file gives no answer, and neither does a new one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """``folder``: the workspace's own in the user's cache."""
+        self._base = StateBase(folder, tables.SCHEMA)
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+    def learn(self, rows: Iterable[Row]) -> None:
+        """Note documents, all at once; what was known under their paths is replaced."""
+        listed = list(rows)
+        if listed:
+            self._base.change(lambda base: _each(tables.put, base, listed))
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Drop documents; paths that are not known are passed over."""
+        listed = list(paths)
+        if listed:
+            self._base.change(lambda base: _each(tables.take, base, listed))
+
+    def clear(self) -> None:
+        """Forget everything, also where the file is damaged."""
+        self._base.clear()
+
+    def close(self) -> None:
+        """Release the file; the next question opens it again."""
+        self._base.close()
+
+    # -- documents ----------------------------------------------------------------------------------------------------
+    def find(self, question: Question) -> list[Row]:
+        """The documents that agree with a question, by time; ones without a time come before the others."""
+        sql, values = select.documents(question)
+        return self._base.ask(lambda base: [tables.row_of(found) for found in base.execute(sql, values)])
+
+    def row(self, path: str) -> Row | None:
+        """What is known of one document, None where nothing is."""
+        sql = f"SELECT {tables.COLUMNS} FROM documents d WHERE d.path = ?"  # noqa: S608
+        return self._base.ask(
+            lambda base: next((tables.row_of(found) for found in base.execute(sql, (path,))), None),
+        )
+
+    def below(self, folder: str) -> dict[str, Row]:
+        """Everything known below a folder, by path."""
+        sql = f"SELECT {tables.COLUMNS} FROM documents d WHERE {_BELOW}"  # noqa: S608
+        rows = self._base.ask(lambda base: [tables.row_of(found) for found in base.execute(sql, _span(folder))])
+        return {row.path: row for row in rows}
+
+    def stamps(self, folder: str, deep: bool = True) -> dict[str, tuple[int, int, int, int, int, str]]:
+        """Size, times, inode, moment of reading and archive of what is known below a folder, by path.
+
+        Args:
+            deep: false for what lies directly in it.
+        """
+        where, values = (_BELOW, _span(folder)) if deep else ("folder = ?", (folder,))
+        sql = f"SELECT path, bytes, mtime, ctime, inode, checked, archive FROM documents WHERE {where}"  # noqa: S608
+        return self._base.ask(lambda base: {found[0]: found[1:] for found in base.execute(sql, values)})
+
+    def vouchers(self, folder: str) -> dict[str, Stamp]:
+        """The stamps of the files that are known below a folder, by path; those in archives have none."""
+        sql = f"SELECT path, bytes, mtime, ctime, inode, blob, checked FROM documents WHERE {_BELOW} AND checked"  # noqa: S608
+        rows = self._base.ask(lambda base: list(base.execute(sql, _span(folder))))
+        return {found[0]: Stamp(*found[1:]) for found in rows}
+
+    def in_archive(self, archive: str) -> list[str]:
+        """The paths of the documents that are known to lie in an archive only."""
+        sql = "SELECT path FROM documents WHERE archive = ? AND archive != '' ORDER BY path"
+        return self._base.ask(lambda base: [path for (path,) in base.execute(sql, (archive,))])
+
+    def count(self) -> int:
+        """How many documents are known."""
+        return self._base.ask(lambda base: int(base.execute("SELECT count(*) FROM documents").fetchone()[0]))
+
+    # -- iterations, agents, figures ----------------------------------------------------------------------------------
+    def iterations(self) -> list[IterationRow]:
+        """The iterations, by number, those without a header too."""
+        sql = (
+            "SELECT i.iteration, d.facts, d.archive FROM (SELECT DISTINCT iteration FROM documents"
+            " WHERE iteration IS NOT NULL) i LEFT JOIN documents d ON d.iteration = i.iteration"
+            " AND d.kind = 'system_state' ORDER BY i.iteration"
+        )
+        return self._base.ask(lambda base: [tables.iteration_of(*found) for found in base.execute(sql)])
+
+    def newest_iteration(self, status: str = "") -> int | None:
+        """The highest number of an iteration, None where there is none; with ``status``, of those in it."""
+        of_status = " WHERE kind = 'system_state' AND status = ?" if status else ""
+        values = [status] if status else []
+        sql = f"SELECT max(iteration) FROM documents{of_status}"  # noqa: S608
+        (found,) = self._base.ask(lambda base: base.execute(sql, values).fetchone())
+        return None if found is None else int(found)
+
+    def iterations_in(self, status: str) -> list[int]:
+        """The numbers of the iterations with this status."""
+        sql = "SELECT iteration FROM documents WHERE kind = 'system_state' AND status = ? ORDER BY iteration"
+        return self._base.ask(lambda base: [number for (number,) in base.execute(sql, (status,))])
+
+    def agents(self, kinds: Sequence[str] = ("agent_output",)) -> list[str]:
+        """The agents that documents of these kinds are about, by name; costs by agent, not by document."""
+        return self._base.ask(lambda base: sorted({name for kind in kinds for name in _agents(base, kind)}))
+
+    def counts(
+        self,
+        iterations: Sequence[int] = (),
+        start: datetime | None = None,
+        end: datetime | None = None,
+    ) -> dict[str, int]:
+        """How many documents of each kind there are."""
+        sql, values = select.counts(iterations, start, end)
+        return self._base.ask(lambda base: dict(base.execute(sql, values).fetchall()))
+
+    def counts_by_iteration(self) -> dict[int, dict[str, int]]:
+        """How many documents of each kind each iteration has."""
+        sql = "SELECT iteration, kind, count(*) FROM documents WHERE iteration IS NOT NULL GROUP BY iteration, kind"
+        counted: dict[int, dict[str, int]] = {}
+        for number, kind, many in self._base.ask(lambda base: base.execute(sql).fetchall()):
+            counted.setdefault(number, {})[kind] = many
+        return counted
+
+    def digests(self, first: int, last: int) -> list[tuple[int, str, str, str]]:
+        """Iteration, kind, path and digest of the documents of a range of iterations, by path."""
+        sql = "SELECT iteration, kind, path, sha256 FROM documents WHERE iteration BETWEEN ? AND ? ORDER BY path"
+        return self._base.ask(lambda base: base.execute(sql, (first, last)).fetchall())
+
+    def lineage(self) -> list[tuple[str, int, str, float | None]]:
+        """Of every hypothesis its ``name`` and each ``parent``, with its iteration and rating."""
+        sql = (
+            "SELECT n.role, d.iteration, n.name, d.rating FROM names n JOIN documents d ON d.id = n.id"
+            " WHERE n.role IN ('name', 'parent') AND n.kind = 'hypothesis' AND d.iteration IS NOT NULL"
+        )
+        return self._base.ask(lambda base: base.execute(sql).fetchall())
+
+    def metrics(
+        self,
+        names: Sequence[str] = (),
+        agents: Sequence[str] | None = None,
+        iterations: Sequence[int] = (),
+        start: datetime | None = None,
+        end: datetime | None = None,
+        kinds: Sequence[str] = (),
+    ) -> list[Measure]:
+        """Figures, by time; ``agents`` may hold "" for the system's own."""
+        sql, values = select.measures(names, agents, iterations, kinds, start, end)
+        return self._base.ask(lambda base: [tables.measure_of(found) for found in base.execute(sql, values)])
+
+    def near(self, fingerprint: Mapping[tuple[str, str], float], most: int) -> list[Row]:
+        """State updates with figures near the given ones: of each figure, the ``most`` nearest on either side."""
+
+        def nearest(base: sqlite3.Connection) -> set[int]:
+            return {key for figure, value in fingerprint.items() for key in select.near(base, figure, value, most)}
+
+        keys = self._base.ask(nearest)
+        found: list[Row] = []
+        for part in _parts(sorted(keys)):
+            sql = f"SELECT {tables.COLUMNS} FROM documents d WHERE d.id IN ({select.marks(part)})"  # noqa: S608
+            found += self._base.ask(lambda base, s=sql, p=part: [tables.row_of(row) for row in base.execute(s, p)])  # type: ignore[misc]
+        return found
+
+    # -- what has changed ---------------------------------------------------------------------------------------------
+    def generation(self) -> int:
+        """A number that grows with every change."""
+        return self._base.ask(lambda base: int(base.execute("SELECT max(generation) FROM log").fetchone()[0] or 0))
+
+    def news(self, since: int, most: int = 500) -> list[News] | None:
+        """What has changed since a generation; None where that is too much, or no longer known."""
+        sql = "SELECT kind, iteration, moment, agents, hypotheses FROM log WHERE generation > ? LIMIT ?"
+
+        def act(base: sqlite3.Connection) -> list[News] | None:
+            (low, high) = base.execute("SELECT min(generation), max(generation) FROM log").fetchone()
+            if since > (high or 0) or (low or 0) > since + 1:
+                return None
+            found = base.execute(sql, (since, most + 1)).fetchall()
+            return [_news(*one) for one in found] if len(found) <= most else None
+
+        return self._base.ask(act)
+
+    def trim(self) -> None:
+        """Drop what the log has of long ago."""
+        sql = "DELETE FROM log WHERE generation <= (SELECT max(generation) FROM log) - ?"
+        self._base.change(lambda base: base.execute(sql, (_KEPT_NEWS,)).rowcount)
+
+    # -- folders and notes --------------------------------------------------------------------------------------------
+    def folders(self, folder: str, deep: bool = True) -> dict[str, Folder]:
+        """The folders at and below one (with ``deep`` false, only itself), as they were when last looked into."""
+        sql, values = "SELECT * FROM folders WHERE path = ?", [folder]
+        if deep:
+            sql, values = f"{sql} OR ({_BELOW})", [folder, *_span(folder)]
+        return self._base.ask(lambda base: {path: Folder(*facts) for path, *facts in base.execute(sql, values)})
+
+    def folders_after(self, path: str, most: int) -> dict[str, Folder]:
+        """So many folders, in the order of their paths, that come after one."""
+        sql = "SELECT * FROM folders WHERE path > ? ORDER BY path LIMIT ?"
+        return self._base.ask(lambda base: {found: Folder(*facts) for found, *facts in base.execute(sql, (path, most))})
+
+    def known_folders(self, paths: Sequence[str]) -> set[str]:
+        """Those of the folders that were looked into."""
+        sql = "SELECT f.path FROM json_each(?) e JOIN folders f ON f.path = e.value"
+        return self._base.ask(lambda base: {path for (path,) in base.execute(sql, (json.dumps(paths),))})
+
+    def looked_into(self, folders: Mapping[str, Folder], gone: Collection[str] = ()) -> None:
+        """Note that folders were looked into, and that others are gone."""
+        rows = [(path, *facts) for path, facts in folders.items()]
+
+        def act(base: sqlite3.Connection) -> None:
+            base.executemany("DELETE FROM folders WHERE path = ?", [(path,) for path in gone])
+            base.executemany("INSERT OR REPLACE INTO folders VALUES (?, ?, ?, ?, ?)", rows)
+
+        if rows or gone:
+            self._base.change(act)
+
+    def note(self, **values: str) -> None:
+        """Keep short texts by key, as long as the file is not begun anew."""
+        rows = list(values.items())
+        self._base.change(lambda base: base.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows).rowcount)
+
+    def notes(self) -> dict[str, str]:
+        """All texts that are kept, by key; none in a file that was begun anew."""
+        return self._base.ask(lambda base: dict(base.execute("SELECT key, value FROM meta").fetchall()))
+
+    def add(self, **numbers: int) -> None:
+        """Add to numbers that are kept by key."""
+        sql = (
+            "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE"
+            " SET value = CAST(value AS INTEGER) + CAST(excluded.value AS INTEGER)"
+        )
+        rows = [(key, str(number)) for key, number in numbers.items()]
+        self._base.change(lambda base: base.executemany(sql, rows).rowcount)
+
+
+def _each(act: Callable[[sqlite3.Connection, Value], None], base: sqlite3.Connection, values: Iterable[Value]) -> None:
+    for value in values:
+        act(base, value)
+
+
+def _agents(base: sqlite3.Connection, kind: str) -> Iterator[str]:
+    """Each agent once, by going from one name to the next in the table's order."""
+    sql = "SELECT name FROM names WHERE role = 'agent' AND name > ? ORDER BY name LIMIT 1"
+    has = "SELECT 1 FROM names WHERE role = 'agent' AND name = ? AND kind = ? LIMIT 1"
+    found = base.execute(sql, ("",)).fetchone()
+    while found:
+        if base.execute(has, (found[0], kind)).fetchone():
+            yield found[0]
+        found = base.execute(sql, found).fetchone()
+
+
+def _news(kind: str, iteration: int | None, moment: int, agents: str, hypotheses: str) -> News:
+    return News(
+        kind, iteration, tables.moment_of(moment), frozenset(json.loads(agents)), frozenset(json.loads(hypotheses))
+    )
+
+
+def _span(folder: str) -> tuple[str, str]:
+    """The range in which every path below a folder lies."""
+    return f"{folder}/", f"{folder}0"
+
+
+def _parts(values: Sequence[int]) -> Iterator[Sequence[int]]:
+    for start in range(0, len(values), _CHUNK):
+        yield values[start : start + _CHUNK]

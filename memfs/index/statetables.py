@@ -1,0 +1,189 @@
+"""State tables: how what is known of state documents lies in tables.
+
+Owns the tables and the way of a ``Row`` into them and back. Which rows answer a question is ``stateselect``'s business.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from memfs.model.stamp import Stamp
+from memfs.model.statefacts import Facts
+from memfs.model.statequery import IterationRow, Measure, Row
+
+NO_TIME = -(1 << 62)
+"""The moment of a document without one: before all others."""
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS documents (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, folder TEXT NOT NULL,
+  kind TEXT NOT NULL, iteration INTEGER, moment INTEGER NOT NULL, task TEXT NOT NULL, state TEXT NOT NULL,
+  status TEXT NOT NULL, rating REAL, sha256 TEXT NOT NULL, bytes INTEGER NOT NULL, mtime INTEGER NOT NULL,
+  ctime INTEGER NOT NULL, inode INTEGER NOT NULL, blob TEXT NOT NULL, checked INTEGER NOT NULL, archive TEXT NOT NULL,
+  facts TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS by_kind ON documents (kind, moment);
+CREATE INDEX IF NOT EXISTS by_iteration ON documents (iteration, kind, moment);
+CREATE INDEX IF NOT EXISTS by_folder ON documents (folder);
+CREATE INDEX IF NOT EXISTS by_archive ON documents (archive) WHERE archive != '';
+CREATE INDEX IF NOT EXISTS by_status ON documents (status, iteration) WHERE kind = 'system_state';
+CREATE TABLE IF NOT EXISTS names (role TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, moment INTEGER NOT NULL,
+  id INTEGER NOT NULL, PRIMARY KEY (role, name, kind, moment, id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS names_of ON names (id);
+CREATE TABLE IF NOT EXISTS measures (name TEXT NOT NULL, agent TEXT NOT NULL, moment INTEGER NOT NULL,
+  id INTEGER NOT NULL, value REAL NOT NULL, iteration INTEGER, kind TEXT NOT NULL,
+  PRIMARY KEY (name, agent, moment, id)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS measures_of ON measures (id);
+CREATE INDEX IF NOT EXISTS measures_in ON measures (iteration, name);
+CREATE INDEX IF NOT EXISTS measures_near ON measures (name, agent, value, moment) WHERE kind = 'state_update';
+CREATE TABLE IF NOT EXISTS folders (path TEXT PRIMARY KEY, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL,
+  inode INTEGER NOT NULL, checked INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS log (generation INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, iteration INTEGER,
+  moment INTEGER NOT NULL, agents TEXT NOT NULL, hypotheses TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+COLUMNS = "d.facts, d.sha256, d.bytes, d.mtime, d.ctime, d.inode, d.blob, d.checked, d.archive"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_UPSERT = (
+    "INSERT INTO documents (path, folder, kind, iteration, moment, task, state, status, rating, sha256, bytes, mtime,"
+    " ctime, inode, blob, checked, archive, facts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (path) DO UPDATE SET moment = excluded.moment, task = excluded.task, state = excluded.state,"
+    " status = excluded.status, rating = excluded.rating, sha256 = excluded.sha256, bytes = excluded.bytes,"
+    " mtime = excluded.mtime, ctime = excluded.ctime, inode = excluded.inode, blob = excluded.blob,"
+    " checked = excluded.checked, archive = excluded.archive, facts = excluded.facts RETURNING id"
+)
+
+
+def number_of(moment: datetime | None) -> int:
+    """A moment as the tables have it: microseconds since 1970."""
+    return NO_TIME if moment is None else (moment - _EPOCH) // _MICROSECOND
+
+
+def moment_of(number: int) -> datetime | None:
+    """A moment out of the tables."""
+    return None if number == NO_TIME else _EPOCH + timedelta(microseconds=number)
+
+
+def row_of(found: Sequence[Any]) -> Row:
+    """A row out of ``COLUMNS``."""
+    facts, sha256, size, mtime, ctime, inode, blob, checked, archive = found
+    stamp = Stamp(size, mtime, ctime, inode, blob, checked) if checked else None
+    return Row(facts=Facts.from_dict(json.loads(facts)), sha256=sha256, bytes=size, stamp=stamp, archive=archive)
+
+
+def measure_of(found: Sequence[Any]) -> Measure:
+    """A figure out of name, value, agent, iteration, moment, kind, path."""
+    name, value, agent, iteration, moment, kind, path = found
+    return Measure(
+        name=name, value=value, agent=agent, iteration=iteration, timestamp=moment_of(moment), kind=kind, path=path
+    )
+
+
+def iteration_of(number: int, facts: str | None, archive: str | None) -> IterationRow:
+    """An iteration out of its header's facts."""
+    header = Facts.from_dict(json.loads(facts)) if facts else Facts(path="")
+    return IterationRow(
+        number=number, status=header.status, opened=header.timestamp, closed=header.closed, archive=archive or ""
+    )
+
+
+def put(base: sqlite3.Connection, row: Row) -> None:
+    """Note a document in place of what was known under its path."""
+    old = base.execute(f"SELECT d.id, {COLUMNS} FROM documents d WHERE path = ?", (row.path,)).fetchone()  # noqa: S608
+    facts = row.facts
+    moment = number_of(facts.timestamp) if facts.timestamp else _substitute(base, row)
+    (key,) = base.execute(_UPSERT, _values(row, moment)).fetchone()
+    if old is not None:
+        before = row_of(old[1:])
+        if before.sha256 == row.sha256 and before.facts == facts:
+            if before.archive != row.archive:
+                note(base, facts, moment)
+            return
+        clear_beside(base, key)
+        note(base, before.facts, moment)
+    base.executemany("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?)", list(_names(facts, moment, key)))
+    base.executemany("INSERT OR IGNORE INTO measures VALUES (?, ?, ?, ?, ?, ?, ?)", list(_measures(facts, moment, key)))
+    note(base, facts, moment)
+
+
+def take(base: sqlite3.Connection, path: str) -> None:
+    """Drop a document."""
+    old = base.execute("SELECT id, facts, moment FROM documents WHERE path = ?", (path,)).fetchone()
+    if old is not None:
+        clear_beside(base, old[0])
+        base.execute("DELETE FROM documents WHERE id = ?", (old[0],))
+        note(base, Facts.from_dict(json.loads(old[1])), old[2])
+
+
+def clear_beside(base: sqlite3.Connection, key: int) -> None:
+    """Drop what else is known of a document."""
+    base.execute("DELETE FROM names WHERE id = ?", (key,))
+    base.execute("DELETE FROM measures WHERE id = ?", (key,))
+
+
+def note(base: sqlite3.Connection, facts: Facts, moment: int) -> None:
+    """Write down that something is another now, for answers that are kept."""
+    base.execute(
+        "INSERT INTO log (kind, iteration, moment, agents, hypotheses) VALUES (?, ?, ?, ?, ?)",
+        (facts.kind, facts.iteration, moment, json.dumps(facts.agents), json.dumps(facts.hypotheses)),
+    )
+
+
+def _substitute(base: sqlite3.Connection, row: Row) -> int:
+    """The moment of a document that says none: that of its file, in an archive that of its iteration."""
+    if row.stamp is not None:
+        return row.stamp.mtime_ns // 1000
+    sql = "SELECT max(moment) FROM documents WHERE iteration = ? AND kind = 'system_state'"
+    (found,) = base.execute(sql, (row.facts.iteration,)).fetchone()
+    return NO_TIME if found is None else int(found)
+
+
+def _values(row: Row, moment: int) -> tuple[Any, ...]:
+    facts, stamp = row.facts, row.stamp or Stamp(row.bytes, 0, 0, 0, "", 0)
+    return (
+        facts.path,
+        facts.path.rpartition("/")[0],
+        facts.kind,
+        facts.iteration,
+        moment,
+        storable(facts.task),
+        storable(facts.state),
+        storable(facts.status),
+        facts.rating,
+        row.sha256,
+        row.bytes,
+        stamp.mtime_ns,
+        stamp.ctime_ns,
+        stamp.inode,
+        stamp.blob,
+        stamp.checked_ns,
+        row.archive,
+        json.dumps(facts.to_dict()),
+    )
+
+
+def _names(facts: Facts, moment: int, key: int) -> Iterator[tuple[str, str, str, int, int]]:
+    roles = {
+        "agent": facts.agents,
+        "component": facts.components,
+        "hypothesis": facts.hypotheses,
+        "parent": facts.parents,
+        "name": (facts.name,) if facts.name else (),
+    }
+    for role, names in roles.items():
+        for name in names:
+            yield role, storable(name), facts.kind, moment, key
+
+
+def _measures(facts: Facts, moment: int, key: int) -> Iterator[tuple[Any, ...]]:
+    for (agent, name), value in facts.fingerprint.items():
+        yield storable(name), storable(agent), moment, key, value, facts.iteration, facts.kind
+
+
+def storable(text: str) -> str:
+    """A text that SQLite takes: lone surrogates, which a hand-written JSON file can hold, are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
