@@ -1,0 +1,1 @@
+"""States: what a long-running multi-agent system keeps — iterations, checkpoints, feedback, archives (seed 001)."""
