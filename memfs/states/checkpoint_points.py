@@ -1,0 +1,194 @@
+"""Recovery points: what a recovery tells of a checkpoint, gathered while its documents are packed (S7).
+
+Owns which documents say where each agent stands, which tasks were under way, and what was done already. Works on paths
+and bytes as they come by; reads and writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memfs.model.statepaths import agent_of, document_kind, iteration_of, system_state_path, task_and_turn
+from memfs.model.time import parse_time
+
+MEMBER = "recovery.json"
+CONFIGURATION = "ContextMemory/configuration/system_config.json"
+_SMALL = 1 << 18
+_KEPT_IN_MIND = 4
+_STATEFUL = {"agent_output": b'"internal_state"', "continuation": b'"state"'}
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Where an agent stood: the document that says so, the field in it, and the state unless it is large."""
+
+    order: tuple[int, str]
+    path: str
+    field: tuple[str, ...]
+    agent: str
+    task: str
+    small: bool
+    value: Any = None
+
+    def facts(self) -> dict[str, Any]:
+        named = {"path": self.path, "field": list(self.field), "task": self.task, "timestamp": self.order[1]}
+        return {**named, "state": self.value} if self.small else named
+
+
+@dataclass(slots=True)
+class Points:
+    """What was seen so far. Iterations are best shown newest first: then older outputs need not be looked into."""
+
+    _states: dict[str, dict[str, _State]] = field(default_factory=dict)
+    _closed: dict[str, bool] = field(default_factory=dict)
+
+    def note(self, path: str, data: bytes) -> None:
+        """Look at a document that is being packed."""
+        kind = document_kind(path)
+        if kind == "system_state":
+            self._closed[path] = _parsed(data).get("status") == "closed"
+        for known in self._states.values():
+            known.pop(path, None)  # it is packed again: what it said before no longer counts
+        if kind not in _STATEFUL or _STATEFUL[kind] not in data or self._is_old(path):
+            return
+        found = _state_in(path, kind, _parsed(data), len(data) <= _SMALL)
+        if found is not None:
+            known = self._states.setdefault(found.agent, {})
+            known[path] = found
+            for surplus in sorted(known.values(), key=lambda one: one.order)[:-_KEPT_IN_MIND]:
+                del known[surplus.path]
+
+    def _is_old(self, path: str) -> bool:
+        """Whether the agent's newer iterations have told of it already; a token's document names its agent inside."""
+        agent, number = agent_of(path), iteration_of(path) or 0
+        return bool(agent) and any(one.order[0] > number for one in self._states.get(agent, {}).values())
+
+    def summary(
+        self,
+        paths: Collection[str],
+        update: Mapping[str, Any],
+        configuration: Any,
+        archived: Collection[str] = (),
+        archived_iterations: Collection[int] = (),
+    ) -> dict[str, Any]:
+        """All that ``recover`` tells, for the documents that are in the checkpoint.
+
+        Args:
+            paths: of those documents.
+            update: ``values`` of the state update that counts, or its ``path`` where it is too large; may be empty.
+            configuration: ``system_config`` as it is.
+            archived: the paths of documents in archives, which are work that is done.
+            archived_iterations: the numbers of theirs, which were closed.
+        """
+        agents = {}
+        for agent, known in sorted(self._states.items()):
+            standing = [one for one in known.values() if one.path in paths]
+            if standing:
+                agents[agent] = max(standing, key=lambda one: one.order).facts()
+        return {
+            "format": 1,
+            "update": dict(update),
+            "system_configuration": configuration,
+            "agents": agents,
+            "completed_work": self._completed(paths, archived, archived_iterations),
+        }
+
+    def _completed(
+        self, paths: Collection[str], archived: Collection[str], iterations: Collection[int]
+    ) -> dict[str, Any]:
+        closed = {system_state_path(number): True for number in iterations} | self._closed
+        done = completed({*paths, *archived}, closed)
+        here = {iteration_of(path) for path in paths}
+        away = {number for path in archived if (number := iteration_of(path)) is not None} - here
+        return done | ({"archived_iterations": sorted(away)} if away else {})
+
+
+def completed(paths: Iterable[str], closed: Mapping[str, bool]) -> dict[str, Any]:
+    """What was done by then, told from the names of the documents and the status of the iterations."""
+    kinds: Counter[str] = Counter()
+    outputs: Counter[str] = Counter()
+    tasks: dict[str, set[str]] = {}
+    hypotheses, iterations, reviews = set(), set(), set()
+    for path in paths:
+        kind, number = document_kind(path), iteration_of(path)
+        kinds[kind] += 1
+        if number is not None:
+            iterations.add(number)
+        if kind == "agent_output":
+            outputs[agent_of(path)] += 1
+            tasks.setdefault(agent_of(path), set()).add(task_and_turn(path)[0])
+        elif kind == "hypothesis":
+            hypotheses.add(task_and_turn(path)[0])
+        elif kind == "meta_review":
+            reviews.add(number)
+    done = {iteration_of(path) for path, is_closed in closed.items() if is_closed}
+    return {
+        "iterations": sorted(iterations),
+        "closed_iterations": sorted(iterations & done),
+        "agent_outputs": sum(outputs.values()),
+        "outputs_by_agent": dict(sorted(outputs.items())),
+        "tasks_by_agent": {agent: len(names) for agent, names in sorted(tasks.items())},
+        "hypotheses": len(hypotheses),
+        "tournament_results": kinds["tournament_result"],
+        "meta_reviews": sorted(number for number in reviews if number is not None),
+        "state_updates": kinds["state_update"],
+    }
+
+
+def newest_update(paths: Iterable[str]) -> str:
+    """The path of the latest state update, "" where there is none: their names sort by time."""
+    updates = [path for path in paths if document_kind(path) == "state_update"]
+
+    def order(path: str) -> tuple[str, int, int]:
+        return path.rpartition("/")[2].split("Z")[0], iteration_of(path) or 0, task_and_turn(path)[1]
+
+    return max(updates, key=order, default="")
+
+
+def is_small(data: bytes) -> bool:
+    """Whether a document is taken into the summary whole; larger ones are looked up where they lie."""
+    return len(data) <= _SMALL
+
+
+def _state_in(path: str, kind: str, values: Mapping[str, Any], small: bool) -> _State | None:
+    where: tuple[str, ...] = ("state_data", "internal_state")
+    if kind == "agent_output":
+        agent, task, moment = values.get("agent_type"), values.get("task_id"), values.get("timestamp")
+    else:
+        if values.get("superseded_by"):
+            return None
+        where = ("state",)
+        agent, task, moment = values.get("agent"), values.get("task_id"), values.get("created")
+    state = at(values, where)
+    if state is None or not isinstance(agent, str):
+        return None
+    order = (iteration_of(path) or 0, _comparable(moment))
+    return _State(order, path, where, agent, str(task), small, state if small else None)
+
+
+def at(values: Any, where: Iterable[str]) -> Any:
+    """The value of a field below others, None where there is none."""
+    for name in where:
+        if not isinstance(values, Mapping):
+            return None
+        values = values.get(name)
+    return values
+
+
+def _comparable(moment: Any) -> str:
+    try:
+        return f"{parse_time(moment):%Y%m%dT%H%M%S.%f}"
+    except (ValueError, TypeError, AttributeError):
+        return ""
+
+
+def _parsed(data: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,390 @@
+"""Checkpoints: the whole state of a multi-agent system at one moment, each complete in itself (S6-S8).
+
+Owns which checkpoints there are, their order from creation to acknowledgement, which one a recovery takes, and how many
+are kept. How a payload is written is ``checkpoint_packing``'s business, how it is read ``checkpoint_reading``'s, when
+one is due ``checkpoint_triggers``'.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import CheckpointInvalid, LockTimeout, MemfsError, PathEscape, QuotaExceeded
+from memfs.files import io
+from memfs.files.lock import FileLock
+from memfs.history.tips import at_a_tip
+from memfs.model import Problem
+from memfs.model.statepaths import CHECKPOINTS, PAYLOAD, manifest_path
+from memfs.model.states import RecoveryState, StateUpdate, plain
+from memfs.model.time import format_time
+from memfs.pipeline.background import Background
+from memfs.states.checkpoint_manifest import (
+    Manifest,
+    encode,
+    is_id,
+    new_id,
+    reason_of,
+)
+from memfs.states.checkpoint_packing import pack
+from memfs.states.checkpoint_reading import Proved, prove
+from memfs.states.checkpoint_recovery import recovered
+from memfs.states.checkpoint_restoring import Restorer
+from memfs.states.checkpoint_shelf import Checkpoint, Shelf, Verdict
+from memfs.states.checkpoint_triggers import Standing, Triggers
+from memfs.store import Store
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.upkeep.areas import weigh
+from memfs.upkeep.backup_proof import remove_folder
+from memfs.upkeep.quota import CONFIG, read_limits
+
+if TYPE_CHECKING:
+    from memfs.states.archives import Archives
+
+BUILDING = ".building"
+_AREA = "checkpoints"
+_POLICY = f"{CONTENT}/configuration/retention_policy.json"
+_KEEP, _KEEP_DAYS = 5, 7
+_PATIENCE = 600.0
+_AT_CLOSE = 600.0
+
+
+__all__ = ["Checkpoint", "Checkpoints", "Verdict"]
+
+
+class Checkpoints:
+    """The checkpoints of one workspace. May be used from several threads and processes."""
+
+    def __init__(
+        self,
+        store: Store,
+        parts: Parts,
+        archived: Callable[[str], bool] = lambda _: False,
+        archives: Archives | None = None,
+    ) -> None:
+        """Begin with what is there.
+
+        Args:
+            archived: whether a document lies in an archive: a restore leaves that one there.
+            archives: what they hold belongs to the work that is done.
+        """
+        self._store = store
+        self._parts = parts
+        self._archived = archived
+        self._archives = archives
+        self._folder = parts.tree.root / CHECKPOINTS
+        self._lock = FileLock(parts.repository.state / "checkpoint.lock")
+        self._shelf = Shelf(parts)
+        self._triggers = Triggers(parts)
+        self._last: tuple[int, datetime | None] = (-1, None)
+        self._background: Background[str] = Background(
+            "memfs-checkpoints", lambda _: self.tend(), store.note_failure, quiet_seconds=0
+        )
+
+    # -- creating -------------------------------------------------------------------------------------------------
+    def create(self, update: StateUpdate | Mapping[str, Any] | None = None, reason: str = "") -> Checkpoint:
+        """Capture the whole state of one moment, while others may go on writing (S6).
+
+        On return the checkpoint is durable, read back from the disk and verified; killed before, it does not count.
+
+        Args:
+            update: the state update whose ``checkpoint_data`` counts; None means the latest one stored. Storing it is
+                the caller's business.
+            reason: why, for the manifest; ``update`` or ``asked`` where it is left out.
+
+        Raises:
+            StorageIO, LockTimeout: none was made; as ``QuotaExceeded``, there is no room for one.
+            CheckpointInvalid: it did not read back as it was written; none was made.
+        """
+        values = None if update is None else plain(StateUpdate.from_dict(update))
+        with self._lock.hold("checkpoint", timeout=_PATIENCE):
+            return self._create(values, reason or ("asked" if update is None else "update"))
+
+    def _create(self, update: Mapping[str, Any] | None, reason: str) -> Checkpoint:
+        self._refuse_links()
+        self._sweep()
+        building = self._folder / BUILDING
+        self._parts.tree.make_folders(CHECKPOINTS)
+        io.mkdir(building)
+        counted, chosen = self._triggers.outputs(), ""
+        try:
+            packed = pack(self._store, self._parts, building / PAYLOAD, update, self._archives)
+            chosen = self._free_id(packed.created)
+            manifest = Manifest(
+                id=chosen, created=format_time(packed.created), reason=reason, iteration=packed.iteration,
+                files=packed.files, bytes=packed.bytes, unpacked=packed.unpacked, revision=packed.revision,
+                payload_bytes=packed.payload_bytes, payload_sha256=packed.payload_sha256, left_out=packed.left_out,
+            )  # fmt: skip
+            prove(building / PAYLOAD, manifest)
+            self._require_room()
+            self._settle(building, manifest)
+        finally:
+            with suppress(MemfsError, OSError):
+                remove_folder(building)
+            if chosen:
+                with suppress(MemfsError):  # it stays where there is a payload in it
+                    io.rmdir(self._folder / chosen)
+        self._triggers.forget_outputs(counted)
+        with suppress(MemfsError):  # it is made: what cannot be removed now is removed after the next one
+            self._prune(dry_run=False, good=manifest.id)
+        return self._shelf.described(manifest)
+
+    def _settle(self, building: Path, manifest: Manifest) -> None:
+        """Give the payload its place, and with the manifest its existence, in one commit."""
+        place = self._folder / manifest.id
+        io.rename(str(building / PAYLOAD), str(place / PAYLOAD))
+        io.sync_folder(place)
+        io.sync_folder(self._folder)
+        plan = self._store.plan_restore(manifest_path(manifest.id), encode(manifest))
+        assert plan is not None  # nothing is in a folder that was made a moment ago
+        message = f"Checkpoint {manifest.id}: {manifest.files} documents"
+        self._store.carry_out([replace(plan, vetted=False)], message, source="checkpoint", critical=True)
+        self._store.flush(adopt=False)
+
+    def _free_id(self, moment: datetime) -> str:
+        turn = 1
+        while not io.mkdir(self._folder / new_id(moment, turn)):
+            turn += 1
+        return new_id(moment, turn)
+
+    def _refuse_links(self) -> None:
+        """Refuse to write or sweep where a link would lead somewhere else.
+
+        Raises:
+            PathEscape: a link or a file stands where a folder of memfs's belongs.
+        """
+        for path in (CHECKPOINTS, f"{CHECKPOINTS}/{BUILDING}"):
+            place = self._parts.tree.root / path
+            if place.is_symlink() or (place.exists() and not place.is_dir()):
+                message = "a link or a file where a folder is expected"
+                raise PathEscape(message, path=path, hint="replace it by a folder")
+
+    def _sweep(self) -> None:
+        """Remove what killed processes left: the lock is held, so that nobody is at work on it."""
+        if not self._folder.is_dir():
+            return
+        with io.operation("list", self._folder):
+            names = os.listdir(self._folder)
+        for name in names:
+            unfinished = is_id(name) and self._parts.seen.entry(manifest_path(name)) is None
+            if (name == BUILDING or unfinished) and self._is_ours(self._folder / name):
+                with suppress(MemfsError, OSError):
+                    remove_folder(self._folder / name)
+
+    def _is_ours(self, folder: Path) -> bool:
+        """Whether nothing but a payload is in it, and no branch has its manifest: one that is not checked out may."""
+        if not folder.is_dir() or folder.is_symlink() or not set(os.listdir(folder)) <= {PAYLOAD}:
+            return False
+        return folder.name == BUILDING or not at_a_tip(self._parts.repository, manifest_path(folder.name))
+
+    def _require_room(self) -> None:
+        """Refuse what the area's quota has no room for; what the policy does not keep goes first.
+
+        Raises:
+            QuotaExceeded: nothing was made.
+        """
+        limit = read_limits(self._parts).bytes.get(_AREA, 0)
+        if not limit or weigh(self._folder) <= limit:
+            return
+        self._prune(dry_run=False, good="")
+        used = weigh(self._folder)
+        if used > limit:
+            raise QuotaExceeded(
+                f"checkpoints would take {used:,} bytes, their quota is {limit:,}",
+                path=CONFIG,
+                field="quotas.checkpoints_bytes",
+                hint="raise the quota, or keep fewer: checkpoints.keep and keep_days in retention_policy.json",
+            )
+
+    # -- what there is --------------------------------------------------------------------------------------------
+    def list(self) -> list[Checkpoint]:
+        """All checkpoints, newest first; one whose manifest is damaged names the problem."""
+        return [self._shelf.look(one) for one in self._shelf.ids()]
+
+    # -- verifying ------------------------------------------------------------------------------------------------
+    def verify(self, checkpoint_id: str | None = None) -> Sequence[Verdict]:
+        """Read whole checkpoints, newest first: all of them, or one. Memory does not grow with their size.
+
+        Raises:
+            CheckpointInvalid: there is none of that id.
+        """
+        if checkpoint_id is not None and not self._shelf.exists(checkpoint_id):
+            self._shelf.manifest(checkpoint_id)
+        return [
+            self._shelf.verdict(one) for one in ([checkpoint_id] if checkpoint_id is not None else self._shelf.ids())
+        ]
+
+    def problems(self) -> Iterator[Problem]:
+        """What is wrong with the checkpoints that are here, each read whole, for ``memfs check --integrity``."""
+        return self._shelf.problems()
+
+    # -- recovering -----------------------------------------------------------------------------------------------
+    def recover(
+        self,
+        checkpoint_id: str | None = None,
+        components: Sequence[str] | None = None,
+        restore: bool = False,
+        dry_run: bool = False,
+    ) -> RecoveryState:
+        """What to go on from: the newest checkpoint that verifies whole, or the one named (S7, S8).
+
+        Nothing is changed, unless ``restore``: then documents that are missing or differ come back as the checkpoint
+        has them. What it does not have stays.
+
+        Args:
+            checkpoint_id: this one and no other.
+            components: agents by name and parts of the system (``system``, ``hypotheses``, ``tournament``,
+                ``feedback``, or a name in ``recovery_metadata``); None for all.
+            dry_run: with ``restore``, only say what would come back.
+
+        Returns:
+            ``data_integrity`` names the checkpoints that were rejected, and why.
+
+        Raises:
+            CheckpointInvalid: there is none that can be used, or the one named cannot.
+            Conflict, StorageIO: the documents could not be brought back.
+        """
+        manifest, proved, rejected = self._chosen(checkpoint_id)
+        state = recovered(self._shelf.payload(manifest.id), manifest, proved, components, rejected)
+        if not restore:
+            return state
+        restorer = Restorer(
+            store=self._store, parts=self._parts, payload=self._shelf.payload(manifest.id), manifest=manifest,
+            proved=proved, archived=self._archived,
+        )  # fmt: skip
+        paths = restorer.differing(components) if dry_run else restorer.restore(components)
+        named = {"would_restore" if dry_run else "restored": paths}
+        return replace(state, data_integrity={**state.data_integrity, **named})
+
+    def _chosen(self, checkpoint: str | None) -> tuple[Manifest, Proved, dict[str, str]]:
+        rejected: dict[str, str] = {}
+        for one in self._shelf.ids() if checkpoint is None else [checkpoint]:
+            try:
+                return (*self._shelf.proved(one), rejected)
+            except CheckpointInvalid as error:
+                if checkpoint is not None and self._shelf.exists(one):
+                    raise self._with_newest_good(error, one) from error
+                if checkpoint is not None:
+                    raise
+                rejected[one] = reason_of(error)
+        if not rejected:
+            raise CheckpointInvalid("there is no checkpoint", hint="'memfs checkpoint create' makes one")
+        why = "; ".join(
+            f"{', '.join(one for one, reason in rejected.items() if reason == told)}: {told}"
+            for told in dict.fromkeys(rejected.values())
+        )
+        raise CheckpointInvalid(
+            f"no checkpoint can be used; {why}",
+            hint="the documents themselves are in ContextMemory/iterations and in git; 'memfs restore' takes a backup",
+        )
+
+    def _with_newest_good(self, error: CheckpointInvalid, but: str) -> CheckpointInvalid:
+        good = next((one for one in self._shelf.ids() if one != but and self._shelf.verdict(one).good), "")
+        hint = f"the newest that verifies is {good}" if good else "no other one verifies"
+        return CheckpointInvalid(error.message, field=error.field, hint=hint)
+
+    # -- keeping --------------------------------------------------------------------------------------------------
+    def prune(self, dry_run: bool = False) -> Sequence[str]:
+        """Remove checkpoints that the retention policy does not keep; return their ids.
+
+        The newest ``keep`` are kept, those whose payload lies elsewhere too, and those younger than ``keep_days``. One
+        that is not whole takes no good one's place: what is kept holds at least one that verifies, where there is one.
+
+        Raises:
+            ContentError: the policy is invalid; nothing was removed.
+        """
+        with self._lock.hold("prune checkpoints", timeout=_PATIENCE):
+            return self._prune(dry_run, good="")
+
+    def _prune(self, dry_run: bool, good: str) -> Sequence[str]:
+        keep, days = self._policy()
+        found = self.list()
+        whole = [one for one in found if not one.problem]
+        edge = self._parts.clock() - timedelta(days=days)
+        elsewhere = [one for one in found[:keep] if not one.present]  # whoever cloned does not remove the original's
+        surplus = [one for one in found if one not in [*whole[:keep], *elsewhere] and one.timestamp < edge]
+        kept = [one.id for one in whole if one not in surplus]
+        if surplus and good not in kept and not any(self._shelf.verdict(one).good for one in kept):
+            rescued = next((one for one in surplus if not one.problem and self._shelf.verdict(one.id).good), None)
+            surplus = [one for one in surplus if one is not rescued]
+        if not dry_run:
+            for one in surplus:
+                self._remove(one.id)
+            if surplus:
+                self._store.flush(adopt=False)
+        return [one.id for one in surplus]
+
+    def _policy(self) -> tuple[int, int]:
+        try:
+            data = self._parts.seen.read(_POLICY, READ_LIMIT).data
+        except FileNotFoundError:
+            return _KEEP, _KEEP_DAYS
+        policy = self._parts.codec.read_document(data, _POLICY, "retention_policy").get("checkpoints", {})
+        return int(policy.get("keep", _KEEP)), int(policy.get("keep_days", _KEEP_DAYS))
+
+    def _remove(self, checkpoint: str) -> None:
+        """Manifest first: killed in between, what is left does not count and is swept."""
+        plan = self._store.plan_restore(manifest_path(checkpoint), None)
+        if plan is not None:
+            self._store.carry_out([plan], f"Remove checkpoint {checkpoint}", source="checkpoint")
+        io.unlink(self._shelf.payload(checkpoint), missing_ok=True)
+        with suppress(MemfsError):
+            io.rmdir(self._folder / checkpoint)
+
+    # -- by itself ------------------------------------------------------------------------------------------------
+    def tend(self) -> bool:
+        """Make the checkpoint that is due by interval or by number of tasks; whether one was made."""
+        reason = self.due()
+        if not reason:
+            return False
+        try:
+            with self._lock.hold("checkpoint", timeout=0):
+                self._last = (-1, None)
+                if reason := self.due():
+                    self._create(None, reason)
+        except LockTimeout:  # another process is at it
+            return False
+        return bool(reason)
+
+    def stored(self, facts: Mapping[str, Any]) -> None:
+        """Take note of a write: a checkpoint that is due with it is made in the background."""
+        if facts.get("kind") == "agent_output":
+            self._triggers.count_output()
+        if self.due():
+            self._background.add("checkpoint", "checkpoint")
+
+    def due(self) -> str:
+        """Why a checkpoint is due: ``interval``, ``tasks``, or ""."""
+        return self._triggers.due(self._newest()) if self._triggers.minutes or self._triggers.tasks else ""
+
+    def _newest(self) -> datetime | None:
+        try:
+            changed = os.stat(self._folder).st_mtime_ns
+        except OSError:
+            return None
+        if self._last[0] != changed:
+            newest = next((one for one in self.list() if not one.problem), None)
+            self._last = (changed, newest.timestamp if newest else None)
+        return self._last[1]
+
+    def standing(self) -> Standing:
+        """How the workspace stands with its checkpoints, for ``status``."""
+        found = self.list()
+        last = found[0] if found else None
+        return Standing(
+            last=last.id if last else "",
+            age=(self._parts.clock() - last.timestamp).total_seconds() if last else None,
+            count=len(found),
+            damaged=sum(bool(one.problem) for one in found),
+            due=self.due(),
+            update_late=self._triggers.update_late(),
+        )
+
+    def close(self) -> None:
+        """Wait for a checkpoint that is being made."""
+        self._background.close(_AT_CLOSE)
