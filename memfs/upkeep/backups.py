@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +21,7 @@ from typing import Any
 from memfs.errors import LockTimeout, MemfsError, SettingInvalid, StorageIO
 from memfs.files import io
 from memfs.files.lock import FileLock
+from memfs.model.occasion import Fire
 from memfs.model.time import format_time, parse_time
 from memfs.settings import BackupSettings
 from memfs.store.parts import CONTENT, Parts
@@ -34,8 +35,6 @@ _LOOK_EVERY = 30.0
 _RETRY_AFTER = 900.0
 _LONGEST_NAME = 60
 _MOST_PLACES = 50
-
-Fire = Callable[[str, Mapping[str, Any]], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ from memfs.store.documents import schema_of
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.setaside import DAMAGED
 from memfs.trust import standing
+from memfs.upkeep import archivecheck, leaks, sidecarcheck
 from memfs.upkeep import integrity as every
-from memfs.upkeep import leaks
 from memfs.upkeep.clock import clock
 from memfs.upkeep.contextfile import memory_context_problems
 from memfs.upkeep.layout import files
@@ -40,14 +40,16 @@ _TOO_MANY_FOR_WHOOSH = 200_000
 class Checker:
     """Examines one workspace.
 
-    ``backups`` names its backups, ``memory_context`` the memory context that holds, and ``embedder`` raises where that
-    asks for an embedder that cannot be had.
+    ``backups`` names its backups, ``checkpoints`` reads its checkpoints and says what is wrong with them,
+    ``memory_context`` is the memory context that holds, and ``embedder`` raises where that asks for an embedder that
+    cannot be had.
     """
 
     store: Store
     parts: Parts
     recovered: Recovered
     backups: Callable[[], Iterable[Path]] = tuple
+    checkpoints: Callable[[], Iterable[Problem]] = tuple
     memory_context: str = ""
     embedder: Callable[[], object] = lambda: None
 
@@ -67,8 +69,10 @@ class Checker:
         found = self._examined(every.BEFORE) if integrity else []
         if integrity:
             every.read_items(self.store, self.parts)
+            every.read_documents(self.parts)
         self.store.refresh()
-        found += self._examined((*EXAMINATIONS, *(every.EXAMINATIONS if integrity else ())))
+        deep = (*every.EXAMINATIONS, sidecarcheck.damaged, archivecheck.payloads, _checkpoints) if integrity else ()
+        found += self._examined((*EXAMINATIONS, *deep))
         return sorted(dict.fromkeys(found), key=lambda problem: (problem.path, problem.line or 0, problem.code))
 
     def _examined(self, examinations: tuple[Examine, ...]) -> list[Problem]:
@@ -86,6 +90,8 @@ class Checker:
         done = [f"{row.path}: {row.sentence}".removeprefix(": ") for row in repaired if row.done]
         removed = _remove_leftovers(self)
         done += [f"removed {removed} temporary file(s) that a killed process left"] if removed else []
+        left = sidecarcheck.remove_left(self.parts)
+        done += [f"removed {left} large value(s) that no document refers to"] if left else []
         if _restore_attributes(self):
             done.append(f"wrote {ATTRIBUTES} anew")
         return [*done, f"built the index anew over {self.store.reindex()} item(s)"]
@@ -245,6 +251,9 @@ EXAMINATIONS: tuple[Examine, ...] = (
     _embedder,
     leaks.leaks,
     _leftovers,
+    sidecarcheck.missing,
+    sidecarcheck.left,
+    archivecheck.indexes,
     _attributes,
     _history,
     _waiting,
@@ -253,6 +262,10 @@ EXAMINATIONS: tuple[Examine, ...] = (
     clock,
     _untrusted,
 )
+
+
+def _checkpoints(checker: Checker) -> Iterator[Problem]:
+    yield from checker.checkpoints()
 
 
 def _remove_leftovers(checker: Checker) -> int:

@@ -7,7 +7,7 @@ When this is due is decided elsewhere; what a person wrote, and what history doe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,22 +38,27 @@ class Step:
     error: str = ""
 
 
+Act = tuple["Callable[[Cleaner], Step]", "Callable[[Cleaner], Step]"]
+"""A look at what a step could do, and the step."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleaner:
-    """Makes room in one workspace."""
+    """Makes room in one workspace; ``more`` gives steps of parts that this layer does not know."""
 
     store: Store
     parts: Parts
     backups: Backups
+    more: Callable[[], Sequence[Act]] = tuple
 
     def plan(self) -> list[Step]:
         """What could be done, without doing it; only what would free something."""
-        return [step for look, _ in STEPS if (step := self._tried(look)) and step.bytes]
+        return [step for look, _ in (*STEPS, *self.more()) if (step := self._tried(look)) and step.bytes]
 
     def clean(self) -> list[Step]:
         """Do it, each step for itself: one that fails is told and the others go on."""
         done = []
-        for look, do in STEPS:
+        for look, do in (*STEPS, *self.more()):
             planned = self._tried(look)
             if planned.error or planned.bytes:
                 done.append(planned if planned.error else self._tried(do))
@@ -195,7 +200,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-STEPS: tuple[tuple[Callable[[Cleaner], Step], Callable[[Cleaner], Step]], ...] = (
+STEPS: tuple[Act, ...] = (
     (_see_leftovers, _remove_leftovers),
     (_see_redundant, _remove_redundant),
     (_see_waiting, _commit_waiting),

@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from memfs.errors import LockTimeout, MemfsError
-from memfs.files import io
+from memfs.errors import CorruptRecord, LockTimeout, MemfsError
+from memfs.files import io, zstd
 from memfs.files.operation import FileChange, Operation
 from memfs.index.engines import engine
 from memfs.index.generations import POINTER, Generations
+from memfs.index.statebase import FILE as STATES
 from memfs.model.ids import stem_of
+from memfs.model.statepaths import ARCHIVE, CHECKPOINTS, PAYLOAD, document_of_sidecar
 from memfs.pipeline.meanings import FOLDER as VECTORS
-from memfs.store.parts import Parts
+from memfs.store.parts import CONTENT, Parts
 from memfs.store.setaside import DAMAGED_SUFFIX, FOLDER, SUFFIX, read_aside
+from memfs.upkeep.erase_archives import purge_archives
 from memfs.upkeep.erase_target import Target
 from memfs.usage import FILE as USES
 from memfs.usage import Usage
@@ -27,6 +30,7 @@ from memfs.usage import Usage
 Purge = Callable[[Parts, Target], int]
 _WAIT = 60.0
 _LARGEST = 1 << 31
+_PIECE = 1 << 22
 
 
 def purge(parts: Parts, target: Target) -> dict[str, int]:
@@ -162,6 +166,53 @@ def _vectors(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes
     return len(files)
 
 
+def _states(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
+    """What is known of state documents is learned anew from the files."""
+    files = [path for path in _files(parts.index.folder) if path.name.startswith(STATES)]
+    for path in files:
+        io.unlink(path, missing_ok=True)
+    return len(files)
+
+
+def _sidecars(parts: Parts, target: Target) -> int:
+    """Large values of state documents lie beside them, outside of git."""
+    count = 0
+    for entry in list(parts.tree.scan(CONTENT)):
+        document = document_of_sidecar(entry.path)
+        if document and target.means(parts.repository.full(document)):
+            parts.tree.remove(entry.path)
+            count += 1
+    return count
+
+
+def _checkpoints(parts: Parts, target: Target) -> int:
+    """A payload that holds a version goes: its checkpoint then has none, as in a clone."""
+    count = 0
+    for entry in list(parts.tree.scan(CHECKPOINTS)):
+        if entry.regular and entry.path.endswith(f"/{PAYLOAD}") and _packed_in(parts, entry.path, target):
+            parts.tree.remove(entry.path)
+            count += 1
+    return count
+
+
+def _packed_in(parts: Parts, path: str, target: Target) -> bool:
+    """Whether compressed bytes hold all phrases of some version; those that nobody can read may hold anything."""
+    missing = [set(version) for version in target.traces.versions if version]
+    overlap = max((len(phrase) for version in missing for phrase in version), default=0)
+    before = b""
+    try:
+        with os.fdopen(parts.tree.open_read(path), "rb") as source:
+            read = zstd.reader(source.read)
+            while data := read(_PIECE):
+                window = before + data
+                for version in missing:
+                    version -= {phrase for phrase in version if phrase in window}
+                before = window[-overlap:] if overlap else b""
+    except CorruptRecord:
+        return True
+    return not all(missing)
+
+
 PLACES: dict[str, Purge] = {
     "journal": _journal,
     "set aside": _set_aside,
@@ -171,12 +222,18 @@ PLACES: dict[str, Purge] = {
     "remembered conflicts": _resolutions,
     "index generations": _indexes,
     "vectors": _vectors,
+    "archives": purge_archives,
+    "index of state documents": _states,
+    "large values": _sidecars,
+    "checkpoints": _checkpoints,
 }
 
 
 def out_of_reach(parts: Parts) -> list[str]:
     """Where the item may still be and memfs cannot go: remotes, clones, copies."""
     found = [f"the remote {name} ({_plain(url)}) and its forks" for name, url in remotes(parts)]
+    if any(entry.path.endswith(".tar.zst") for entry in parts.tree.scan(ARCHIVE)):
+        found.append("archives of iterations: 'memfs archive unpack' those that may hold it, erase, and archive anew")
     found.append("other clones, and repositories that borrow objects from this one")
     found.append("processes that are running now, backups and snapshots of this disk made by others")
     return found

@@ -17,6 +17,7 @@ from memfs.history.refs import HEX
 from memfs.history.rewrite_survey import Survey, Versions
 from memfs.history.rewrite_text import Traces
 from memfs.model.ids import stem_of
+from memfs.model.statepaths import document_kind
 from memfs.model.time import utc_now
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
 from memfs.store.setaside import FOLDER, SUFFIX, read_aside
@@ -40,7 +41,7 @@ class Named:
         if self.is_path:
             return path == self.reference or path.startswith(self.reference + "/")
         inside = path.startswith(CONTENT + "/") and path.endswith(ITEM_SUFFIXES)
-        return inside and stem_of(path).casefold() == self.reference.casefold()
+        return inside and not document_kind(path) and stem_of(path).casefold() == self.reference.casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from memfs.errors import MemfsError, StorageIO
+from memfs.errors import IndexUnavailable, MemfsError, StorageIO
 from memfs.files.journal import Journal
 from memfs.files.placing import sha256
+from memfs.files.rot import corrupt, rotten
 from memfs.history import damage
 from memfs.index.engines import engine
 from memfs.index.generations import NOBODY, Generations
-from memfs.model import Problem
+from memfs.index.statebase import FILE as STATES
+from memfs.index.states import StateIndex
+from memfs.model import Problem, Stamp
 from memfs.model.problem import WARNING
+from memfs.model.statepaths import ITERATIONS
+from memfs.model.statequery import Row
 from memfs.store import Store
 from memfs.store.documents import schema_of
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -45,17 +51,56 @@ def read_items(store: Store, parts: Parts) -> None:
 
 
 def document_problems(store: Store, parts: Parts) -> Iterator[Problem]:
-    """What is wrong with settings and context documents."""
+    """What is wrong with settings, context and state documents."""
+    stamps = document_stamps(parts)
     for path in store.edits.own_paths():  # memfs.toml was read when the workspace was opened
         schema = schema_of(path)
         if not schema:
             continue
         try:
-            parts.codec.read_document(parts.tree.read(path, READ_LIMIT).data, path, schema)
+            content = parts.tree.read(path, READ_LIMIT)
+            if path in stamps and rotten(stamps[path], content, parts.tree.root):
+                raise corrupt(path, stamps[path], content)
+            parts.codec.read_document(content.data, path, schema)
         except FileNotFoundError:
             continue
         except MemfsError as error:
             yield Problem.of(error, path)
+
+
+def document_stamps(parts: Parts) -> dict[str, Stamp]:
+    """By path, the stamps that vouch for state documents; none where nothing is known of them."""
+    if not (parts.index.folder / STATES).exists():
+        return {}
+    index = StateIndex(parts.index.folder)
+    try:
+        return index.vouchers(ITERATIONS)
+    except IndexUnavailable:
+        return {}
+    finally:
+        index.close()
+
+
+def read_documents(parts: Parts) -> None:
+    """Read every state document, so that from now on the index vouches for those that are as it knows them."""
+    if not (parts.index.folder / STATES).exists():
+        return
+    index = StateIndex(parts.index.folder)
+    with suppress(IndexUnavailable):
+        known = index.below(ITERATIONS)
+        index.learn(fresh for path, row in known.items() if (fresh := _vouched(parts, path, row)) is not None)
+    index.close()
+
+
+def _vouched(parts: Parts, path: str, row: Row) -> Row | None:
+    """A document's row with a stamp that can be relied on; None where it has one, or is another by now."""
+    if row.stamp is None or not row.stamp.racy:
+        return None
+    with suppress(FileNotFoundError, MemfsError):
+        stamp = parts.tree.read(path, READ_LIMIT).stamp
+        if stamp.blob == row.stamp.blob and not stamp.racy:
+            return replace(row, stamp=stamp)
+    return None
 
 
 def _suspect(store: Store, parts: Parts, path: str) -> bool:

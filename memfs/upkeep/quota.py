@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memfs.errors import MemfsError, QuotaExceeded, StorageIO
+from memfs.model.occasion import Fire
 from memfs.model.problem import Problem
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import Planned
@@ -40,7 +41,6 @@ _MARGIN = 0.05  # use must fall so far below a threshold before crossing it coun
 
 _REMEDY = "these quotas do not count until this is right; 'memfs check' names every mistake in the file"
 
-Fire = Callable[[str, Mapping[str, Any]], object]
 Sizes = Mapping[str, int]
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from memfs.errors import FormatUnsupported, HistoryError, ItemNotFound, MemfsError
+from memfs.errors import CorruptItem, FormatUnsupported, HistoryError, ItemNotFound, MemfsError
 from memfs.files import io, salvage
 from memfs.files.journal import Journal
 from memfs.files.placing import FileChanged, sha256
@@ -95,8 +95,9 @@ class Repairer:
             yield from self._journal()
         integrity.read_items(self._store, self._parts)
         for problem in (*self._store.following.problems(), *integrity.document_problems(self._store, self._parts)):
-            if problem.path in named or (not named and self._store.following.damaged(problem.path)):
-                yield self._item(problem.path, problem.message)
+            rot = problem.code == CorruptItem.__name__
+            if problem.path in named or (not named and rot):
+                yield self._item(problem.path, problem.message, rot)
             elif not named:
                 yield _Step(self._invalid(problem))
         if stale:
@@ -130,13 +131,12 @@ class Repairer:
         return replace(step.repair, done=True)
 
     # -- items ----------------------------------------------------------------------------------------------------
-    def _item(self, path: str, reason: str) -> _Step:
+    def _item(self, path: str, reason: str, rot: bool) -> _Step:
         try:
             found = self._parts.tree.read(path, READ_LIMIT)
         except (FileNotFoundError, MemfsError) as error:
             return _Step(_lost(path, f"it cannot be read ({error}); move it away, then 'git checkout HEAD -- {path}'"))
-        rot = self._store.following.damaged(path)
-        stamp = self._store.following.stamp_of(path)
+        stamp = self._store.following.stamp_of(path) or integrity.document_stamps(self._parts).get(path)
         if not rot and self._valid(path, found.data):
             return _Step(_lost(path, f"its bytes are whole, and it is not used for another reason: {reason}"))
         if not rot and self._parts.repository.busy():

@@ -1,0 +1,99 @@
+"""Opening: the machinery of one workspace, from its folder and its settings.
+
+Owns which repository a workspace lies in, what its store is built from, and when its files are watched. Which parts
+stand on these is ``memfs.workspace``' business.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from memfs import trust
+from memfs.errors import RepoUnsupported
+from memfs.files.codec import Codec
+from memfs.files.journal import Journal
+from memfs.files.lock import FileLock
+from memfs.files.tree import Tree, View
+from memfs.history.repository import Repository
+from memfs.index.layers import SearchIndex
+from memfs.index.place import index_folder
+from memfs.model.statepaths import AGGREGATES, CHECKPOINTS, ITERATIONS
+from memfs.settings import Settings
+from memfs.store import Store
+from memfs.store.parts import Parts, Policy
+from memfs.upkeep.format import check_format
+from memfs.upkeep.kindfile import load_kinds
+from memfs.upkeep.secondary import find_secondary
+
+
+def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> tuple[Repository, bool]:
+    """The repository that holds the workspace, and whether it was made now.
+
+    Raises:
+        RepoUnsupported, RepoUntrusted: see ``Repository.find``.
+    """
+    found = Repository.find(root, allow_detached=allow_detached, trusted=trust.repository)
+    if found is not None and not (create and own and found.work_tree != root):
+        return found, False
+    if not create:
+        raise RepoUnsupported(
+            "this workspace is in no git repository",
+            path=str(root),
+            hint=f"to make one: memfs init {shlex.quote(str(root))}",
+        )
+    return Repository.create(root), True
+
+
+def has_states(view: View) -> bool:
+    """Whether a multi-agent system keeps its state in a workspace: most have none, and are spared its machinery.
+
+    Where all iterations are archived, aggregates and checkpoints tell of them.
+    """
+    return any(next(view.scan(folder), None) is not None for folder in (ITERATIONS, CHECKPOINTS, AGGREGATES))
+
+
+def arrange_watching(store: Store, parts: Parts, settings: Settings, at_once: bool) -> None:
+    """Watch the files: at once, or from the first question on."""
+    from memfs.watch import Watcher, notes_folder  # a process that answers once does not need it
+
+    quiet = settings.history.adopt_after_seconds if settings.history.adopt == "auto" else None
+    notes = notes_folder(parts.repository.state)
+    store.watch_with(lambda: Watcher(store, parts.tree.root, settings.watch, quiet_seconds=quiet, notes=notes), at_once)
+
+
+def parts_of(root: Path, repository: Repository, settings: Settings, clock: Callable[[], datetime]) -> Parts:
+    """The machinery of a workspace, as its settings say.
+
+    Raises:
+        FormatUnsupported, SettingInvalid, StorageIO.
+    """
+    tree = Tree(root)
+    try:
+        check_format(tree)
+        kinds, schemas = load_kinds(tree)
+        state = repository.state
+        journal = Journal(state / "journal")
+        return Parts(
+            tree=tree,
+            journal=journal,
+            lock=FileLock(state / "lock", home=repository.common_dir),
+            commit_lock=FileLock(state.parent / "commit.lock", home=repository.common_dir),
+            repository=repository,
+            codec=Codec(schemas, kinds, settings.security.allow_invisible),
+            kinds=kinds,
+            index=SearchIndex(index_folder(root), settings.index.engine),
+            policy=Policy(
+                commit=settings.history.commit,
+                interval=settings.history.interval_seconds,
+                adopt=settings.history.adopt,
+            ),
+            clock=clock,
+            secondary=find_secondary(tree, repository, journal, settings.storage.secondary),
+        )
+    except BaseException:
+        tree.close()
+        repository.close()
+        raise

@@ -1,0 +1,106 @@
+"""archive and usage: iterations go out of the tree and come back, and what everything weighs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Memfs, git
+
+OPENED = '{\n  "iteration": %d,\n  "status": "%s",\n  "opened": "2020-03-01T00:00:00Z"%s\n}\n'
+CLOSED = ',\n  "closed": "2020-03-%02dT00:00:00Z"'
+
+
+def lay(root: Path, number: int, status: str = "closed") -> Path:
+    """An iteration as a person might copy it here."""
+    folder = root / f"ContextMemory/iterations/iteration_{number:03d}"
+    folder.mkdir(parents=True)
+    text = OPENED % (number, status, CLOSED % number if status == "closed" else "")
+    (folder / "system_state.json").write_text(text)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", f"Iteration {number}")
+    return folder
+
+
+def test_archive_packs_what_is_due_and_unpack_brings_it_back(root: Path, memfs: Memfs) -> None:
+    """--dry-run says it, archive does it, list and verify show it, unpack takes it back; in JSON too (S5, S15)."""
+    first, second = lay(root, 1), lay(root, 2)
+    lay(root, 3, status="open")
+    planned = memfs("archive", "--dry-run", "--json").json
+    assert (planned["iterations"], planned["documents"], planned["archives"]) == ([1, 2], 2, [])
+    assert "would archive iterations 1 to 2" in memfs("archive", "--dry-run").out
+    assert first.exists()
+    done = memfs("archive")
+    assert done.code == 0, done.err
+    assert "Archived iterations 1 to 2" in done.out
+    assert not first.exists()
+    assert not second.exists()
+    assert memfs("archive").out == "Nothing is due\n"
+    assert memfs("archive", "list", "--json").json["archives"][0]["iterations"] == [1, 2]
+    assert "2020-03" in memfs("archive", "list").out
+    assert "Sound" in memfs("archive", "verify").out
+    assert "Unpacked iteration 2" in memfs("archive", "unpack", "2").out
+    assert second.exists()
+    assert memfs("archive", "list", "--json").json["archives"][0]["unpacked"] == [2]
+    assert git(root, "status", "--porcelain") == ""
+
+
+def test_a_damaged_archive_ends_with_code_1(root: Path, memfs: Memfs) -> None:
+    """verify names the damaged archive and what history still has (S18)."""
+    lay(root, 1)
+    memfs("archive", "--iteration", "1")
+    payload = root / "ContextMemory/archive/2020-03.tar.zst"
+    payload.write_bytes(payload.read_bytes()[:-9])
+    verified = memfs("archive", "verify")
+    assert verified.code == 1
+    assert "Damaged  2020-03" in verified.out
+    assert "history has every document" in verified.out
+    payload.unlink()
+    assert "its payload is not here" in memfs("archive", "verify").out
+
+
+@pytest.mark.parametrize(
+    "words", [("unpack",), ("list", "3"), ("verify", "--dry-run"), ("list", "--iteration", "3"), ("burn",)]
+)
+def test_words_that_make_no_sense_are_refused(memfs: Memfs, words: tuple[str, ...]) -> None:
+    """What cannot be meant is refused before anything is done, with exit code 2."""
+    assert memfs("archive", *words).code == 2
+
+
+def test_an_open_iteration_is_refused_with_the_way_out(root: Path, memfs: Memfs) -> None:
+    """An iteration that is open says how to close it, with exit code 1 (S5)."""
+    lay(root, 1, status="open")
+    refused = memfs("archive", "--iteration", "1")
+    assert refused.code == 1
+    assert "memfs iteration close 1" in refused.err
+
+
+def test_usage_shows_areas_quotas_and_growth(root: Path, memfs: Memfs) -> None:
+    """Each area beside its quota, each iteration and how growth goes on, archived ones included (S15, S16)."""
+    for number in (1, 2):
+        lay(root, number)
+    config = root / "ContextMemory/configuration/system_config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "quotas": {"iterations_bytes": 1_000_000}}))
+    facts = memfs("usage", "--json").json
+    assert facts["areas"]["iterations"]["quota"] == 1_000_000
+    assert [row["number"] for row in facts["iterations"]] == [1, 2]
+    assert facts["bytes_per_iteration"] == facts["iterations"][0]["bytes"]
+    assert facts["growth_of_an_iteration"] == 0
+    memfs("archive", "--iteration", "1")
+    shown = memfs("usage").out
+    assert "archived" in shown
+    assert "growth is linear" in shown
+    assert "of 1.0 MB" in shown
+
+
+def test_usage_draws_a_picture(root: Path, memfs: Memfs, tmp_path: Path) -> None:
+    """--plot writes an SVG (S15)."""
+    pytest.importorskip("matplotlib")
+    lay(root, 1)
+    drawn = memfs("usage", "--plot", str(tmp_path / "usage.svg"))
+    refused = memfs("usage", "--plot", str(tmp_path / "nowhere" / "x.svg"))
+    assert (refused.code, "whether its folder is there" in refused.err, ".tmp" in refused.err) == (1, True, False)
+    assert drawn.code == 0, drawn.err
+    assert "<svg" in (tmp_path / "usage.svg").read_text()
