@@ -1,0 +1,246 @@
+"""``export`` and ``import``: documents and memories out of the workspace, and back in.
+
+Owns where an export goes, and how both tell what was done. What an export holds, ``memfs.states.transfer`` decides.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from memfs.adapters.cli.allowing import allow_secret_option
+from memfs.adapters.cli.asking import when
+from memfs.adapters.cli.frame import Unclear, opened, verb
+from memfs.adapters.cli.landing import land
+from memfs.adapters.cli.output import count, note, print_json, print_raw, progress, styled, write_error
+from memfs.adapters.cli.streams import drop_output, read_input
+from memfs.errors import MemfsError, StorageIO
+
+if TYPE_CHECKING:
+    from memfs.states.importing import Imported
+    from memfs.states.outfile import Out
+    from memfs.states.transfer import Exported, Filters
+    from memfs.workspace import Workspace
+
+_FORMATS = ("jsonl", "csv", "parquet")
+_NAMED = 20
+_PEEK = 1 << 16
+
+
+# -- export -------------------------------------------------------------------------------------------------------
+@verb(
+    "export",
+    example="memfs export state.jsonl\n"
+    'memfs export outputs.csv --type agent_output --agent "Evolution Agent" --iteration 3-7\n'
+    "memfs export --type hypothesis --since 7d | jq .document.rating\n"
+    "memfs export memories.jsonl --type memory",
+)
+@click.argument("file", required=False, type=click.Path(dir_okay=False), metavar="[FILE]")
+@click.option("--format", "form", type=click.Choice(_FORMATS), help="By default, what FILE's ending says, else jsonl.")
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Only this type of document, or memory; repeat it."
+)
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only of or about this agent; repeat it.")
+@click.option("--iteration", "iterations", multiple=True, metavar="N[-M]", help="Only these iterations; repeat it.")
+@click.option("--since", metavar="WHEN", help="Not before this date, time or age.")
+@click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age.")
+@click.option("--replace", is_flag=True, help="Replace FILE if it is there.")
+@click.pass_context
+def export(
+    ctx: click.Context, /, file: str | None, form: str | None, replace: bool, as_json: bool, **given: Any
+) -> int:
+    """Write state documents, or memories, for analysis elsewhere; 'memfs import' takes them back.
+
+    Without FILE, or with '-', they go to standard output. Without --type, everything below iterations/ is exported.
+
+    Exit code 1: refused, or a document could not be read and is missing.
+    """
+    target = None if file in (None, "-") else Path(str(file)).absolute()
+    if target is None and as_json:
+        raise click.UsageError("--json tells what went into FILE; the export itself goes to standard output", ctx)
+    filters = _filters(given)
+    chosen = form or _format_of(target)
+    if target is None and chosen == "parquet" and sys.stdout.isatty():
+        raise click.UsageError("Parquet is not for a terminal: name a FILE", ctx)
+    with opened(ctx) as workspace, _sink(workspace, target, replace) as sink, progress("Exporting") as step:
+        seen = step if sys.stderr.isatty() else None
+        done = workspace.states.exporter.write(sink, chosen, filters, seen)
+    _tell_export(done, target, as_json)
+    return int(bool(done.missing))
+
+
+def _format_of(target: Path | None) -> str:
+    from memfs.states.formats import format_of  # --help is spared what the states import
+
+    return (format_of(target.name) if target is not None else "") or "jsonl"
+
+
+def _filters(given: Mapping[str, Any]) -> Filters:
+    from memfs.errors import QueryInvalid
+    from memfs.states.transfer import Filters
+
+    numbers = tuple(number for written in given["iterations"] for number in _span(written))
+    since, until = when(given["since"], "since"), when(given["until"], "until", end=True)
+    try:
+        return Filters(types=given["types"], agents=given["agents"], iterations=numbers, since=since, until=until)
+    except QueryInvalid as error:
+        raise Unclear.of(error, f"--{(error.field or '').removesuffix('s')}") from error
+
+
+def _span(written: str) -> range:
+    first, dash, last = written.partition("-")
+    if not first.isdecimal() or (dash and not last.isdecimal()) or len(written) > 30:
+        raise Unclear(f"--iteration: {written!r} is no iteration", "write 3, or 3-7")
+    begin, end = int(first), int(last or first)
+    if end < begin or end - begin > 1_000_000:
+        raise Unclear(f"--iteration: {written!r} is no span", "write the smaller number first")
+    return range(begin, end + 1)
+
+
+def _tell_export(done: Exported, target: Path | None, as_json: bool) -> None:
+    for sentence in done.missing[:_NAMED]:
+        note(f"missing: {sentence}")
+    if len(done.missing) > _NAMED:
+        note(f"and {count(len(done.missing) - _NAMED, 'more document')}")
+    if as_json:
+        shown = {"file": str(target), "documents": done.total, "counts": dict(done.counts), "bytes": done.bytes}
+        print_json({**shown, "missing": list(done.missing)})
+    elif target is not None:
+        print_raw(f"{styled('Exported', fg='green')} {_counted(done.counts)} to {target} ({done.bytes:,} bytes)")
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    parts = [f"{number:,} {kind}" for kind, number in counts.items()]
+    return f"{count(sum(counts.values()), 'document')}" + (f" ({', '.join(parts)})" if parts else "")
+
+
+# -- where it goes ------------------------------------------------------------------------------------------------
+@contextmanager
+def _sink(workspace: Workspace, target: Path | None, replace: bool) -> Iterator[Out]:
+    from memfs.states.outfile import Out, out_file
+
+    if target is not None:
+        with out_file(workspace.root, target, replace) as file:
+            yield file
+        return
+    out = Out(_print_bytes)
+    yield out
+    out.flush()
+
+
+def _print_bytes(data: bytes) -> None:
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_output()
+        raise StorageIO(f"the output cannot be written: {error.strerror or error}") from error
+
+
+# -- import -------------------------------------------------------------------------------------------------------
+@verb(
+    "import",
+    example="memfs import state.jsonl\nmemfs import outputs.csv --replace\n"
+    "memfs export -C old | memfs import - -C new\nmemfs import notes.jsonl",
+)
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--format", "form", type=click.Choice(_FORMATS), help="By default, what FILE's ending says, else jsonl.")
+@click.option("--replace", is_flag=True, help="Replace documents that are there with other content.")
+@allow_secret_option
+@click.pass_context
+def import_(ctx: click.Context, file: str, form: str | None, replace: bool, allow_secret: str, as_json: bool) -> None:
+    """Store what 'memfs export' wrote; '-' reads standard input.
+
+    What is there already with equal content is passed over, so an import that was cut short is taken up by importing
+    again. If anything in FILE cannot be stored, nothing is. Lines without a document, such as {"content": "..."}, are
+    memories as 'memfs remember --file' takes them; --allow-secret is for those.
+    """
+    with opened(ctx) as workspace:
+        if _holds_bare_items(file, form):
+            stored, done = _import_items(workspace, file, replace, allow_secret), None
+        elif allow_secret:
+            raise click.UsageError("--allow-secret is for lines that are memories without a document", ctx)
+        else:
+            done = _import_documents(workspace, file, form or "", replace)
+            stored = done.total
+        reason = land(workspace, None).reason
+    _tell_import(file, stored, done, as_json)
+    if reason:
+        note(f"stored; the commit waits: {reason}")
+
+
+def _import_documents(workspace: Workspace, file: str, form: str, replace: bool) -> Imported:
+    told = 0
+
+    def tell(error: MemfsError) -> None:
+        nonlocal told
+        told += 1
+        if told <= _NAMED:
+            write_error(error)
+
+    source: str | BinaryIO = sys.stdin.buffer if file == "-" else file
+    with progress("Importing") as step:
+        return workspace.states.importer.read(source, form, replace=replace, tell=tell, step=step)
+
+
+def _import_items(workspace: Workspace, file: str, replace: bool, allow_secret: str) -> int:
+    from memfs.adapters.cli.draft import Draft
+    from memfs.adapters.cli.importing import import_lines
+
+    return len(import_lines(workspace, file, Draft(context={}), replace, allow_secret))
+
+
+def _holds_bare_items(file: str, form: str | None) -> bool:
+    """Whether the first line is a memory by itself, as people write them, and not a record with its document."""
+    if form in ("csv", "parquet") or (form is None and file.lower().endswith((".csv", ".parquet"))):
+        return False
+    first = _beginning(file).removeprefix(b"\xef\xbb\xbf").lstrip()
+    try:
+        value = json.loads(first.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return False  # cut off, or wrong: reading the whole file says where
+    return isinstance(value, dict) and "document" not in value
+
+
+def _beginning(file: str) -> bytes:
+    if file != "-":
+        try:
+            with Path(file).open("rb") as stream:
+                return stream.readline(_PEEK) if stream.seekable() else b""
+        except OSError as error:
+            raise StorageIO(f"cannot be read: {error.strerror}", path=file, hint="name a file") from error
+    if sys.stdin is None:
+        read_input()  # says what is wrong with it
+    given: Any = sys.stdin.buffer
+    if not given.seekable():
+        return bytes(given.peek(_PEEK)) if isinstance(given, BufferedReader) else b""
+    place = given.tell()
+    beginning = bytes(given.readline(_PEEK))
+    given.seek(place)
+    return beginning
+
+
+def _tell_import(file: str, stored: int, done: Imported | None, as_json: bool) -> None:
+    if as_json:
+        facts = {"stored": stored, "counts": dict(done.counts) if done else {"memory": stored}}
+        more = {"replaced": done.replaced, "same": done.same, "derived": done.derived} if done else {}
+        print_json({"file": file, **facts, **more})
+        return
+    what = _counted(done.counts) if done else count(stored, "memory", "memories")
+    also = []
+    if done is not None and done.replaced:
+        also.append(f"{done.replaced:,} of them replaced")
+    if done is not None and done.same:
+        also.append(f"{done.same:,} were there already")
+    if done is not None and done.derived:
+        also.append(f"{done.derived:,} computed from the rest")
+    print_raw(f"{styled('Imported', fg='green')} {what} from {file}" + (f"; {', '.join(also)}" if also else ""))

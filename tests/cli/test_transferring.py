@@ -1,0 +1,112 @@
+"""export and import on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from memfs import open_workspace
+
+from .conftest import Memfs
+
+
+@pytest.fixture
+def filled(root: Path) -> Path:
+    """A workspace with two hypotheses in iteration 1 and a memory."""
+    with open_workspace(root, watch=False) as workspace:
+        for name in ("h-1", "h-2"):
+            workspace.states.recorder.hypothesis({"id": name, "rating": 1.0, "agent": "Scout"})
+    return root
+
+
+def test_documents_go_to_standard_output_and_into_a_file(filled: Path, memfs: Memfs, tmp_path: Path) -> None:
+    """Without FILE the export is the output; with one, its ending says the format, and a line what it holds (S19)."""
+    lines = [json.loads(line) for line in memfs("export", "--type", "hypothesis").out.splitlines()]
+    assert [line["document"]["id"] for line in lines] == ["h-1", "h-2"]
+    place = tmp_path / "out.csv"
+    done = memfs("export", str(place), "--type", "hypothesis", "--iteration", "1-3", "--agent", "Scout")
+    assert done.code == 0, done.err
+    assert "2 documents (2 hypothesis)" in done.out
+    assert place.read_text().startswith("path,type,iteration,sha256,id,rating,agent,")
+    told = memfs("export", str(place), "--replace", "--json").json
+    assert told["counts"]["system_state"] == 1
+    assert told["bytes"] == place.stat().st_size
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_an_export_is_imported_elsewhere(filled: Path, memfs: Memfs, bare: Memfs, tmp_path: Path) -> None:
+    """import says how much it stored and what was there already, in JSON too; '-' reads standard input (S19)."""
+    memfs("remember", "a text", "--id", "x")
+    data = memfs("export", "--type", "hypothesis", "--type", "memory").out
+    other = tmp_path / "other"
+    bare("init", str(other))
+    done = bare("-C", str(other), "import", "-", stdin=data)
+    assert done.code == 0, done.err
+    assert "3 documents (2 hypothesis, 1 memory)" in done.out
+    again = bare("-C", str(other), "import", "-", "--json", stdin=data).json
+    assert (again["stored"], again["same"]) == (0, 3)
+    assert bare("-C", str(other), "show", "x").code == 0
+
+
+def test_a_conflict_names_each_document_and_replace_replaces(filled: Path, memfs: Memfs, tmp_path: Path) -> None:
+    """Exit code 1, the lines named, nothing stored; --replace replaces (S19)."""
+    place = tmp_path / "in.jsonl"
+    place.write_text(memfs("export", "--type", "hypothesis").out.replace('"rating":1.0', '"rating":2.0'))
+    refused = memfs("import", str(place))
+    assert refused.code == 1
+    assert "in.jsonl:1: " in refused.err
+    assert "2 of 2 records" in refused.err
+    assert "2 of them replaced" in memfs("import", str(place), "--replace").out
+
+
+def test_lines_that_are_memories_by_themselves_are_imported(root: Path, memfs: Memfs, tmp_path: Path) -> None:
+    """What remember --file takes, import takes: one command for both (S19)."""
+    place = tmp_path / "notes.jsonl"
+    place.write_text('\n{"content": "from a list", "id": "one"}\n{"content": "another", "id": "two"}\n'.lstrip())
+    assert "2 memories" in memfs("import", str(place)).out
+    assert memfs("import", "-", "--json", stdin='{"content": "third"}').json["stored"] == 1
+    assert memfs("import", str(place)).code == 1
+    assert memfs("show", "two").code == 0
+
+
+def test_a_place_for_an_export_is_kept_from_harm(filled: Path, memfs: Memfs, tmp_path: Path) -> None:
+    """Nothing is overwritten unless asked for, and an export never lies among the documents (S19)."""
+    place = tmp_path / "taken.jsonl"
+    place.write_text("mine")
+    refused = memfs("export", str(place))
+    assert (refused.code, place.read_text()) == (1, "mine")
+    assert "--replace" in refused.err
+    inside = filled / "ContextMemory" / "export.jsonl"
+    assert memfs("export", str(inside)).code == 1
+    assert not inside.exists()
+    assert memfs("export", str(tmp_path / "none" / "x.jsonl")).code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("export", "--type", "nonsense"), "agent_output"),
+        (("export", "--iteration", "five"), "3-7"),
+        (("export", "--iteration", "5-3"), "smaller"),
+        (("export", "--since", "soonish"), "--since"),
+        (("export", "--json"), "FILE"),
+        (("import", "-", "--allow-secret", "why not"), "memories"),
+    ],
+)
+def test_what_cannot_be_meant_is_explained(root: Path, memfs: Memfs, arguments: tuple[str, ...], told: str) -> None:
+    """Exit code 2, with what would be right."""
+    done = memfs(*arguments, stdin="")
+    assert done.code == 2
+    assert told in done.err
+
+
+def test_a_missing_document_makes_the_exit_code_1(filled: Path, memfs: Memfs, tmp_path: Path) -> None:
+    """What could be read is exported; what could not is named (S19)."""
+    broken = filled / "ContextMemory/iterations/iteration_001/hypotheses/h-1.json"
+    broken.write_text("{")
+    done = memfs("export", str(tmp_path / "x.jsonl"), "--json")
+    assert done.code == 1
+    assert "h-1.json" in done.err
+    assert len(done.json["missing"]) == 1
