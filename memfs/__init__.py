@@ -13,8 +13,10 @@ from memfs.version import __version__
 if TYPE_CHECKING:
     from memfs.errors import (
         AliasForbidden,
+        ArchiveInvalid,
         AttributeConflict,
         BackupInvalid,
+        CheckpointInvalid,
         Conflict,
         ContentError,
         CorruptItem,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
         ItemSyntaxError,
         ItemTooDeep,
         ItemTooLarge,
+        IterationInvalid,
         JournalDamaged,
         LockTimeout,
         MemfsError,
@@ -57,8 +60,10 @@ if TYPE_CHECKING:
         StorageReadOnly,
         StorageUnavailable,
         TagForbidden,
+        TokenInvalid,
         WorkspaceNotFound,
     )
+    from memfs.facades.context_memory import ContextMemory
     from memfs.facades.coordinator import MemoryCoordinator
     from memfs.facades.detector import PatternDetector
     from memfs.facades.injector import MemoryInjector
@@ -73,6 +78,15 @@ if TYPE_CHECKING:
     from memfs.model import Hit, MemoryItem, MemoryType, Origin, Query
     from memfs.model.memory_config import MemoryConfig
     from memfs.model.review import ReviewResult, StoreResult
+    from memfs.model.states import (
+        Acknowledgement,
+        AgentOutput,
+        FeedbackData,
+        MetaReviewStorage,
+        RecoveryState,
+        RetrievedState,
+        StateUpdate,
+    )
     from memfs.pipeline.patterns import Pattern
     from memfs.pipeline.reviewer import Score
     from memfs.pipeline.reviewers import register_reviewer
@@ -81,8 +95,12 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace, open_workspace
 
 _HOMES = {
+    "Acknowledgement": "memfs.model.states",
+    "AgentOutput": "memfs.model.states",
     "AgentReview": "memfs.facades.review",
+    "ContextMemory": "memfs.facades.context_memory",
     "Embedder": "memfs.index.embedder",
+    "FeedbackData": "memfs.model.states",
     "Hit": "memfs.model",
     "Memory": "memfs.facades.memory",
     "MemoryConfig": "memfs.model.memory_config",
@@ -92,15 +110,19 @@ _HOMES = {
     "MemoryItem": "memfs.model",
     "MemoryStats": "memfs.facades.memory",
     "MemoryType": "memfs.model",
+    "MetaReviewStorage": "memfs.model.states",
     "MultiLayeredMemorySystem": "memfs.facades.layered",
     "Origin": "memfs.model",
     "Pattern": "memfs.pipeline.patterns",
     "PatternDetector": "memfs.facades.detector",
     "Query": "memfs.model",
+    "RecoveryState": "memfs.model.states",
     "RetrievalPipeline": "memfs.facades.retrieval",
+    "RetrievedState": "memfs.model.states",
     "ReviewResult": "memfs.model.review",
     "Score": "memfs.pipeline.reviewer",
     "SimpleContextManager": "memfs.facades.session",
+    "StateUpdate": "memfs.model.states",
     "StoragePipeline": "memfs.facades.storage",
     "StoreResult": "memfs.model.review",
     "TimeWeightedRetrieval": "memfs.facades.retrieval",
@@ -123,12 +145,17 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Acknowledgement",
+    "AgentOutput",
     "AgentReview",
     "AliasForbidden",
+    "ArchiveInvalid",
     "AttributeConflict",
     "BackupInvalid",
+    "CheckpointInvalid",
     "Conflict",
     "ContentError",
+    "ContextMemory",
     "CorruptItem",
     "CorruptRecord",
     "DuplicateId",
@@ -137,6 +164,7 @@ __all__ = [
     "EndpointFailed",
     "EraseRefused",
     "ExtraMissing",
+    "FeedbackData",
     "FormatUnsupported",
     "GitBusy",
     "GitFailed",
@@ -151,6 +179,7 @@ __all__ = [
     "ItemSyntaxError",
     "ItemTooDeep",
     "ItemTooLarge",
+    "IterationInvalid",
     "JournalDamaged",
     "LockTimeout",
     "MemfsError",
@@ -162,6 +191,7 @@ __all__ = [
     "MemoryItem",
     "MemoryStats",
     "MemoryType",
+    "MetaReviewStorage",
     "MultiLayeredMemorySystem",
     "NotRegularFile",
     "Origin",
@@ -171,9 +201,11 @@ __all__ = [
     "Query",
     "QueryInvalid",
     "QuotaExceeded",
+    "RecoveryState",
     "RepoUnsupported",
     "RepoUntrusted",
     "RetrievalPipeline",
+    "RetrievedState",
     "ReviewResult",
     "SchemaInvalid",
     "SchemaRefForbidden",
@@ -183,6 +215,7 @@ __all__ = [
     "SettingInvalid",
     "SharedStorageUnsupported",
     "SimpleContextManager",
+    "StateUpdate",
     "StorageFull",
     "StorageIO",
     "StoragePipeline",
@@ -191,6 +224,7 @@ __all__ = [
     "StoreResult",
     "TagForbidden",
     "TimeWeightedRetrieval",
+    "TokenInvalid",
     "TrivialFilter",
     "Workspace",
     "WorkspaceNotFound",

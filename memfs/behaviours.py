@@ -28,7 +28,9 @@ OCCASIONS: Mapping[str, str] = {
     "context_accessed": "an agent is about to be given context: context, situation",
     "task_completed": "a task ended: task, session, outcome",
     "pattern_detected": "a pattern was found, or holds for one more memory: pattern, found (whether it is new)",
-    "session_ended": "a session ended: session",
+    "session_ended": "a session ended and its working memory was consolidated: session",
+    "state_stored": "a state document was stored: kind, path, iteration, update_type",
+    "iteration_closed": "an iteration was closed: iteration, statistics",
 }
 _ALARMS = frozenset({"storage_threshold", "backup_failed"})
 DEEPEST = 4

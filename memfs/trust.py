@@ -28,6 +28,8 @@ from memfs.model.time import format_time, utc_now
 from memfs.settings import SPECS
 
 SYSTEM_CONFIG = "ContextMemory/configuration/system_config.json"
+FEEDBACK_TEMPLATE = "ContextMemory/configuration/feedback_template.md"
+UNQUOTED = "unquoted"
 EMBEDDING_ENDPOINT = "polymorphic_config.memory_config.embedding_endpoint"
 _CONFIGURATION = "ContextMemory/configuration"
 _CONTEXTS = (f"{_CONFIGURATION}/memory_context.yaml", f"{_CONFIGURATION}/contexts")
@@ -116,7 +118,8 @@ def standing(root: Path) -> Standing:
 
 def enabling(root: Path) -> list[Enabling]:
     """What in a workspace's files would loosen a protection or reach outside; a file that cannot be read counts not."""
-    return [*_from_settings(root), *_from_system_config(root), *_from_memory_contexts(root)]
+    found = [*_from_settings(root), *_from_system_config(root), *_from_memory_contexts(root)]
+    return [*found, *_from_feedback_template(root)]
 
 
 def repository(work_tree: Path) -> Trusted:
@@ -215,6 +218,21 @@ def _from_memory_contexts(root: Path) -> Iterator[Enabling]:
             found = found.get(name) if isinstance(found, dict) else None
         if found:
             yield Enabling(path, EMBEDDING_ENDPOINT, found)
+
+
+def _from_feedback_template(root: Path) -> Iterator[Enabling]:
+    """The words that would stand before a model without being marked as quoted."""
+    try:
+        tree = Tree(root)
+    except (MemfsError, OSError):
+        return
+    try:
+        data = tree.read(FEEDBACK_TEMPLATE, _DOCUMENT_LIMIT).data
+    except (MemfsError, OSError):
+        return
+    finally:
+        tree.close()
+    yield Enabling(FEEDBACK_TEMPLATE, UNQUOTED, hashlib.sha256(data).hexdigest())
 
 
 def _context_files(root: Path) -> list[str]:

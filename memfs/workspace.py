@@ -6,8 +6,7 @@ Owns the wiring, and nothing else: which part is built from which.
 from __future__ import annotations
 
 import os
-import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -15,18 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memfs import trust
 from memfs.behaviours import Behaviours
 from memfs.config import find_workspace, first_policies, load, make_root
-from memfs.errors import RepoUnsupported
-from memfs.files.codec import Codec
-from memfs.files.journal import Journal
-from memfs.files.lock import FileLock
-from memfs.files.tree import Tree
 from memfs.history.busy import ERASE_FOLDER
 from memfs.history.repository import Repository
-from memfs.index.layers import SearchIndex
-from memfs.index.place import index_folder
 from memfs.model import KindTable
 from memfs.model.memory_config import Trigger
 from memfs.model.time import utc_now
@@ -34,11 +25,10 @@ from memfs.pipeline.finding import Helpers
 from memfs.pipeline.retrieval import Recaller
 from memfs.settings import Settings
 from memfs.store import Store
-from memfs.store.parts import Parts, Policy
-from memfs.upkeep.format import check_format
-from memfs.upkeep.kindfile import load_kinds
+from memfs.store.parts import Parts
+from memfs.upkeep.opening import arrange_watching, has_states, parts_of, repository_at
 from memfs.upkeep.quota import Quota
-from memfs.upkeep.secondary import find_secondary, problems_of
+from memfs.upkeep.secondary import problems_of
 from memfs.usage import FILE as USAGE_FILE
 from memfs.usage import Usage
 
@@ -52,10 +42,11 @@ if TYPE_CHECKING:
     from memfs.pipeline.meanings import Meanings
     from memfs.pipeline.relevance import Relevance
     from memfs.pipeline.rules import Rules
+    from memfs.states.parts import States
     from memfs.store.context import Contexts
     from memfs.upkeep.backups import Backups
     from memfs.upkeep.check import Checker
-    from memfs.upkeep.cleanup import Cleaner
+    from memfs.upkeep.cleanup import Act, Cleaner
     from memfs.upkeep.contextfile import FollowedContext
     from memfs.upkeep.erase import Eraser
     from memfs.upkeep.history import History
@@ -118,6 +109,7 @@ class Workspace:
             parts=self.parts,
             recovered=self.recovered,
             backups=lambda: self.backups.kept(),
+            checkpoints=lambda: self.states.checkpoints.problems(),
             memory_context=self.settings.memory.context,
             embedder=lambda: self.meaning.wanted(),
         )
@@ -134,11 +126,16 @@ class Workspace:
         """Makes room without losing anything."""
         from memfs.upkeep.cleanup import Cleaner
 
-        return Cleaner(store=self.store, parts=self.parts, backups=self.backups)
+        return Cleaner(store=self.store, parts=self.parts, backups=self.backups, more=self._more_cleanup)
+
+    def _more_cleanup(self) -> Sequence[Act]:
+        return self.states.retention.steps() if has_states(self.parts.seen) else ()
 
     def _keep_up(self) -> None:
         if self.settings.backup.interval_hours:
             self.backups.keep_up()
+        if has_states(self.parts.seen):
+            self.states.keep_up()
 
     @cached_property
     def eraser(self) -> Eraser:
@@ -191,6 +188,14 @@ class Workspace:
         return Contexts(self.store, self.parts)
 
     @cached_property
+    def states(self) -> States:
+        """What a long-running multi-agent system keeps: iterations, checkpoints, feedback, archives."""
+        from memfs.states.parts import states_of
+
+        made = states_of(self.store, self.parts, self.settings, self.history, self.behaviours.fire, self.quota)
+        return self._first("states", made)
+
+    @cached_property
     def _context_file(self) -> FollowedContext:
         from memfs.upkeep.contextfile import FollowedContext
 
@@ -232,7 +237,7 @@ class Workspace:
         """Turns the working memory of a session that ended into lasting knowledge."""
         from memfs.pipeline.consolidation import Consolidation
 
-        return Consolidation(self.store, self.usage, self.patterns, self.parts.index.search)
+        return Consolidation(self.store, self.usage, self.patterns, self.parts.index.search, self.behaviours.fire)
 
     def _first(self, name: str, made: Part) -> Part:
         """The part that threads share which make it at once: two would not know of each other's work."""
@@ -248,10 +253,11 @@ class Workspace:
             ending.callback(self.store.close)
             ending.callback(self.usage.close)
             self.recall.close()
-            for begun in ("patterns", "meaning"):
+            for begun in ("patterns", "meaning", "states"):
                 if begun in self.__dict__:
                     ending.callback(getattr(self, begun).close)
             if self.quota.written:
+                ending.callback(setattr, self.quota, "written", False)  # closing again has nothing to do
                 self.quota.tend()
 
     def __enter__(self) -> Workspace:
@@ -288,17 +294,17 @@ def open_workspace(
     root = make_root(Path(path or ".")) if create else find_workspace(path)
     fresh = create and not (root / "memfs.toml").exists()
     chosen = load(root, settings)
-    repository, made = _repository(root, create, chosen.history.allow_detached, own_repository)
+    repository, made = repository_at(root, create, chosen.history.allow_detached, own_repository)
     if fresh:
         chosen = load(root, {**first_policies(made), **(settings or {})})
-    parts = _parts(root, repository, chosen)
+    parts = parts_of(root, repository, chosen, utc_now)
     behaviours = Behaviours(lambda error: store.note_failure(error))
     quota = Quota(parts, behaviours.fire)
     parts = replace(parts, gate=quota)
     store = Store(parts)
     store.notes.extend(problems_of(parts.tree, repository, parts.secondary))
     if watch is not False and chosen.watch.enabled:
-        _arrange_watching(store, parts, chosen, at_once=watch is True)
+        arrange_watching(store, parts, chosen, at_once=watch is True)
     workspace = Workspace(
         root=root,
         settings=chosen,
@@ -314,11 +320,16 @@ def open_workspace(
         created=_lay_out(store, made) if create else None,
     )
     behaviours.on("memory_stored", lambda facts: workspace.patterns.later(facts["item"]))
-    behaviours.on("session_ended", lambda facts: workspace.consolidation.run(str(facts["session"])))
     for trigger in Trigger:
         behaviours.on(trigger.value, partial(_react, workspace, trigger.value))
     behaviours.on("storage_threshold", lambda _: workspace.cleaner.clean())
+    for occasion in ("state_stored", "iteration_closed", "storage_threshold"):
+        behaviours.on(occasion, partial(_tell_states, workspace, occasion))
     quota.chores.append(workspace._keep_up)
+    if chosen.history.adopt == "auto":
+        from memfs.upkeep.adopting import Adopter
+
+        quota.chores.append(Adopter(store, chosen.history.adopt_after_seconds).keep_up)
     if os.path.lexists(repository.state / ERASE_FOLDER):
         workspace.eraser.take_up()
     return workspace
@@ -336,6 +347,11 @@ def _react(workspace: Workspace, occasion: str, facts: Mapping[str, Any]) -> Non
     workspace.rules.react(occasion, facts)
 
 
+def _tell_states(workspace: Workspace, occasion: str, facts: Mapping[str, Any]) -> None:
+    if "states" in workspace.__dict__ or has_states(workspace.parts.seen):
+        workspace.states.react(occasion, facts)
+
+
 def _checked_values(memory: Mapping[str, Any]) -> dict[str, Any]:
     from memfs.upkeep.contextfile import checked_values  # few callers give any
 
@@ -346,55 +362,3 @@ def _lay_out(store: Store, made: bool) -> Created:
     from memfs.upkeep.layout import lay_out  # wanted once in a workspace's life
 
     return lay_out(store, made)
-
-
-def _repository(root: Path, create: bool, allow_detached: bool, own: bool) -> tuple[Repository, bool]:
-    """The repository that holds the workspace, and whether it was made now."""
-    found = Repository.find(root, allow_detached=allow_detached, trusted=trust.repository)
-    if found is not None and not (create and own and found.work_tree != root):
-        return found, False
-    if not create:
-        raise RepoUnsupported(
-            "this workspace is in no git repository",
-            path=str(root),
-            hint=f"to make one: memfs init {shlex.quote(str(root))}",
-        )
-    return Repository.create(root), True
-
-
-def _arrange_watching(store: Store, parts: Parts, settings: Settings, at_once: bool) -> None:
-    from memfs.watch import Watcher, notes_folder  # a process that answers once does not need it
-
-    quiet = settings.history.adopt_after_seconds if settings.history.adopt == "auto" else None
-    notes = notes_folder(parts.repository.state)
-    store.watch_with(lambda: Watcher(store, parts.tree.root, settings.watch, quiet_seconds=quiet, notes=notes), at_once)
-
-
-def _parts(root: Path, repository: Repository, settings: Settings) -> Parts:
-    tree = Tree(root)
-    try:
-        check_format(tree)
-        kinds, schemas = load_kinds(tree)
-        state = repository.state
-        journal = Journal(state / "journal")
-        return Parts(
-            tree=tree,
-            journal=journal,
-            lock=FileLock(state / "lock", home=repository.common_dir),
-            commit_lock=FileLock(state.parent / "commit.lock", home=repository.common_dir),
-            repository=repository,
-            codec=Codec(schemas, kinds, settings.security.allow_invisible),
-            kinds=kinds,
-            index=SearchIndex(index_folder(root), settings.index.engine),
-            policy=Policy(
-                commit=settings.history.commit,
-                interval=settings.history.interval_seconds,
-                adopt=settings.history.adopt,
-            ),
-            clock=utc_now,
-            secondary=find_secondary(tree, repository, journal, settings.storage.secondary),
-        )
-    except BaseException:
-        tree.close()
-        repository.close()
-        raise

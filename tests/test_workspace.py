@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memfs import StorageIO, Workspace
+from memfs import MemoryItem, StorageIO, Workspace
 
 Opened = Callable[..., Workspace]
 
@@ -35,3 +35,12 @@ def test_a_part_that_cannot_be_closed_keeps_no_other_open(opened: Opened, monkey
         with pytest.raises(StorageIO, match="the disk is gone"):
             workspace.close()
     assert closed == ["meaning", "patterns", "usage", "store"]
+
+
+def test_a_workspace_that_wrote_may_be_closed_twice(opened: Opened) -> None:
+    """What is due after a write is done once: the second time, its files are closed."""
+    workspace = opened()
+    workspace.store.put(MemoryItem("a text", "semantic"))
+    workspace.close()
+    workspace.close()
+    assert not workspace.quota.written

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 import weakref
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -105,6 +106,7 @@ class Facade:
         if workspace is not None and (path is not None or db_path is not None or config):
             raise MemfsError("an open workspace has its path and its config", field="workspace", hint="give it alone")
         self._given, self._closed = workspace, False
+        self._made_ns = time.time_ns()
         self._place: kept.Place | None = None
         if workspace is not None:
             return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.adapters.cli.checkpointing import checkpoint_facts, checkpoint_row
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.keeping import keeping_facts, keeping_rows
 from memfs.adapters.cli.meaning import meaning_facts, meaning_row
@@ -19,6 +20,7 @@ from memfs.adapters.cli.output import (
     problem_json,
     styled,
 )
+from memfs.adapters.cli.stating import states_facts, states_row
 from memfs.adapters.cli.storing import storage_facts, storage_row
 from memfs.adapters.cli.trusting import status_facts, status_row
 from memfs.watch.notes import watch_facts
@@ -64,6 +66,8 @@ def _status(workspace: Workspace) -> dict[str, Any]:
         "storage": storage_facts(workspace),
         **keeping_facts(workspace),
         **meaning_facts(workspace),
+        **states_facts(workspace),
+        **checkpoint_facts(workspace),
     }
 
 
@@ -82,6 +86,7 @@ def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> 
         "watch": facts["watch"]["state"],
     }
     rows |= storage_row(facts["storage"]) | status_row(facts["trust"]) | keeping_rows(facts) | meaning_row(facts)
+    rows |= states_row(facts) | checkpoint_row(facts)
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
     for path in edits:

@@ -24,6 +24,7 @@ from memfs.adapters.cli.output import (
     progress,
     styled,
 )
+from memfs.adapters.cli.stating import reindex_states
 from memfs.upkeep.tally import Tally, tally
 
 if TYPE_CHECKING:
@@ -146,13 +147,15 @@ def reindex(ctx: click.Context, embeddings: bool, as_json: bool) -> None:
     with opened(ctx) as workspace:
         with progress("Indexing") as step:
             items = workspace.store.reindex(progress=step)
+        states = reindex_states(workspace)
         engine = workspace.settings.index.engine
         problems = workspace.store.problems()
     seconds = round(time.monotonic() - began, 3)
     if as_json:
-        print_json({"items": items, "engine": engine, "seconds": seconds})
+        print_json({"items": items, "engine": engine, "seconds": seconds, **states})
     else:
-        print_raw(f"Indexed {count(items, 'item')} with {engine} in {seconds:.1f} s")
+        also = f" and {count(states['state_documents'], 'state document')}" if states else ""
+        print_raw(f"Indexed {count(items, 'item')} with {engine}{also} in {seconds:.1f} s")
     note_problems(problems)
 
 

@@ -1,0 +1,351 @@
+"""ContextMemory: the state of a long-running multi-agent system, as seed 001 calls it.
+
+Owns the seed's calls, what they take, and what this handle has seen of shared documents; iterations, retrieval,
+feedback, checkpoints and archives are the business of ``memfs.states``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from memfs.facades.opening import Facade
+from memfs.model.states import (
+    Acknowledgement,
+    AgentOutput,
+    FeedbackData,
+    MetaReviewStorage,
+    RecoveryState,
+    RetrievedState,
+    StateUpdate,
+)
+
+if TYPE_CHECKING:
+    from memfs.model.insights import AgentFeedback, Analysis, TrendReport
+    from memfs.states.checkpoints import Checkpoint, Verdict
+    from memfs.states.evolution import HypothesisHistory
+    from memfs.states.importing import Imported
+    from memfs.states.iterations import Iteration
+    from memfs.states.parts import States
+    from memfs.states.recording import Known
+    from memfs.states.retention import Kept
+    from memfs.states.similar import SimilarState
+    from memfs.states.transfer import Exported, Sink
+
+Moment = datetime | str
+Mapped = Mapping[str, Any]
+
+
+class ContextMemory(Facade):
+    """Keeps the state of a supervisor, its agents and its meta-reviewer (S1-S21). Threads and processes may share it.
+
+    Calls take the seed's shapes, or mappings with the same keys; a wrong value is a ``SchemaInvalid`` that names the
+    field. What a call has stored is durable when it returns, and every handle of every process finds it at once.
+    """
+
+    @property
+    def _states(self) -> States:
+        return self.workspace.states
+
+    @cached_property
+    def _known(self) -> Known:
+        from memfs.states.recording import Known
+
+        known: Known = self.__dict__.setdefault(
+            "_known", Known(since=self._made_ns)
+        )  # threads that come at once share it
+        return known
+
+    # -- iterations -----------------------------------------------------------------------------------------------
+    def start_iteration(self, iteration: int | None = None) -> Iteration:
+        """Open an iteration; without a number, the one after the newest. What is stored from then on belongs to it.
+
+        Raises:
+            IterationInvalid: it was closed already, or the number is not a positive one.
+        """
+        return self._states.iterations.start(iteration)
+
+    def close_iteration(self, iteration: int | None = None) -> Iteration:
+        """Close an iteration and sum it up: the answer's ``statistics``. Without a number, the newest open one.
+
+        Raises:
+            IterationInvalid: there is none to be closed.
+        """
+        return self._states.iterations.close(iteration)
+
+    def list_iterations(self) -> list[Iteration]:
+        """Every iteration, the oldest first, archived ones too."""
+        return self._states.iterations.list()
+
+    # -- writing --------------------------------------------------------------------------------------------------
+    def store_state_update(self, update: StateUpdate | Mapped) -> Acknowledgement:
+        """Store the supervisor's state (S1).
+
+        A ``checkpoint`` update creates a checkpoint, whose id the acknowledgement carries; a ``critical`` one is
+        committed at once, and lands even where a quota is full.
+
+        Raises:
+            SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
+        """
+        return self._states.recorder.state_update(update)
+
+    def store_agent_output(self, output: AgentOutput | Mapped) -> Acknowledgement:
+        """Store what an agent made of a task (S2); with ``state_data``, the acknowledgement carries a token to resume.
+
+        Raises:
+            SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
+        """
+        return self._states.recorder.agent_output(output)
+
+    def store_meta_review(self, review: MetaReviewStorage | Mapped) -> Acknowledgement:
+        """Store the meta-review of an iteration (S2); agents are given its feedback from then on.
+
+        Raises:
+            SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
+        """
+        return self._states.recorder.meta_review(review)
+
+    def store_hypothesis(
+        self, hypothesis: Mapped, parents: Iterable[str] | str = (), *, base: Mapped | None = None
+    ) -> Acknowledgement:
+        """Store a hypothesis, or bring it up to date (S2).
+
+        Where somebody else changed it since this handle last saw it, both changes hold: counters add up, fields that
+        only one of them changed keep that change; of a field that both changed, this call's value wins, the other
+        stays in history, and the acknowledgement's ``conflicts`` names the field.
+
+        Args:
+            hypothesis: ``id`` and, as there are, ``state``, ``rating``, ``agent``, and any keys of your own.
+            parents: ids of the hypotheses it came from, or the id of one.
+            base: the version it was made from, where several agents share one thread and each keeps what it read.
+
+        Raises:
+            SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
+        """
+        return self._states.recorder.hypothesis(hypothesis, parents, known=self._known, base=base)
+
+    def store_tournament_result(self, result: Mapped) -> Acknowledgement:
+        """Store one result of the tournament: ``participants``, ``winner`` and, as there are, ``id``, ``ratings`` (S2).
+
+        Raises:
+            SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
+        """
+        return self._states.recorder.tournament_result(result, known=self._known)
+
+    # -- reading --------------------------------------------------------------------------------------------------
+    def retrieve_state(
+        self,
+        request_type: str = "full",
+        start: Moment | None = None,
+        end: Moment | None = None,
+        agents: Sequence[str] | None = None,
+        components: Sequence[str] | None = None,
+        hypotheses: Sequence[str] | None = None,
+        iterations: Sequence[int] | None = None,
+        metrics: Sequence[str] | None = None,
+        deadline: float | None = None,
+    ) -> RetrievedState:
+        """The system's state, now or at another time (S3, S13, S14).
+
+        Args:
+            request_type: ``full``, all content; ``partial``, only what the arguments name; ``summary``, figures only.
+            start, end: the first and the last moment; a time without an offset is UTC.
+            agents, components, hypotheses, metrics: only these, by name.
+            iterations: only these, by number; archived ones too.
+            deadline: seconds; what is not found by then is named in the answer's ``missing``.
+
+        Raises:
+            QueryInvalid: an argument cannot be understood; ``field`` names it.
+        """
+        found = self._states.retrieval.retrieve(
+            request_type, start, end, agents, components, hypotheses, iterations, metrics, deadline
+        )
+        self._known.saw_hypotheses(found.content.hypothesis_data)
+        return found
+
+    def get_feedback(self, iteration: int | str = "latest", agent_type: str | None = None) -> FeedbackData:
+        """What the meta-review of an iteration says to everybody and to each agent (S4).
+
+        Args:
+            iteration: its number; ``latest`` is the newest one that has a meta-review, open or closed.
+            agent_type: only this agent's.
+
+        Raises:
+            QueryInvalid: the iteration is neither a number nor ``latest``.
+        """
+        return self._states.feedback.get(iteration, agent_type)
+
+    def feedback_for(self, agent: str) -> AgentFeedback:
+        """The newest feedback for an agent: ``text`` is ready for its prompt, "" where there is none (S5).
+
+        That it was given, and in which version, is recorded once an iteration; ``analyze_agent`` tells its effect.
+        """
+        return self._states.feedback.for_agent(agent)
+
+    def hypothesis_history(self, hypothesis_id: str) -> HypothesisHistory:
+        """How a hypothesis came about, how it changed, and what came of it: ancestors, versions, descendants (S10)."""
+        from memfs.states.evolution import hypothesis_history
+
+        found = hypothesis_history(self._states.reading, hypothesis_id)
+        self._known.saw_hypotheses(version.document for version in found.versions)
+        return found
+
+    def find_similar_states(self, state: StateUpdate | Mapped, limit: int = 5) -> list[SimilarState]:
+        """Past states of the system that resemble one, the most similar first (S13)."""
+        from memfs.states.similar import find_similar_states
+
+        return find_similar_states(self._states.reading, state, limit)
+
+    def analyze_agent(self, name: str, iterations: int = 10) -> Analysis:
+        """How well an agent did over the last iterations, and the weight that this suggests, with reasons (S11)."""
+        return self._states.analysis.analyze(name, iterations)
+
+    def trends(self) -> TrendReport:
+        """How the patterns of the meta-reviews come and go (S10)."""
+        return self._states.trends.patterns()
+
+    def get_configuration(self) -> dict[str, Mapped]:
+        """``system_config`` and ``retention_policy`` as they are now.
+
+        Raises:
+            ContentError: one of the files is invalid at present.
+        """
+        from memfs.states.configuration import read_configuration
+
+        return read_configuration(self.workspace.parts)
+
+    def cache_statistics(self) -> Mapped:
+        """How many of this process's questions were answered from the cache (S14)."""
+        return self._states.retrieval.cache_statistics()
+
+    # -- checkpoints and continuation -----------------------------------------------------------------------------
+    def create_checkpoint(self, update: StateUpdate | Mapped | None = None) -> str:
+        """Take a checkpoint of the whole state, read it back and verify it; returns its id (S6).
+
+        Args:
+            update: the supervisor's state at this moment, stored with it; None means that the latest one counts.
+
+        Raises:
+            SchemaInvalid, StorageIO, CheckpointInvalid: there is no such checkpoint then.
+        """
+        if update is None:
+            return self._states.checkpoints.create(reason="asked").id
+        given = replace(StateUpdate.from_dict(update), update_type="checkpoint")
+        made = self._states.recorder.state_update(given).checkpoint_id
+        return made or self._states.checkpoints.create(given, reason="asked").id  # an update that was there already
+
+    def list_checkpoints(self) -> list[Checkpoint]:
+        """Every checkpoint, the newest first."""
+        return self._states.checkpoints.list()
+
+    def verify_checkpoints(self, checkpoint_id: str | None = None) -> list[Verdict]:
+        """Read checkpoints whole, all or one, and say of each whether it is good and, if not, why."""
+        return list(self._states.checkpoints.verify(checkpoint_id))
+
+    def recover(
+        self,
+        checkpoint_id: str | None = None,
+        components: Sequence[str] | None = None,
+        restore: bool = False,
+        dry_run: bool = False,
+    ) -> RecoveryState:
+        """What to go on from after a crash: only ``active_tasks`` have to be done again (S7).
+
+        Args:
+            checkpoint_id: None means the newest that verifies whole; ``data_integrity`` names those rejected.
+            components: only the resume points of these.
+            restore: also bring back files that are missing or differ; ``dry_run`` only says which.
+
+        Raises:
+            CheckpointInvalid: the checkpoint named, or every one there is, cannot be relied on.
+        """
+        return self._states.checkpoints.recover(checkpoint_id, components, restore, dry_run)
+
+    def save_continuation(
+        self, agent: str, task_id: str, state: Any, expires: datetime | timedelta | None = None
+    ) -> str:
+        """Keep where an agent stands within a task; returns the token to go on with, in any process (S9).
+
+        Args:
+            state: anything that JSON can hold.
+            expires: when the token ends, or after how long; None means what ``system_config`` says.
+        """
+        return self._states.continuations.save(agent, task_id, state, expires)
+
+    def resume(self, token: str) -> Any:
+        """The state kept under a token, as often as needed until newer state or the final output supersedes it (S9).
+
+        Raises:
+            TokenInvalid: it is unknown, superseded or expired; the message says which.
+        """
+        return self._states.continuations.resume(token)
+
+    # -- capacity -------------------------------------------------------------------------------------------------
+    def archive(self, dry_run: bool = False) -> Kept:
+        """Do what the retention policy says is due: archive closed iterations, delete the archives it lets go (S15).
+
+        Raises:
+            ContentError: the policy is invalid at present.
+            LockTimeout, StorageIO, HistoryError: what was not archived is where it was.
+        """
+        return self._states.retention.run(dry_run=dry_run)
+
+    def export(
+        self,
+        target: str | os.PathLike[str] | Sink,
+        format: str = "",  # noqa: A002  what people call it
+        *,
+        types: Iterable[str] = (),
+        agents: Iterable[str] = (),
+        iterations: Iterable[int] = (),
+        since: Moment | None = None,
+        until: Moment | None = None,
+        replace: bool = False,
+    ) -> Exported:
+        """Write documents out for analysis elsewhere, as ``jsonl``, ``csv`` or ``parquet`` (S19).
+
+        Args:
+            target: a file's path, or an open binary file.
+            format: "" means as the file's ending says, else JSON Lines.
+            types, agents, iterations, since, until: only these; ``memory`` is the type of memories.
+            replace: whether the file may take the place of another one.
+
+        Raises:
+            QueryInvalid: an argument cannot be understood.
+            Conflict: something lies at the path already, or it is no place for an export.
+            ExtraMissing: Parquet needs the extra ``parquet``.
+            StorageIO: the target takes no more.
+        """
+        from memfs.states.transfer import Filters
+
+        chosen = Filters.of(types=types, agents=agents, iterations=iterations, since=since, until=until)
+        return self._states.exporter.export(target, format, chosen, replace=replace)
+
+    def import_from(
+        self,
+        source: str | os.PathLike[str] | BinaryIO,
+        replace: bool = False,
+        *,
+        format: str = "",  # noqa: A002  as ``export`` has it
+    ) -> Imported:
+        """Store every document that an export holds; what is there already with equal content stays as it is (S19).
+
+        Everything is checked before the first document is stored. An import that was cut short is taken up by
+        importing again.
+
+        Args:
+            source: a file's path, or an open binary file.
+            replace: whether documents that differ are replaced; without it they are conflicts.
+            format: "" means as the file's ending says, else JSON Lines.
+
+        Raises:
+            Conflict: documents are there with other content. Nothing was stored.
+            ContentError: records are no valid documents. Nothing was stored.
+            ExtraMissing, QueryInvalid: the format cannot be read here, or there is none of that name.
+            StorageIO: the file cannot be read; or a batch could not be stored, those before it are.
+        """
+        return self._states.importer.read(source, format, replace=replace)
