@@ -71,6 +71,7 @@ cp "example-workspace/$rule" "$work/$rule"
 commit Jonas 2026-04-02 "Retry five times: three were not enough for NordPost"
 as Mei 2026-04-09 "April: Buchladen is live" $(month 2026-04) ContextMemory/memories/social \
     ContextMemory/conventions/feature-flags-have-an-end.yaml ContextMemory/context/release-2026-4.yaml
+as Mei 2026-05-04 "Ten rounds of looking for what makes parcels late" ContextMemory/iterations ContextMemory/aggregates
 cd "$work"
 
 # you, for the rest of the demo
@@ -125,7 +126,25 @@ expect "tried eight times"
 run 'git checkout --quiet HEAD -- ContextMemory && memfs recall "retry a call to a carrier" --limit 1'
 expect "tried five times"
 
-say "7. Is everything in order?"
+say "7. A system of several agents keeps its state here, too. What did its reviewer tell one of them; how is another doing?"
+run 'memfs feedback-for Generation --no-record'
+expect "Look at parcels with"
+run 'memfs analyze Evolution --iterations 5'
+expect "suggested weight"
+
+say "8. It can go on after a crash: from the newest checkpoint that is whole. Here, one bit of the newest is flipped."
+run 'memfs checkpoint create --json'
+good=$(sed -n 's/.*"id": *"\(ckpt_[0-9_]*\)".*/\1/p' "$out")
+run 'memfs checkpoint create --json'
+bad=$(sed -n 's/.*"id": *"\(ckpt_[0-9_]*\)".*/\1/p' "$out")
+[ "$good" != "$bad" ] || fail "two checkpoints should have two names"
+printf '\377' | dd of="ContextMemory/checkpoints/$bad/state.tar.zst" bs=1 seek=2000 conv=notrunc 2>/dev/null
+run 'memfs checkpoint recover'
+expect "$good"
+expect "$bad"
+expect "ranking-010"
+
+say "9. Is everything in order?"
 run 'memfs status'
 expect "fresh"
 run 'memfs check'

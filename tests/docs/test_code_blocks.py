@@ -52,7 +52,13 @@ def test_the_shell_tour_runs_and_prints_what_it_says(page: Read, memfs_on_path: 
 
 
 @pytest.mark.parametrize(
-    "code", [*python_blocks("README.md"), *python_blocks("docs/python.md"), *python_blocks("docs/ranking.md")]
+    "code",
+    [
+        *python_blocks("README.md"),
+        *python_blocks("docs/context-memory.md"),
+        *python_blocks("docs/python.md"),
+        *python_blocks("docs/ranking.md"),
+    ],
 )
 def test_python_blocks_run(code: str, memfs_on_path: Path, tmp_path: Path) -> None:
     """Each Python block is a program of its own that ends well."""
