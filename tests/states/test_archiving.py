@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -114,9 +115,9 @@ def test_neither_payload_nor_history_is_a_clear_error(opened: Opened) -> None:
     iteration(workspace, 1)
     archive(workspace, 1)
     index = workspace.states.archives.index("2020-03")
-    path = index_path("2020-03")
-    text = (workspace.root / path).read_text().replace(index.members[0].blob, "0" * 40)
-    (workspace.root / path).write_text(text)
+    unknown = replace(index.members[0], blob="0" * 40)
+    forged = encode(replace(index, members=(unknown, *index.members[1:])))
+    (workspace.root / index_path("2020-03")).write_bytes(forged)
     (workspace.root / payload_path("2020-03")).unlink()
     with pytest.raises(ArchiveInvalid, match="payload is not here") as caught:
         workspace.states.archives.read(index.members[0].path)
