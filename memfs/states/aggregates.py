@@ -21,10 +21,10 @@ from memfs.model.statepaths import AGGREGATE_NAMES, aggregate_path
 from memfs.model.statequery import Question, Row
 from memfs.states import digest, progress
 from memfs.states.contention import settled
+from memfs.states.inputs import Inputs, inputs_name
 from memfs.states.measures import mapping
 from memfs.states.patterns import patterns_of, trends_of_entries
 from memfs.states.series import VERSION, Entry, Fold, Series, chained
-from memfs.states.sources import Sources, source_of
 from memfs.states.sums import fitting, fold_agents, fold_patterns, fold_progress
 from memfs.store.statefiles import Change
 
@@ -288,7 +288,7 @@ class _Looked:
         self.numbers = sorted(self.statuses)
         self._rows: dict[int, list[Row]] = {}
         self._ratings: dict[int, dict[str, float]] = {}
-        self._sources = Sources(reading.index, self.numbers)
+        self._inputs = Inputs(reading.index, self.numbers)
 
     def is_open(self, number: int) -> bool:
         """Whether more documents are expected in an iteration."""
@@ -339,9 +339,9 @@ class _Looked:
         """What names the documents that an entry of an iteration is made from: those that were looked at, if any."""
         rated = sort is _EFFECTIVENESS
         if number not in self._rows:
-            return self._sources.of(number, sort.kinds, rated)
+            return self._inputs.of(number, sort.kinds, rated)
         documents = [(row.path, row.sha256) for row in self.of(number, sort.kinds)]
-        return source_of(documents, self.elsewhere(number) if rated else {})
+        return inputs_name(documents, self.elsewhere(number) if rated else {})
 
 
 class _Loading:

@@ -1,4 +1,4 @@
-"""Sources: short names for the documents that entries of aggregates are made from (S12).
+"""Inputs: short names for the documents that entries of aggregates are made from (S12).
 
 Owns how such a name is told from what the index has of paths and digests, for many iterations at once and without going
 into what each document is about. Whether an entry is out of date is ``aggregates``' business.
@@ -20,7 +20,7 @@ Listed = tuple[str, str, str]
 """Kind, path and digest of a document."""
 
 
-def source_of(documents: Iterable[tuple[str, str]], ratings: Mapping[str, float]) -> str:
+def inputs_name(documents: Iterable[tuple[str, str]], ratings: Mapping[str, float]) -> str:
     """The name of documents, by path and digest in the order of their paths, and of ratings they are judged by."""
     lines = [f"{path}\0{sha256}" for path, sha256 in documents]
     lines += [f"{name}\0{rating!r}" for name, rating in sorted((storable(key), one) for key, one in ratings.items())]
@@ -45,8 +45,8 @@ class _Lineage:
         return found
 
 
-class Sources:
-    """The sources of one moment, asked for as they are needed. Does not look for changes first."""
+class Inputs:
+    """The names of one moment, asked for as they are needed. Does not look for changes first."""
 
     def __init__(self, index: StateIndex, numbers: Iterable[int]) -> None:
         """``numbers``: the iterations that may be asked for."""
@@ -59,7 +59,7 @@ class Sources:
         if number not in self._listed:
             self._list(number)
         documents = [(path, sha256) for kind, path, sha256 in self._listed[number] if kind in kinds]
-        return source_of(documents, self._lineage.before(number) if rated else {})
+        return inputs_name(documents, self._lineage.before(number) if rated else {})
 
     def _list(self, number: int) -> None:
         """Ask for the iterations from one on; those asked for before are let go."""
