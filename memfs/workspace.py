@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from memfs.pipeline.learning import Patterns
     from memfs.pipeline.meaning import Meaning
     from memfs.pipeline.meanings import Meanings
+    from memfs.pipeline.reactions import Reactions
     from memfs.pipeline.relevance import Relevance
-    from memfs.pipeline.rules import Rules
     from memfs.states.parts import States
     from memfs.store.context import Contexts
     from memfs.upkeep.backups import Backups
@@ -218,11 +218,11 @@ class Workspace:
         return self.meaning.current() if begun or not self._context_file.surely_words_only() else None
 
     @cached_property
-    def rules(self) -> Rules:
+    def reactions(self) -> Reactions:
         """What happens when something happens."""
-        from memfs.pipeline.rules import Rules
+        from memfs.pipeline.reactions import Reactions
 
-        return Rules(self.store, self.recall, lambda: self.memory_config, self.behaviours.fire)
+        return Reactions(self.store, self.recall, lambda: self.memory_config, self.behaviours.fire)
 
     @cached_property
     def patterns(self) -> Patterns:
@@ -344,7 +344,7 @@ def _helpers(workspace: Callable[[], Workspace]) -> Helpers:
 
 
 def _react(workspace: Workspace, occasion: str, facts: Mapping[str, Any]) -> None:
-    workspace.rules.react(occasion, facts)
+    workspace.reactions.react(occasion, facts)
 
 
 def _tell_states(workspace: Workspace, occasion: str, facts: Mapping[str, Any]) -> None:

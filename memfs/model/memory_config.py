@@ -19,7 +19,7 @@ class Trigger(StrEnum):
     PATTERN_DETECTED = "pattern_detected"
 
 
-class Action(StrEnum):
+class BehaviorAction(StrEnum):
     """What a behaviour rule does."""
 
     INJECT_RELEVANT_MEMORIES = "inject_relevant_memories"
@@ -32,20 +32,20 @@ class BehaviorRule:
     """When something happens, do something."""
 
     trigger: Trigger
-    action: Action
+    action: BehaviorAction
 
 
-FITTING: Mapping[Trigger, tuple[Action, ...]] = {
-    Trigger.CONTEXT_ACCESSED: (Action.INJECT_RELEVANT_MEMORIES,),
-    Trigger.TASK_COMPLETED: (Action.EXTRACT_LEARNINGS,),
-    Trigger.PATTERN_DETECTED: (Action.CREATE_REUSABLE_KNOWLEDGE,),
+FITTING: Mapping[Trigger, tuple[BehaviorAction, ...]] = {
+    Trigger.CONTEXT_ACCESSED: (BehaviorAction.INJECT_RELEVANT_MEMORIES,),
+    Trigger.TASK_COMPLETED: (BehaviorAction.EXTRACT_LEARNINGS,),
+    Trigger.PATTERN_DETECTED: (BehaviorAction.CREATE_REUSABLE_KNOWLEDGE,),
 }
 """The actions that find what they need in the facts of what happened."""
 
 DEFAULT_RULES = (
-    BehaviorRule(trigger=Trigger.CONTEXT_ACCESSED, action=Action.INJECT_RELEVANT_MEMORIES),
-    BehaviorRule(trigger=Trigger.TASK_COMPLETED, action=Action.EXTRACT_LEARNINGS),
-    BehaviorRule(trigger=Trigger.PATTERN_DETECTED, action=Action.CREATE_REUSABLE_KNOWLEDGE),
+    BehaviorRule(trigger=Trigger.CONTEXT_ACCESSED, action=BehaviorAction.INJECT_RELEVANT_MEMORIES),
+    BehaviorRule(trigger=Trigger.TASK_COMPLETED, action=BehaviorAction.EXTRACT_LEARNINGS),
+    BehaviorRule(trigger=Trigger.PATTERN_DETECTED, action=BehaviorAction.CREATE_REUSABLE_KNOWLEDGE),
 )
 
 

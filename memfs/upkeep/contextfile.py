@@ -22,7 +22,7 @@ from memfs.files.tree import View
 from memfs.model import KindTable, Problem
 from memfs.model.ids import is_id, stem_of
 from memfs.model.kinds import nearest
-from memfs.model.memory_config import FITTING, Action, BehaviorRule, MemoryConfig, Trigger
+from memfs.model.memory_config import FITTING, BehaviorAction, BehaviorRule, MemoryConfig, Trigger
 from memfs.resources import template_names, template_text
 from memfs.store.documents import MEMORY_CONTEXT, MEMORY_CONTEXTS
 from memfs.store.parts import READ_LIMIT
@@ -315,7 +315,7 @@ def _filled(tree: View, chain: Sequence[_Layer]) -> MemoryConfig:
 
 
 def _rules(rows: Sequence[Mapping[str, str]]) -> tuple[BehaviorRule, ...]:
-    rules = (BehaviorRule(trigger=Trigger(row["trigger"]), action=Action(row["action"])) for row in rows)
+    rules = (BehaviorRule(trigger=Trigger(row["trigger"]), action=BehaviorAction(row["action"])) for row in rows)
     return tuple(dict.fromkeys(rules))
 
 

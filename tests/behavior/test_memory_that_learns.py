@@ -120,7 +120,7 @@ def _(world: World, outcome: str) -> None:
 @when(parsers.parse('an agent is about to be given context for the tool "{tool}"'))
 def _(world: World, tool: str) -> None:
     situation = {"tool": tool, "params": {"intent": "ship the shop"}}
-    world.given = world.memory.workspace.rules.access({"task": "ship it"}, situation)
+    world.given = world.memory.workspace.reactions.access({"task": "ship it"}, situation)
 
 
 @when("the memory context is closed and opened again")

@@ -10,7 +10,7 @@ from typing import Any
 
 from memfs.behaviours import OCCASIONS
 from memfs.files.tree import Tree
-from memfs.model.memory_config import FITTING, Action, MemoryConfig, Trigger
+from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
 from memfs.resources import schema_text
 from memfs.upkeep.contextfile import load_memory_context
 
@@ -46,7 +46,7 @@ def test_every_rule_is_on_the_page(page: Read) -> None:
     """Each trigger stands beside the action that fits it (M4)."""
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| `(\w+)` \|", page(PAGE), re.MULTILINE)
 
-    assert {(Trigger(trigger), Action(action)) for trigger, action in rows} == {
+    assert {(Trigger(trigger), BehaviorAction(action)) for trigger, action in rows} == {
         (trigger, action) for trigger, actions in FITTING.items() for action in actions
     }
     assert [name for name in OCCASIONS if f"`{name}`" not in page("docs/python.md")] == []

@@ -10,7 +10,7 @@ import pytest
 from memfs import trust
 from memfs.errors import ContentError, NotRegularFile, PathEscape, SettingInvalid
 from memfs.files.tree import Tree
-from memfs.model.memory_config import Action, MemoryConfig, Trigger
+from memfs.model.memory_config import BehaviorAction, MemoryConfig, Trigger
 from memfs.resources import template_text
 from memfs.upkeep.contextfile import (
     FollowedContext,
@@ -98,9 +98,9 @@ def test_the_seeds_file_counts_as_it_stands(tree: Tree) -> None:
     assert (config.storage_type, config.embedding_model) == ("vector_db", "text-embedding-ada-002")
     assert (config.max_memories, config.pattern_threshold) == (10_000, 3)
     assert [(rule.trigger, rule.action) for rule in config.behavior_rules] == [
-        (Trigger.CONTEXT_ACCESSED, Action.INJECT_RELEVANT_MEMORIES),
-        (Trigger.TASK_COMPLETED, Action.EXTRACT_LEARNINGS),
-        (Trigger.PATTERN_DETECTED, Action.CREATE_REUSABLE_KNOWLEDGE),
+        (Trigger.CONTEXT_ACCESSED, BehaviorAction.INJECT_RELEVANT_MEMORIES),
+        (Trigger.TASK_COMPLETED, BehaviorAction.EXTRACT_LEARNINGS),
+        (Trigger.PATTERN_DETECTED, BehaviorAction.CREATE_REUSABLE_KNOWLEDGE),
     ]
 
 

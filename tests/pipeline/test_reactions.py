@@ -9,7 +9,7 @@ import pytest
 
 from memfs.behaviours import DEEPEST
 from memfs.model import MemoryItem, Query
-from memfs.pipeline.rules import knowledge_of
+from memfs.pipeline.reactions import knowledge_of
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]
@@ -48,7 +48,7 @@ def workspace(opened: Open) -> Workspace:
 def test_an_accessed_context_gets_what_is_relevant(workspace: Workspace) -> None:
     """``context_accessed`` adds type, content, relevance and context of what the situation asks for (M4, M6)."""
     before = {"task": "ship it"}
-    given = workspace.rules.access(before, SITUATION)
+    given = workspace.reactions.access(before, SITUATION)
 
     (row,) = given["relevant_memories"]
     assert (row["type"], row["content"]) == ("procedural", "Deploy the shop with make ship")
@@ -61,7 +61,9 @@ def test_all_of_a_situation_are_the_circumstances(workspace: Workspace) -> None:
     for key, circumstances in (("a-blog", {"tool": "build"}), ("b-shop", {"tool": "deploy"})):
         workspace.store.put(MemoryItem("To deploy take the lock", "knowledge", id=key, context=circumstances))
 
-    rows = workspace.rules.access({}, {"tool": "deploy", "params": {"intent": "take the lock"}})["relevant_memories"]
+    rows = workspace.reactions.access({}, {"tool": "deploy", "params": {"intent": "take the lock"}})[
+        "relevant_memories"
+    ]
 
     assert rows[0]["context"] == {"tool": "deploy"}
     assert [0 <= row["relevance"] <= 1 for row in rows] == [True] * len(rows)
@@ -70,17 +72,17 @@ def test_all_of_a_situation_are_the_circumstances(workspace: Workspace) -> None:
 @pytest.mark.parametrize("situation", [{}, {"tool": ""}, {"tool": "xylophone"}, {"params": "no mapping"}])
 def test_nothing_relevant_changes_nothing(workspace: Workspace, situation: dict[str, Any]) -> None:
     """A situation that asks nothing, or that nothing is known of, leaves the context as it was (M6)."""
-    assert workspace.rules.access({"task": "t"}, situation) == {"task": "t"}
+    assert workspace.reactions.access({"task": "t"}, situation) == {"task": "t"}
 
 
 def test_a_rule_that_is_left_out_is_not_carried_out(workspace: Workspace) -> None:
     """The memory context decides, from its next version on (M4)."""
     rules(workspace)
-    without = workspace.rules.access({}, SITUATION)
+    without = workspace.reactions.access({}, SITUATION)
     rules(workspace, ("context_accessed", "inject_relevant_memories"))
 
     assert without == {}
-    assert "relevant_memories" in workspace.rules.access({}, SITUATION)
+    assert "relevant_memories" in workspace.reactions.access({}, SITUATION)
 
 
 def test_a_found_pattern_becomes_reusable_knowledge_once(workspace: Workspace) -> None:
@@ -144,7 +146,7 @@ def test_a_rule_that_cannot_be_read_is_reported(workspace: Workspace) -> None:
     """An invalid memory context breaks no occasion: it is among the problems (M4)."""
     (workspace.root / CONTEXT).write_text("metadata: {type: memory}\n")
 
-    assert workspace.rules.access({}, SITUATION) == {}
+    assert workspace.reactions.access({}, SITUATION) == {}
     assert any("name" in problem.message for problem in workspace.store.problems())
 
 
@@ -155,11 +157,11 @@ def test_rules_that_cause_one_another_end(workspace: Workspace) -> None:
     def again(facts: object) -> None:
         raised.append("once")
         workspace.behaviours.fire("pattern_detected", {"pattern": pattern(), "found": True})
-        workspace.rules.access({}, SITUATION)
+        workspace.reactions.access({}, SITUATION)
 
     workspace.behaviours.on("context_accessed", again)
-    workspace.behaviours.on("pattern_detected", lambda facts: workspace.rules.access({}, SITUATION))
-    workspace.rules.access({}, SITUATION)
+    workspace.behaviours.on("pattern_detected", lambda facts: workspace.reactions.access({}, SITUATION))
+    workspace.reactions.access({}, SITUATION)
 
     assert 0 < len(raised) <= 2**DEEPEST
     assert any("deep" in problem.message for problem in workspace.store.problems())

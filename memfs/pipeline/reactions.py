@@ -1,4 +1,4 @@
-"""Rules: what a memory context does when something happens (M4).
+"""Reactions: what a memory context does when something happens (M4).
 
 Owns the three actions that a context may name. When occasions are raised, and that a failing action is reported, is
 ``memfs.behaviours``' business.
@@ -12,7 +12,7 @@ from typing import Any
 
 from memfs.errors import IdExists
 from memfs.model import Link, MemoryItem
-from memfs.model.memory_config import FITTING, Action, MemoryConfig, Trigger
+from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
 from memfs.model.occasion import Facts, Fire
 from memfs.pipeline.injection import injected
 from memfs.pipeline.learnings import extract_learnings
@@ -20,11 +20,11 @@ from memfs.pipeline.patterns import VARIABLE, Pattern, item_of
 from memfs.pipeline.retrieval import Recaller
 from memfs.store import Store
 
-SOURCE = "rules"
+SOURCE = "reactions"
 _LONGEST = 2_000
 
 
-class Rules:
+class Reactions:
     """Carries out the behaviour rules of one workspace's memory context. May be used from several threads."""
 
     def __init__(self, store: Store, recall: Recaller, config: Callable[[], MemoryConfig], fire: Fire) -> None:
@@ -38,10 +38,10 @@ class Rules:
         self._recall = recall
         self._config = config
         self._fire = fire
-        self._actions: Mapping[Action, Callable[[Facts], object]] = {
-            Action.INJECT_RELEVANT_MEMORIES: self._inject,
-            Action.EXTRACT_LEARNINGS: self._extract,
-            Action.CREATE_REUSABLE_KNOWLEDGE: self._create,
+        self._actions: Mapping[BehaviorAction, Callable[[Facts], object]] = {
+            BehaviorAction.INJECT_RELEVANT_MEMORIES: self._inject,
+            BehaviorAction.EXTRACT_LEARNINGS: self._extract,
+            BehaviorAction.CREATE_REUSABLE_KNOWLEDGE: self._create,
         }
 
     def react(self, occasion: str, facts: Facts) -> int:

@@ -1,0 +1,186 @@
+"""Episodes: what an agent was about to do, what it did, and how that ended (seed 004, P4).
+
+Owns these values and what makes them consistent. How an episode looks as an item is ``memfs.pipeline.episodes``'
+business; when two situations are alike is ``memfs.pipeline.situations``'.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from memfs.errors import SchemaInvalid
+from memfs.model.kinds import nearest
+from memfs.model.time import parse_time, utc_now
+
+
+class Outcome(StrEnum):
+    """How something ended."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    PARTIAL = "partial"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSnapshot:
+    """The situation an agent is in.
+
+    Attributes:
+        files: the files it is about, "/" separated, as the agent names them; without repetitions.
+        context: what it is about to do, or the question it asks, in words.
+        tool: what it is about to use.
+        agent, session, task: who it is, in which session, at which task.
+        circumstances: further facts by name, such as ``{"branch": "main"}``.
+    """
+
+    files: tuple[str, ...] = ()
+    context: str = ""
+    tool: str = ""
+    agent: str = ""
+    session: str = ""
+    task: str = ""
+    circumstances: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "files", _files(self.files))
+        for name in ("context", "tool", "agent", "session", "task"):
+            _check_text(name, getattr(self, name))
+        if not isinstance(self.circumstances, Mapping):
+            raise _unfit("circumstances", "a mapping", self.circumstances)
+
+    @classmethod
+    def create(
+        cls,
+        files: Iterable[str | os.PathLike[str]] = (),
+        context: str = "",
+        *,
+        tool: str = "",
+        agent: str = "",
+        session: str = "",
+        task: str = "",
+        circumstances: Mapping[str, Any] | None = None,
+    ) -> StateSnapshot:
+        """A snapshot of a situation.
+
+        Raises:
+            SchemaInvalid: a value is of the wrong sort; ``field`` names it.
+        """
+        return cls(
+            files=tuple(_files(files)),
+            context=context,
+            tool=tool,
+            agent=agent,
+            session=session,
+            task=task,
+            circumstances=dict(circumstances or {}),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What an agent did: the tool it used, and what it did in one sentence."""
+
+    tool: str
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        _check_text("tool", self.tool)
+        _check_text("description", self.description)
+        if not self.tool.strip() and not self.description.strip():
+            raise SchemaInvalid("an action needs a tool or a description", field="tool", hint="name the tool")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """What happened once.
+
+    Attributes:
+        state: the situation before.
+        action: what was done in it.
+        outcome: how it ended.
+        error_message: what went wrong, "" where nothing did.
+        timestamp: when.
+        warned: ids of the items that the agent was warned with before; what they are worth is learned from that.
+        id: of its item; "" until it is stored.
+    """
+
+    state: StateSnapshot
+    action: Action
+    outcome: Outcome
+    error_message: str = ""
+    timestamp: datetime
+    warned: tuple[str, ...] = ()
+    id: str = ""
+
+    @classmethod
+    def create(
+        cls,
+        state: StateSnapshot,
+        action: Action,
+        outcome: Outcome | str,
+        error_message: str | None = None,
+        *,
+        timestamp: datetime | str | None = None,
+        warned: Iterable[str] = (),
+    ) -> Episode:
+        """An episode that has not been stored; it happened now unless told otherwise.
+
+        Raises:
+            SchemaInvalid: a value is of the wrong sort; ``field`` names it.
+        """
+        for name, value, sort in (("state", state, StateSnapshot), ("action", action, Action)):
+            if not isinstance(value, sort):
+                raise _unfit(name, f"a {sort.__name__}", value)
+        _check_text("error_message", error_message or "")
+        return cls(
+            state=state,
+            action=action,
+            outcome=_outcome(outcome),
+            error_message=error_message or "",
+            timestamp=_moment(timestamp),
+            warned=tuple(dict.fromkeys(warned)),
+        )
+
+
+def _outcome(value: Outcome | str) -> Outcome:
+    try:
+        return Outcome(value)
+    except ValueError:
+        known = [one.value for one in Outcome]
+        hint = nearest(str(value), known) or f"the outcomes are {', '.join(known)}"
+        raise SchemaInvalid(f"there is no outcome {ascii(value)[:60]}", field="outcome", hint=hint) from None
+
+
+def _moment(value: datetime | str | None) -> datetime:
+    try:
+        return utc_now() if value is None else parse_time(value)
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        hint = "write it like 2026-03-01T10:00:00Z"
+        raise SchemaInvalid(f"{ascii(value)[:60]} is not a date or time", field="timestamp", hint=hint) from error
+
+
+def _files(values: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise _unfit("files", "a list of paths", values)
+    found = []
+    for number, value in enumerate(values):
+        written = os.fspath(value) if isinstance(value, (str, os.PathLike)) else value
+        if not isinstance(written, str):
+            raise _unfit(f"files.{number}", "a path", value)
+        if written.strip():
+            found.append(written.replace("\\", "/") if os.sep == "\\" else written)
+    return tuple(dict.fromkeys(found))
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise _unfit(name, "text", value)
+
+
+def _unfit(name: str, wanted: str, value: object) -> SchemaInvalid:
+    return SchemaInvalid(f"expected {wanted}, got {ascii(value)[:60]}", field=name)

@@ -1,0 +1,1 @@
+"""Sources: what gives an agent its context, built in and from others."""
