@@ -1,7 +1,7 @@
 """MemoryPlugin: the protocol of what gives an agent its context (seed 004, P2).
 
-Owns the shape that sources from others have, and the richer one of our own. Who is asked, for how long, and what becomes
-of their texts is ``memfs.sources.delivery``'s business.
+Owns the shape that sources from others have, and the richer one of our own. Who is asked, for how long, and what
+becomes of their texts is ``memfs.sources.delivery``'s business.
 """
 
 from __future__ import annotations
