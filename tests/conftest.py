@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ settings.register_profile("memfs", deadline=None)  # a machine that is busy is n
 settings.load_profile("memfs")
 pytest.register_assert_rewrite("kit")  # its assertions say what they found
 from kit import figures as fault_figures  # noqa: E402
+from kit.copies import copy_workspace  # noqa: E402
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -60,13 +62,17 @@ def figures(record_property: Callable[[str, object], None]) -> Callable[..., Non
     return record
 
 
+_homes = count()
+
+
 @pytest.fixture(autouse=True)
 def own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Clear ``GIT_*`` and ``MEMFS_*``, and give the test its own HOME and git identity."""
     for name in list(os.environ):
         if name.startswith(("GIT_", "MEMFS_", "XDG_")):
             monkeypatch.delenv(name)
-    home = tmp_path_factory.mktemp("home")
+    home = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))  # mktemp looks through all there are
+    home.mkdir(parents=True)
     (home / ".gitconfig").write_text(
         "[user]\n\tname = Ada Person\n\temail = ada@example.org\n"
         "[init]\n\tdefaultBranch = main\n[commit]\n\tgpgSign = false\n"
@@ -75,6 +81,15 @@ def own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     return home
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_open(own_world: Path) -> Iterator[None]:
+    """Close what facades of the test left open: a watcher of one test must not stand in the way of another."""
+    yield
+    kept = sys.modules.get("memfs.facades.kept")
+    if kept is not None:
+        kept.close_all()
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +139,7 @@ def opened(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             if create and path is None and not root.exists():
                 if not pristine.exists():
                     open_workspace(pristine, create=True, watch=False).close()
-                shutil.copytree(pristine, root, symlinks=True)
+                copy_workspace(pristine, root)
                 create = False
             workspace = open_workspace(root, create=create, watch=False, settings=dotted)
             stack.callback(workspace.close)

@@ -142,7 +142,7 @@ def test_50_stopped_at_any_operation_it_is_old_or_new_and_the_next_opening_ends_
     changing, bound = points(base)
     early = [number for number in changing if number <= bound]
     late = [number for number in changing if number > bound]
-    tried = spread(early, scale(4, 10_000)) + spread(late, scale(14, 10_000))
+    tried = spread(early, scale(4, 10_000)) + spread(late, scale(8, 10_000))
     for number in tried:
         ready = base.again()
         with ready.open() as workspace, injected(Fault(at=number)) as fault:
@@ -231,7 +231,7 @@ with open_workspace(sys.argv[1], watch=False, settings=settings) as workspace:
 def test_50_killed_at_any_moment_it_is_old_or_new(base: Ready, scale: Scale, figures: Figures) -> None:
     """kill -9 at random moments, git's children included: whole before the next opening, erased after a rerun."""
     chance = random.Random(50)
-    kills = scale(5, 200)
+    kills = scale(4, 200)
     for _ in range(kills):
         ready = base.again()
         process = subprocess.Popen(

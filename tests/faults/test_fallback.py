@@ -372,7 +372,7 @@ def test_27_stopped_or_failed_at_any_operation_on_the_way_home(
     27)."""
     total = homeward.operations()
     assert total > 20
-    step = scale(3, 1) if error else 1
+    step = scale(4, 1) if error else scale(2, 1)
     for number in range(1, total + 1, step):
         assert homeward.losses(Fault(at=number, error=error)) == [], number
     figures(

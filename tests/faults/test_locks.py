@@ -239,7 +239,7 @@ def counted_under_deletion(folder: Path, seconds: float, *variant: str) -> tuple
 
 def test_47_a_lock_file_deleted_all_the_time_still_lets_one_in(tmp_path: Path, scale: Scale, figures: Figures) -> None:
     """Four processes count under a lock whose file somebody deletes 500 times a second: none is lost (row 47)."""
-    done, counted = counted_under_deletion(tmp_path, scale(3, 60))
+    done, counted = counted_under_deletion(tmp_path, scale(1, 60))
     figures("lock file deleted while held", points=done, acknowledged=done, lost=done - counted)
     assert done > 0
     assert counted == done
@@ -277,7 +277,7 @@ def test_46_among_64_that_lock_without_pause_nobody_waits_forever(
     tmp_path: Path, scale: Scale, figures: Figures
 ) -> None:
     """Who has waited for seconds comes next, so that no writer meets LockTimeout while others go on (faults row 46)."""
-    seconds = scale(10, 60)
+    seconds = scale(4, 60)
     words = [sys.executable, "-c", WAITERS, str(tmp_path / "lock"), str(seconds), "64"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     waits = sorted(map(float, done.stdout.split()))

@@ -40,7 +40,7 @@ REFUSALS = (
     errno.EDQUOT,
 )
 LOOK_CLOSELY_EVERY = 12
-MANY = 150
+MANY = 60
 
 
 # -- what lies there before -----------------------------------------------------------------------------------------

@@ -426,7 +426,7 @@ def test_45_each_way_to_save_reaches_a_resident_index_exactly_once(
             save(path)
             assert until(lambda: len(indexed(workspace)) == 1 and indexed(workspace) != before)
             scanned = eyes_of(workspace)._scanned_at
-            assert until(lambda: eyes_of(workspace)._scanned_at > scanned + 2)  # two more scans find nothing new
+            assert until(lambda: eyes_of(workspace)._scanned_at > scanned)  # one more scan finds nothing new
         assert told == ["+"]
 
 

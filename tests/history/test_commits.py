@@ -522,7 +522,7 @@ def test_row_36_a_person_who_loops_commits_loses_nothing(world, tmp_path):
     )
     person = subprocess.Popen(["sh", "-c", loop], cwd=world.root)
     wanted, waiting = {}, []
-    until = time.monotonic() + 4
+    until = time.monotonic() + 2
     while time.monotonic() < until:
         path = f"ContextMemory/n{len(wanted)}.yaml"
         waiting.append(world.put(path, path))

@@ -296,6 +296,7 @@ def machine_settings(examples: int, *phases: Phase) -> settings:
         database=None,
         derandomize=examples < 100,
         phases=phases or (Phase.generate, Phase.shrink),
+        report_multiple_bugs=False,  # one is enough, and looking for others takes as long again
         suppress_health_check=list(HealthCheck),
     )
 

@@ -116,14 +116,14 @@ def test_an_import_killed_anywhere_is_taken_up_again(
     for turn in range(points + 1):
         root = tmp_path / f"second-{turn}"
         opened(root).close()
-        stop = turn * total // points if turn else 10**9
+        stop = turn * total * 9 // (10 * points) if turn else 10**9  # the number of operations varies a little
         command = [sys.executable, "-c", KILLED, str(root), str(file), str(max(stop, 1))]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if not turn:
             assert ran.returncode == 0, ran.stderr
             total = int(ran.stdout)
             continue
-        assert ran.returncode == (-signal.SIGKILL if stop <= total else 0)
+        assert ran.returncode == -signal.SIGKILL
         again = opened(root)
         there = documents(again)
         assert len(there) in (0, 4, 8, 12, 13)

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from kit.aftermath import SETTINGS, git
+from kit.copies import copy_workspace
 from kit.script import BEGINNING, FIRST
 from memfs import MemoryItem
 from memfs.workspace import Workspace, open_workspace
@@ -32,12 +33,12 @@ class Beginning:
         self.root = folder / "workspace"
         self._first = folder / "first"
         make(self.root, arrange)
-        shutil.copytree(self.root, self._first, symlinks=True)
+        copy_workspace(self.root, self._first)
 
     def fresh(self) -> Path:
         """Put the workspace back to what it was, and return its place."""
         shutil.rmtree(self.root, ignore_errors=True)
-        shutil.copytree(self._first, self.root, symlinks=True)
+        copy_workspace(self._first, self.root)
         return self.root
 
 
