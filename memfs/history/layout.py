@@ -209,10 +209,16 @@ def _require_format(settings: dict[str, str], common_dir: Path) -> None:
             raise RepoUnsupported(f"the repository uses the extension '{key}'", path=where, hint="upgrade memfs")
 
 
-def _foreign(*places: Path) -> tuple[tuple[Path, int], ...]:
+def own_users() -> frozenset[int]:
+    """The users whose files count as this user's own."""
     mine = {os.geteuid()}
     # As git does: root works in the repositories of the person who became root.
     if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdigit():
         mine.add(int(os.environ["SUDO_UID"]))
+    return frozenset(mine)
+
+
+def _foreign(*places: Path) -> tuple[tuple[Path, int], ...]:
+    mine = own_users()
     found = ((place, os.lstat(place).st_uid) for place in dict.fromkeys(places))
     return tuple((place, owner) for place, owner in found if owner not in mine)

@@ -5,9 +5,11 @@ Owns what is asked of both, the order of what they answer, and how a base is fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 
+from memfs.errors import IndexUnavailable
 from memfs.index import bm25, question
 from memfs.index.base import Index, TermStatistics
 from memfs.index.overlay import Overlay
@@ -17,24 +19,46 @@ from memfs.model import Candidate, MemoryItem, Query, Stamp
 
 _NO_TIME = datetime.min.replace(tzinfo=UTC)
 
+Asked = tuple[Mapping[str, float], TermStatistics]
+"""What a query's terms are worth, and their statistics over all that is asked together."""
+
+
+class Counted(Protocol):
+    """What knows how its terms are spread."""
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics:
+        """How many items there are, and in how many each term occurs."""
+
+    def terms(self, beginning: str) -> Iterable[str]:
+        """The terms that begin so."""
+
 
 def search(
-    query: Query, base: Index | None, fresh: Overlay, fitting: Callable[[list[Candidate]], list[Candidate]]
+    query: Query,
+    base: Index | None,
+    fresh: Overlay,
+    table: StampTable,
+    asked: Asked | None = None,
 ) -> list[Candidate]:
     """The best items of both, best first, ties by id.
 
     Args:
         base: None while there is none.
-        fitting: checks what the base found, and raises where it cannot be so.
+        table: the base's stamps, which know all of what it finds.
+        asked: what the query's terms are worth, where more than these two are asked together.
+
+    Raises:
+        IndexUnavailable: the base names what it does not hold.
     """
     if base is None:
-        worth, shared = _asked(query, [fresh.index])
+        worth, shared = asked or asked_of(query, [fresh.index])
         return fresh.index.search(query, (), shared, worth)
     if not len(fresh):
-        worth, shared = _asked(query, [base])
-        return fitting(base.search(query, (), shared, worth))
-    worth, shared = _asked(query, [base, fresh.index])
-    found = fitting(base.search(query, fresh.hidden, shared, worth)) + fresh.index.search(query, (), shared, worth)
+        worth, shared = asked or asked_of(query, [base])
+        return _fitting(base.search(query, (), shared, worth), table)
+    worth, shared = asked or asked_of(query, [base, fresh.index])
+    found = _fitting(base.search(query, fresh.hidden, shared, worth), table)
+    found += fresh.index.search(query, (), shared, worth)
     found.sort(key=lambda candidate: candidate.id)
     found.sort(key=_worth, reverse=True)
     return found[: query.limit]
@@ -45,10 +69,10 @@ def beside(
     query: Query,
     base: Index | None,
     fresh: Overlay,
-    fitting: Callable[[list[Candidate]], list[Candidate]],
+    table: StampTable,
 ) -> list[Candidate]:
     """The items of both at these places of talks."""
-    below = [] if base is None else fitting(base.beside(places, query, fresh.hidden))
+    below = [] if base is None else _fitting(base.beside(places, query, fresh.hidden), table)
     return below + fresh.index.beside(places, query)
 
 
@@ -57,17 +81,23 @@ def among(
     query: Query,
     base: Index | None,
     fresh: Overlay,
-    fitting: Callable[[list[Candidate]], list[Candidate]],
+    table: StampTable,
 ) -> list[Candidate]:
     """The items of both with these ids."""
-    below = [] if base is None else fitting(base.among(ids, query, fresh.hidden))
+    below = [] if base is None else _fitting(base.among(ids, query, fresh.hidden), table)
     return below + fresh.index.among(ids, query)
 
 
-def frequencies(terms: Collection[str], base: Index | None, fresh: Overlay) -> Mapping[str, int]:
+def statistics(terms: Collection[str], base: Index | None, fresh: Overlay) -> TermStatistics:
     """In how many items of both each term occurs; removed and replaced ones may count."""
     parts = [fresh.index] if base is None else [base, fresh.index]
-    return bm25.joined([part.statistics(terms) for part in parts], terms).frequencies
+    return bm25.joined([part.statistics(terms) for part in parts], terms)
+
+
+def known_terms(beginning: str, base: Index | None, fresh: Overlay) -> set[str]:
+    """The terms of both that begin so."""
+    parts = [fresh.index] if base is None else [base, fresh.index]
+    return {term for part in parts for term in part.terms(beginning)}
 
 
 def filled(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> StampTable:
@@ -84,7 +114,7 @@ def filled(index: Index, items: Iterable[tuple[MemoryItem, Stamp]]) -> StampTabl
     return StampTable.of(entries)
 
 
-def _asked(query: Query, parts: Sequence[Index]) -> tuple[dict[str, float], TermStatistics]:
+def asked_of(query: Query, parts: Sequence[Counted]) -> Asked:
     """What a query's terms are worth, and their statistics over all parts together.
 
     A term that no part holds is joined by those that it may be a slip of.
@@ -102,6 +132,14 @@ def _asked(query: Query, parts: Sequence[Index]) -> tuple[dict[str, float], Term
         return worth, shared
     worth |= slips
     return worth, bm25.joined([part.statistics(worth) for part in parts], worth)
+
+
+def _fitting(found: list[Candidate], table: StampTable) -> list[Candidate]:
+    """What a base's engine found, if its stamps know all of it: a damaged file may name anything."""
+    for candidate in found:
+        if candidate.path not in table or table[candidate.path][0] != candidate.id:
+            raise IndexUnavailable(f"it names what it does not hold: {candidate.id!r}")
+    return found
 
 
 def _worth(candidate: Candidate) -> tuple[float, datetime]:

@@ -6,16 +6,16 @@ Owns how the two are joined, folded and rebuilt. Must not know where items come 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
-from memfs.index.base import Index, IndexStats
+from memfs.index.base import Index, IndexStats, TermStatistics
 from memfs.index.engines import engine as engine_named
 from memfs.index.generations import FILES, NOBODY, Generation, Generations, number_of
-from memfs.index.joining import among, beside, filled, frequencies, search
+from memfs.index.joining import Asked, among, beside, filled, known_terms, search, statistics
 from memfs.index.losses import Losses
 from memfs.index.overlay import Changes, Overlay
 from memfs.index.rows import Place
@@ -130,8 +130,10 @@ class SearchIndex:
             for item, stamp in rows:
                 self._fresh.add(item, stamp, later=len(rows) > _MANY)
 
-    def search(self, query: Query) -> list[Candidate]:
+    def search(self, query: Query, asked: Asked | None = None) -> list[Candidate]:
         """The best ``query.limit`` items of base and overlay on one scale, best first, ties by id.
+
+        ``asked`` says what the query's terms are worth, where more than this index is asked.
 
         Raises:
             IndexUnavailable: the base was damaged after it was opened, or the one that took its place lacks some of
@@ -143,7 +145,7 @@ class SearchIndex:
                 raise _damaged("its base is gone")
             for _ in range(_ATTEMPTS):
                 try:
-                    return search(query, self._opened(), self._fresh, self._fitting)
+                    return search(query, self._opened(), self._fresh, self._stamps(), asked)
                 except (IndexUnavailable, StorageIO, NotRegularFile, OSError) as error:
                     damage = error
                 switched = self._switch()
@@ -165,15 +167,20 @@ class SearchIndex:
 
     def beside(self, places: Collection[Place], query: Query) -> list[Candidate]:
         """The items at these places of talks that pass the query's filters, similarity 0, as far as can be told."""
-        return self._helped(lambda base: beside(places, query, base, self._fresh, self._fitting), [])
+        return self._helped(lambda base: beside(places, query, base, self._fresh, self._stamps()), [])
 
     def among(self, ids: Collection[str], query: Query) -> list[Candidate]:
         """The items with these ids that pass the query's filters, similarity 0, as far as can be told."""
-        return self._helped(lambda base: among(ids, query, base, self._fresh, self._fitting), [])
+        return self._helped(lambda base: among(ids, query, base, self._fresh, self._stamps()), [])
 
-    def frequencies(self, terms: Collection[str]) -> Mapping[str, int]:
-        """In how many items each term occurs, as far as can be told."""
-        return self._helped(lambda base: frequencies(terms, base, self._fresh), dict.fromkeys(terms, 1))
+    def statistics(self, terms: Collection[str]) -> TermStatistics:
+        """How many items there are, and in how many each term occurs, as far as can be told."""
+        untold = TermStatistics(items=0, average_length=0.0, frequencies=dict.fromkeys(terms, 1))
+        return self._helped(lambda base: statistics(terms, base, self._fresh), untold)
+
+    def terms(self, beginning: str) -> Collection[str]:
+        """The terms that begin so, as far as can be told."""
+        return self._helped(lambda base: known_terms(beginning, base, self._fresh), ())
 
     def _helped(self, ask: Callable[[Index | None], Answer], otherwise: Answer) -> Answer:
         """What a question brings that a search can do without; of a damaged base the next search says so."""
@@ -182,14 +189,6 @@ class SearchIndex:
                 return ask(self._opened())
             except (IndexUnavailable, StorageIO, NotRegularFile, OSError):
                 return otherwise
-
-    def _fitting(self, found: list[Candidate]) -> list[Candidate]:
-        """What the base's engine found, if its stamps know all of it: a damaged file may name anything."""
-        table = self._stamps()
-        for candidate in found:
-            if candidate.path not in table or table[candidate.path][0] != candidate.id:
-                raise IndexUnavailable(f"it names what it does not hold: {candidate.id!r}", path=str(self.folder))
-        return found
 
     # -- generations ------------------------------------------------------------------------------------------------
     def fold(self) -> bool:

@@ -15,16 +15,26 @@ from memfs.errors import StorageIO
 from memfs.files import io
 
 
-def index_folder(root: Path) -> Path:
-    """Where a workspace's index lies: in the user's cache, named by path, inode and user, never in the workspace."""
-    facts = root.stat()
-    key = hashlib.sha256(f"{root}\0{facts.st_ino}\0{os.getuid()}".encode("utf-8", "surrogateescape")).hexdigest()[:20]
-    named = os.environ.get("XDG_CACHE_HOME")
-    fallback = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    folder = (Path(named) if named else fallback) / "memfs" / key
+def index_folder(root: Path, reader: str = "") -> Path:
+    """Where a workspace's index lies: in the user's cache, named by path, inode and user, never in the workspace.
+
+    Args:
+        reader: whose index it is, where it is not the workspace's own: another may see other files.
+    """
+    folder = folder_named(root, reader)
     try:
         io.make_private_folder(folder)
     except StorageIO:  # a full disk keeps nobody from reading: there is no index then
         if os.path.lexists(folder):
             raise
     return folder
+
+
+def folder_named(root: Path, reader: str = "") -> Path:
+    """The same, without making it."""
+    facts = root.stat()
+    named = f"{root}\0{facts.st_ino}\0{os.getuid()}" + (f"\0{reader}" if reader else "")
+    key = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:20]
+    cache = os.environ.get("XDG_CACHE_HOME")
+    fallback = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    return (Path(cache) if cache else fallback) / "memfs" / key

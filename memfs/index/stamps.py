@@ -203,6 +203,10 @@ class LayeredStamps(Mapping[str, Entry]):
         rows.update(self._before.copy())
         return {path: row for path, row in rows.items() if row is not ...}
 
+    def changed_below(self, folder: str) -> dict[str, str]:
+        """What lies over the table below a folder that ends with "/": content's id by path, "" for what is gone."""
+        return {path: row[1].blob if row else "" for path, row in self._over().items() if path.startswith(folder)}
+
     def __getitem__(self, path: str) -> Entry:
         row = self._row(path)
         if row is None:

@@ -58,10 +58,26 @@ def stem_of(path: str) -> str:
     return path.rpartition("/")[2].rpartition(".")[0]
 
 
+def in_mount(name: str, text: str) -> str:
+    """What an id or path of a mounted workspace is called here: after the mount's name. No id holds a ":" itself."""
+    return f"{name}:{text}"
+
+
+def of_mount(text: str) -> str:
+    """The name of the mounted workspace that an id or path is of; "" for one of the workspace's own."""
+    name, colon, _ = text.partition(":")
+    return name if colon and "/" not in name else ""
+
+
+def without_mount(text: str) -> str:
+    """An id or path as the mounted workspace itself has it."""
+    return text.partition(":")[2]
+
+
 def slug(text: str) -> str:
     """The first words of a text as lower-case ASCII joined by hyphens, at most 48 characters; "" if none remain."""
     plain = unicodedata.normalize("NFKD", text[:400]).encode("ascii", "ignore").decode().lower()
-    words = re.findall(r"[a-z0-9]+", plain)
+    words = re.findall(r"[a-z0-9]+", plain.replace("'", ""))  # "don't" is one word
     chosen = ""
     for word in words:
         longer = f"{chosen}-{word}" if chosen else word[:_SLUG_LENGTH]

@@ -162,6 +162,13 @@ class Committing:
 
     def displaced(self) -> list[tuple[str, float, FileChange]]:
         """What waits for this branch and was removed by somebody: a name for it, when it was written, the change."""
+        if found := self._displaced():
+            with contextlib.suppress(MemfsError), self._parts.lock.hold("look for what was removed", timeout=10):
+                return self._displaced()  # a write that was on its way to its file is there by now
+        return found
+
+    def _displaced(self) -> list[tuple[str, float, FileChange]]:
+        """The same, with what a writer has journalled and is about to put at its place."""
         operations = self._parts.journal.operations()
         current = self._parts.repository.head().ref or _DETACHED
         times = {operation.id: operation.time for operation in operations}

@@ -7,7 +7,7 @@ here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
@@ -26,11 +26,15 @@ from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 
 LastGood = Callable[[str], bytes | None]
 Progress = Callable[[int, int], None]
+Listener = Callable[[Sequence[tuple[MemoryItem, Stamp]], Sequence[str]], None]
 _STALE = _LOOK_AGAIN = (0, 0, 0, 0)
 
 
 class Following:
-    """The link from files to index in one process. Its methods may be called from several threads."""
+    """The link from files to index in one process. Its methods may be called from several threads.
+
+    ``listeners`` are told of each change of the index: what it learned, and which paths it forgot. They must not wait.
+    """
 
     def __init__(self, tree: View, codec: Codec, kinds: KindTable, index: SearchIndex, last_good: LastGood) -> None:
         """``last_good(path)`` gives the bytes history has for a path, None when it has none."""
@@ -45,6 +49,7 @@ class Following:
         self._scanned = False
         self._closed: list[str] = []
         self._lock = threading.RLock()
+        self.listeners: list[Listener] = []
 
     # -- asking ---------------------------------------------------------------------------------------------------
     def is_item(self, path: str) -> bool:
@@ -275,6 +280,7 @@ class Following:
             row = outcome.known.get(path)
             if row is not None and row[1].blob == content.stamp.blob and path not in self._rejected:
                 self._index.restamp(path, content.stamp)
+                self._paths().setdefault(row[0].casefold(), path)  # a writer could never plan for an id nobody owns
                 return
             self._refuse_rot(path, content, outcome)
             refuse_file(content.data, path)
@@ -375,6 +381,8 @@ class Following:
         for item, _ in rows:
             owners[item.id.casefold()] = item.path
         self._index.update(rows, gone)
+        for tell in self.listeners:
+            tell(rows, gone)
 
 
 def _seniority(item: MemoryItem) -> tuple[datetime, str]:

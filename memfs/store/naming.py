@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from memfs.errors import ItemNotFound
 from memfs.model import KindTable, MemoryItem, Query
+from memfs.model.ids import of_mount
 from memfs.model.kinds import nearest
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 
@@ -53,5 +54,7 @@ def not_found(reference: str, starting: Sequence[str], ids: Iterable[str]) -> It
     if starting:
         hint = "it could be " + ", ".join(sorted(starting)[:5])
     else:
-        hint = nearest(reference, ids) or "memfs list shows what there is"
+        hint = nearest(reference, known := list(ids)) or "memfs list shows what there is"
+        if (mount := of_mount(reference)) and not any(map(of_mount, known)):  # asked for where mounts are not looked at
+            hint = f"what is mounted is only read and shown: change it in the workspace that {mount!r} names"
     return ItemNotFound(f"no memory is called {reference!r}", hint=hint)

@@ -10,13 +10,27 @@ import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from typing import Protocol
 
 from memfs.errors import IndexUnavailable
-from memfs.model import Candidate, Query
+from memfs.index.joining import Asked, Counted
+from memfs.index.layers import SearchIndex
+from memfs.model import Candidate, KindTable, Query
 from memfs.model.query import MOST
 from memfs.store.naming import in_types
 from memfs.store.outcome import Refreshed
-from memfs.store.parts import Parts
+
+
+class Indexed(Protocol):
+    """What the seeking needs of a store's parts."""
+
+    @property
+    def index(self) -> SearchIndex:
+        """What is searched."""
+
+    @property
+    def kinds(self) -> KindTable:
+        """Which types belong to which layer."""
 
 
 class Seeking:
@@ -26,7 +40,7 @@ class Seeking:
         asked: whether anything was asked since the store was opened.
     """
 
-    def __init__(self, parts: Parts, follow: Callable[[], Refreshed], refresh: Callable[[], Refreshed]) -> None:
+    def __init__(self, parts: Indexed, follow: Callable[[], Refreshed], refresh: Callable[[], Refreshed]) -> None:
         """``follow`` looks at what was seen to change, ``refresh`` at every file."""
         self._parts = parts
         self._follow = follow
@@ -58,16 +72,40 @@ class Seeking:
         Raises:
             IndexUnavailable: within a snapshot, as that says; else it is made good here.
         """
+        self._look_now()
+        return self._found(query, lambda narrowed: self._parts.index.search(narrowed))
+
+    def counted(self) -> Counted:
+        """What tells how terms are spread over the files as they are now."""
+        self._look_now()
+        return self._parts.index
+
+    def weighed(self, query: Query, asked: Asked) -> list[Candidate]:
+        """As ``candidates``, of the files as ``counted`` saw them, where the words are weighed over more workspaces
+        than this one.
+
+        Args:
+            asked: what they are worth.
+
+        Raises:
+            IndexUnavailable: as ``candidates``.
+        """
+        return self._found(query, lambda narrowed: self._parts.index.search(narrowed, asked))
+
+    def _look_now(self) -> None:
         self.asked = True
+        if not getattr(self._held, "now", False):
+            self._look()
+
+    def _found(self, query: Query, search: Callable[[Query], list[Candidate]]) -> list[Candidate]:
         narrowed = in_types(query, self._parts.kinds)
-        if getattr(self._held, "now", False):
-            return self._parts.index.search(narrowed)
-        self._look()
         try:
-            return self._parts.index.search(narrowed)
+            return search(narrowed)
         except IndexUnavailable:
+            if getattr(self._held, "now", False):
+                raise
             self._refresh()
-            return self._parts.index.search(narrowed)
+            return search(narrowed)
 
     def every(self, query: Query) -> Iterator[Candidate]:
         """All items that pass a query's filters, each once, the newest first; its text and limit do not count.
@@ -103,7 +141,7 @@ class Seeking:
     def rarest(self, terms: Collection[str], count: int) -> list[str]:
         """Of these terms, so many that the fewest items hold, the rarest first; those that none holds are left out."""
         self._look_once()
-        found = self._parts.index.frequencies(terms)
+        found = self._parts.index.statistics(terms).frequencies
         return sorted((term for term in terms if found.get(term)), key=lambda term: found[term])[:count]
 
     def _look_once(self) -> None:

@@ -7,7 +7,8 @@ What is then done with a changed file is ``following``'s business.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from memfs.store.following import Following
 from memfs.store.outcome import Refreshed
@@ -27,6 +28,7 @@ class Sight:
         self._eyes: Eyes | None = None
         self._make: Callable[[], Eyes] | None = None
         self._turn = threading.RLock()
+        self._once = threading.local()
 
     def watch_with(self, make: Callable[[], Eyes]) -> None:
         """Begin to watch with the next ``follow``."""
@@ -39,8 +41,28 @@ class Sight:
             return "off"
         return f"degraded: {self._eyes.degraded}" if self._eyes.degraded else "on"
 
+    @contextmanager
+    def once(self) -> Iterator[None]:
+        """Within, this thread looks once: who asks several that look each is spared all looks but the first."""
+        if getattr(self._once, "looked", None) is not None:  # within another one
+            yield
+            return
+        self._once.looked = False
+        try:
+            yield
+        finally:
+            self._once.looked = None
+
     def follow(self) -> Refreshed:
         """Look at what was seen to change; at every file where that is not known for sure."""
+        if getattr(self._once, "looked", None):
+            return Refreshed()
+        found = self._follow()
+        if getattr(self._once, "looked", None) is not None:
+            self._once.looked = True
+        return found
+
+    def _follow(self) -> Refreshed:
         with self._turn:
             opened = self._open()
             news = self._news()
@@ -55,9 +77,11 @@ class Sight:
                 raise
 
     def close(self) -> None:
-        """Stop watching."""
-        if self._eyes is not None:
-            self._eyes.close()
+        """Stop watching, and do not begin to."""
+        with self._turn:  # not while they close: they wait for a thread that may wait for its turn
+            self._make, eyes = None, self._eyes
+        if eyes is not None:
+            eyes.close()
 
     def _open(self) -> bool:
         make, self._make = self._make, None

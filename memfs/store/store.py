@@ -286,6 +286,10 @@ class Store:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
         return self._sight.follow()
 
+    def looking_once(self) -> contextlib.AbstractContextManager[None]:
+        """Within, ``follow`` looks at the files for the first time only: several questions of this thread, one look."""
+        return self._sight.once()
+
     def reindex(self, progress: Progress | None = None) -> int:
         """Build the index anew from the files; return how many items it holds."""
         self.following.rebuild(progress)

@@ -13,11 +13,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from memfs.config import MEMORY_FOLDER
 from memfs.files.presence import Presence
 from memfs.settings import WatchSettings
-from memfs.store import Refreshed, Store
+from memfs.store import Refreshed
+from memfs.store.values import Flushed
 from memfs.watch.hearing import Hearing
 
 _STORM = 500
@@ -30,6 +32,25 @@ _REST_AFTER_SCAN = 50
 _SAY_SECONDS = 10.0
 
 Listener = Callable[["Noticed"], None]
+
+
+class Watched(Protocol):
+    """The store whose files are watched; see ``memfs.store.Store`` for each."""
+
+    def head(self) -> tuple[str | None, str | None]:
+        """The branch and commit checked out at present."""
+
+    def follow(self) -> Refreshed:
+        """Bring the index in step with what was seen to change."""
+
+    def tend(self) -> None:
+        """Do what is due from time to time."""
+
+    def flush(self, adopt: bool | None = None, *, quiet_seconds: float = 0) -> Flushed:
+        """Commit what waits."""
+
+    def note_failure(self, error: Exception) -> None:
+        """Report what went wrong behind the scenes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +70,7 @@ class Watcher:
 
     def __init__(
         self,
-        store: Store,
+        store: Watched,
         root: Path,
         settings: WatchSettings,
         *,

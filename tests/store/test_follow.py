@@ -197,3 +197,14 @@ def test_comments_and_key_order_survive_an_update(opened: Opened) -> None:
     after = path.read_text()
     assert after.startswith("# why this matters\ntags:\n- b\n- a   # the main one\n")
     assert after.endswith("content: new text\n\n# keep\ntitle: T\n")
+
+
+def test_an_id_whose_owner_was_lost_is_written_all_the_same(opened: Opened) -> None:
+    """A file that is known, but whose id nobody owns, does not make every plan outdated."""
+    workspace = opened()
+    stored = workspace.store.put(MemoryItem("We chose PostgreSQL.", "semantic", id="database"))
+    workspace.store.following._paths().pop("database")
+
+    again = workspace.store.put(stored.replace(content="We chose MariaDB.", path="", sha256=""))
+
+    assert (again.path, workspace.store.get("database").content) == (stored.path, "We chose MariaDB.")  # type: ignore[union-attr]

@@ -645,3 +645,26 @@ def test_changes_carried_to_another_branch_do_not_become_the_persons(opened: Ope
     assert "content: v2" in git(workspace.root, "show", f"main:{kept}")
     assert "content: v1" in (workspace.root / kept).read_text()
     assert (workspace.root / gone).exists()
+
+
+def test_a_write_on_its_way_to_its_file_is_not_taken_for_displaced(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between journal and file a write is nobody's loss: another process that looks in that moment waits for it."""
+    workspace = opened()
+    seen: list[object] = []
+    append = Journal.append
+    other = opened(workspace.root)
+    looks = threading.Thread(target=lambda: seen.append(other.recovered.list()))
+
+    def look_in_between(journal: Journal, *given: object, **more: object) -> None:
+        append(journal, *given, **more)  # type: ignore[arg-type]
+        if not looks.ident:
+            looks.start()
+            looks.join(0.5)
+
+    monkeypatch.setattr(Journal, "append", look_in_between)
+    remember(workspace, "a")
+    looks.join()
+
+    assert seen == [[]]
