@@ -66,7 +66,7 @@ class Finding:
 
 def find(text: str) -> list[Finding]:
     """What looks like a secret in a text, in order; at most twenty places."""
-    text = _visible(text)
+    text = visible(text)
     words = "\n".join(compiled(LONG_WORD).findall(text))
     found: dict[tuple[str, int], Finding] = {}
     for match, rule in chain(_tokens(text, words), _contexts(text)):
@@ -105,7 +105,7 @@ def _contexts(text: str) -> Iterator[tuple[re.Match[str], Rule]]:
 
 def find_likely(text: str) -> list[Finding]:
     """Long words without order for which there is no rule: worth a look, never refused. Digests are left out."""
-    text = _visible(text)
+    text = visible(text)
     found = []
     for match in _LONG_WORD.finditer(text):
         if is_likely_random(match[0]) and not _DIGEST_BEFORE.search(text, max(0, match.start() - 20), match.start()):
@@ -114,7 +114,7 @@ def find_likely(text: str) -> list[Finding]:
     return found[:_MOST]
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """The text without characters that nobody sees and that would cut a key in two for the rules alone."""
     return text if text.isascii() else _UNSEEN.sub("", text)
 
@@ -153,7 +153,7 @@ def _values_in_item(item: MemoryItem) -> Iterator[tuple[str, Finding, str]]:
         starts.append(total)
         total += len(text) + len(_BETWEEN)
     whole = _BETWEEN.join(text for _, text in parts)
-    seen = _visible(whole)
+    seen = visible(whole)
     for finding in find(whole):
         at = bisect_right(starts, finding.start) - 1
         line = finding.line - whole.count("\n", 0, starts[at])

@@ -183,7 +183,7 @@ TOKENS: tuple[Rule, ...] = (
     _token("onepassword-token", "a 1Password token", "ops_eyJ", r"[A-Za-z0-9+/=_-]{40,2000}", "ops_eyj"),
     Rule("age-key", "an age secret key", ("age-secret-key-",), r"(?i)AGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{30,80}"),
     Rule("jwt", "a JSON web token", ("eyj",),
-         r"(?<![A-Za-z0-9_=-])eyJ[A-Za-z0-9_-]{6,4096}={0,2}\.eyJ[A-Za-z0-9_-]{2,8192}={0,2}\.[A-Za-z0-9_-]{3,2048}"),
+         r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{6,4096}={0,2}\.eyJ[A-Za-z0-9_-]{2,8192}={0,2}\.[A-Za-z0-9_-]{3,2048}"),
 )  # fmt: skip
 INSIDE: tuple[Rule, ...] = (
     Rule("azure-client-secret", "an Azure client secret", ("q~",),

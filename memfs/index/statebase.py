@@ -1,7 +1,7 @@
-"""State base: the SQLite file in which the state index lies, shared by processes and replaced when damaged.
+"""State base: an SQLite file of what is derived from the files, shared by processes and replaced when damaged.
 
 Owns opening, locking and beginning anew: the file is derived, so that whatever is wrong with it, it is made again from
-the documents. What its tables mean is ``memfs.index.states``' business.
+the documents. What its tables mean is the business of ``memfs.index.states`` and ``memfs.index.rowbase``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MEMORY = ":memory:"
 _QUICK = ("cache_size = -16384", "wal_autocheckpoint = 2000")
 _SHAPE = "SELECT group_concat(sql, char(10)) FROM (SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name)"
 # What a damaged file makes of a query, or of the reading of its rows.
-DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, AttributeError)
+DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError)
 
 Result = TypeVar("Result")
 
@@ -35,10 +35,26 @@ Result = TypeVar("Result")
 class StateBase:
     """One connection to the file, used by all threads of the process in turn."""
 
-    def __init__(self, folder: Path, schema: str) -> None:
-        """``schema``: what makes the tables, with ``IF NOT EXISTS`` each."""
-        self._path = folder / FILE
+    def __init__(
+        self,
+        folder: Path,
+        schema: str,
+        *,
+        file: str = FILE,
+        version: int = VERSION,
+        what: str = "the index of state documents",
+    ) -> None:
+        """
+        Args:
+            schema: what makes the tables, with ``IF NOT EXISTS`` each.
+            file: its name.
+            version: of the schema; a file of another one is begun anew.
+            what: what errors call it.
+        """
+        self._path = folder / file
         self._schema = schema
+        self._version = version
+        self._what = what
         self._lock = threading.RLock()
         self._open: sqlite3.Connection | None = None
         self._inode = 0
@@ -86,7 +102,7 @@ class StateBase:
                 except (*DAMAGE, StorageIO) as error:
                     if last:
                         raise IndexUnavailable(
-                            f"the index of state documents gives no answer: {error}",
+                            f"{self._what} gives no answer: {error}",
                             path=str(self._path),
                             hint="run memfs reindex",
                         ) from error
@@ -137,7 +153,7 @@ class StateBase:
         return base
 
     def _lay_out(self, base: sqlite3.Connection) -> None:
-        if _version(base) != VERSION:
+        if _version(base) != self._version:
             base.execute("BEGIN IMMEDIATE")  # two processes may be at it
             if not _version(base) and not base.execute(_SHAPE).fetchone()[0]:
                 self._make_tables(base)
@@ -146,13 +162,13 @@ class StateBase:
             with closing(sqlite3.connect(_MEMORY, isolation_level=None)) as made:
                 self._make_tables(made)
                 self._expected = made.execute(_SHAPE).fetchone()[0]
-        if _version(base) != VERSION or base.execute(_SHAPE).fetchone()[0] != self._expected:
+        if _version(base) != self._version or base.execute(_SHAPE).fetchone()[0] != self._expected:
             raise ValueError("the file is of another version, or something else is in it")
 
     def _make_tables(self, base: sqlite3.Connection) -> None:
         for statement in self._schema.split(";"):
             base.execute(statement)
-        base.execute(f"PRAGMA user_version = {VERSION}")
+        base.execute(f"PRAGMA user_version = {self._version}")
 
     def _begin_anew(self) -> None:
         self._drop()

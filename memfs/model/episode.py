@@ -135,8 +135,9 @@ class Episode:
         """
         for name, value, sort in (("state", state, StateSnapshot), ("action", action, Action)):
             if not isinstance(value, sort):
-                raise _unfit(name, f"a {sort.__name__}", value)
-        _check_text("error_message", error_message or "")
+                makers = {StateSnapshot: "StateSnapshot.create(files, context)", Action: "Action(tool, description)"}
+                raise _unfit(name, makers[sort], value)
+        _check_error(error_message)
         return cls(
             state=state,
             action=action,
@@ -180,6 +181,13 @@ def _files(values: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str):
         raise _unfit(name, "text", value)
+
+
+def _check_error(given: object) -> None:
+    if isinstance(given, BaseException):
+        hint = 'give what it says: f"{type(error).__name__}: {error}"'
+        raise SchemaInvalid("expected text, got an exception", field="error_message", hint=hint)
+    _check_text("error_message", given or "")
 
 
 def _unfit(name: str, wanted: str, value: object) -> SchemaInvalid:

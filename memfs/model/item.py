@@ -28,6 +28,8 @@ class Trust(StrEnum):
 
 BY_TRUST = tuple(trust.value for trust in reversed(Trust))
 """What may stand behind an item, the least first."""
+VOUCHED = frozenset({Trust.HUMAN.value, Trust.REVIEWED.value})
+"""A person stands behind it: wrote it, or looked through it."""
 
 
 class Phase(StrEnum):

@@ -89,7 +89,7 @@ BUILT_IN: tuple[Kind, ...] = (
     _kind("conversation", Layer.SHORT_TERM, 7, 30, "A turn or a passage of a conversation."),
     _kind("task_history", Layer.EPISODIC, 90, 365, "What was done in a task, and how it ended."),
     _kind("error_log", Layer.EPISODIC, 90, 365, "An error that happened, and what it came from."),
-    _kind("episodic", Layer.EPISODIC, 90, 365, "An event: what happened, when, with what outcome."),
+    _kind("episodic", Layer.EPISODIC, 90, 365, "An event: what happened, when, with what outcome.", body="episode"),
     _kind("knowledge", Layer.SEMANTIC, 0, 0, "A fact that stays true until it is replaced."),
     _kind("documentation", Layer.SEMANTIC, 0, 0, "A passage of reference material."),
     _kind("semantic", Layer.SEMANTIC, 0, 0, "General knowledge distilled from experience."),

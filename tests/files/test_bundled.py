@@ -124,10 +124,12 @@ def test_p5_the_toml_template_and_schema_agree_with_the_settings() -> None:
     assert Schemas().check_document(tomllib.loads(text), "memfs_toml") == []
     assert Schemas().check_document(shown, "memfs_toml") == []
     for key, spec in config.SPECS.items():
-        table, _, name = key.partition(".")
         default = list(spec.default) if isinstance(spec.default, tuple) else spec.default
-        described = schema["properties"][table]["properties"][name]
-        assert shown[table][name] == described["default"] == default, key
+        described: Any = schema
+        value: Any = shown
+        for part in key.split("."):
+            described, value = described["properties"][part], value[part]
+        assert value == described["default"] == default, key
         assert described.get("enum", []) == list(spec.choices), key
         assert described["description"]
 

@@ -89,6 +89,13 @@ def test_every_planted_secret_is_found(number: int) -> None:
         secrets.refuse_file(document.encode(), PLACE.replace(".yaml", ".json"))
 
 
+@pytest.mark.parametrize("before", ["GET /callback?id_token=", "session=", "x: ", '{"a":"', "(", "a=b&c="])
+def test_a_secret_is_found_wherever_a_value_stands(before: str) -> None:
+    """Errors quote URLs, cookies and settings (faults row 19)."""
+    rows = secret_samples.row_19().items()
+    assert [rule for rule, secret in rows if not rules(f"{before}{secret}")] == []
+
+
 @pytest.mark.parametrize("number", range(len(PLANTED)))
 def test_the_error_names_rule_and_line_and_never_the_value(number: int) -> None:
     """Not even six characters in a row of a secret stand in its error (faults row 19)."""
