@@ -6,15 +6,14 @@ checkpoint, which all processes share. Making a checkpoint is not its business.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memfs.errors import MemfsError
-from memfs.files import io
 from memfs.files.scan import Entry
+from memfs.files.tally import Tally
 from memfs.model.statepaths import document_kind, iteration_of, system_state_path
 from memfs.states.checkpoint_points import CONFIGURATION, newest_update
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -50,7 +49,7 @@ class Triggers:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._path = parts.repository.state / _COUNT
+        self._tally = Tally(parts.repository.state / _COUNT)
         self._seen: Entry | None = None
         self._settings: Mapping[str, Any] = {}
 
@@ -82,37 +81,17 @@ class Triggers:
 
     # -- counting -------------------------------------------------------------------------------------------------
     def count_output(self) -> None:
-        """Note one more output: a byte at the end of a file, so that processes need no lock for it.
-
-        A count that cannot be kept costs a later checkpoint, never an output.
-        """
-        if not self.tasks:
-            return
-        try:
-            fd = io.open_file(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        except (MemfsError, FileNotFoundError):
-            return
-        try:
-            os.write(fd, b".")
-        except OSError:
-            return
-        finally:
-            os.close(fd)
+        """Note one more output. A count that cannot be kept costs a later checkpoint, never an output."""
+        if self.tasks:
+            self._tally.add()
 
     def outputs(self) -> int:
         """How many there were since the last checkpoint."""
-        try:
-            return io.facts(self._path).st_size
-        except (FileNotFoundError, MemfsError):
-            return 0
+        return self._tally.count()
 
     def forget_outputs(self, number: int) -> None:
         """Take those off that the newest checkpoint has."""
-        left = max(0, self.outputs() - number)
-        try:
-            io.write_file(self._path, b"." * left, durable=False)
-        except MemfsError:
-            return
+        self._tally.take_off(number)
 
     # -- what is due ----------------------------------------------------------------------------------------------
     def due(self, last: datetime | None) -> str:

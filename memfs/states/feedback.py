@@ -92,7 +92,7 @@ class Feedback:
             version=version_of(review),
         )
 
-    def for_agent(self, agent: str, *, record: bool = True) -> AgentFeedback:
+    def for_agent(self, agent: str, *, record: bool = True, most: int | None = None) -> AgentFeedback:
         """What an agent is to be told at the start of its work, as a text for its prompt (S5).
 
         It comes from the newest meta-review, open or closed iteration. That this version was given is recorded once in
@@ -102,6 +102,7 @@ class Feedback:
             agent: its name. It may be written in another case, or without "agent", than the agent's outputs or the
                 review have it, as long as only one can be meant.
             record: whether to record it.
+            most: so many points at most, those for this agent first; None for all.
 
         Raises:
             QueryInvalid: there is no name.
@@ -128,7 +129,7 @@ class Feedback:
             "priorities": content.priority_improvements,
             "patterns": [told(one) for one in patterns_of(review)],
         }
-        text = render(prompt, given, parts)
+        text = render(prompt, given, parts if most is None else _first(parts, most))
         if not text:
             said = f"the meta-review of iteration {number} says nothing to {given.agent}"
             return AgentFeedback.from_dict({**given, "remarks": (*remarks, said)})
@@ -300,6 +301,15 @@ class Feedback:
                 f"{command(root)}"
             )
         return prompt
+
+
+def _first(parts: Mapping[str, Sequence[Any]], most: int) -> dict[str, Sequence[Any]]:
+    """The first points of all parts together."""
+    kept: dict[str, Sequence[Any]] = {}
+    for name, points in parts.items():
+        kept[name] = points[:most]
+        most -= len(kept[name])
+    return kept
 
 
 def _check_agent(agent: object, field: str) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memfs.states.archives import Archives
     from memfs.states.archiving import Archiver
     from memfs.states.checkpoints import Checkpoints
+    from memfs.states.clashes import Clashes
     from memfs.states.continuation import Continuations
     from memfs.states.feedback import Feedback
     from memfs.states.importing import Importer
@@ -115,6 +116,13 @@ class States:
             fire=self.fire,
         )
         return self._first("recorder", made)
+
+    @cached_property
+    def clashes(self) -> Clashes:
+        """Fields in which one writer's value gave way, until somebody decides about them."""
+        from memfs.states.clashes import Clashes
+
+        return self._first("clashes", Clashes(self.files, self.reading))
 
     @cached_property
     def continuations(self) -> Continuations:

@@ -1,0 +1,139 @@
+"""Clashes: fields of state documents in which one writer's value gave way, brought before a person.
+
+Owns which records of conflicts still wait for a decision, and what becomes of record and document with it. How two
+versions are joined in the first place is ``memfs.states.merging``' business.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
+from memfs.files.secrets import refuse_text
+from memfs.model.conflicts import KEPT, LOST, Clash
+from memfs.model.statepaths import document_kind, iteration_of
+from memfs.model.statequery import Question
+from memfs.model.states import plain
+from memfs.model.time import time_in
+from memfs.states.contention import settled
+from memfs.states.merging import equal
+from memfs.store.statefiles import Change
+
+if TYPE_CHECKING:
+    from memfs.states.reading import StateReading
+    from memfs.store.statefiles import StateFiles
+
+KIND = "conflict"
+
+
+class Clashes:
+    """Finds and settles clashes in one workspace. May be used from several threads."""
+
+    def __init__(self, files: StateFiles, reading: StateReading) -> None:
+        self._files = files
+        self._reading = reading
+
+    def list(self) -> builtins.list[Clash]:
+        """The clashes that nobody decided about, the newest first.
+
+        One whose field has got another value since, or whose document is gone or archived, waits for nobody.
+        """
+        found = []
+        for row in self._reading.rows(Question(kinds=(KIND,), newest=True)):
+            if row.archive:
+                continue
+            try:
+                clash = _read(row.path, self._files.read(row.path).values)
+                values = self._files.read(clash.document).values
+            except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+                continue
+            if _stands(values, clash):
+                found.append(clash)
+        return found
+
+    def resolve(self, path: str, *, keep: str, reason: str = "", source: str = "") -> Clash:
+        """Decide about a clash: the record goes, and the field gets the value that is kept, in one commit.
+
+        Args:
+            path: of the record.
+            keep: ``kept`` for the value that stands in the document, ``lost`` for the one that gave way.
+            reason: why, for the commit.
+
+        Raises:
+            ItemNotFound: there is no such record.
+            QueryInvalid: ``keep`` is neither of the two, or the field has another value by now.
+            Conflict: others never stopped changing the document.
+            ContentError, StorageIO: nothing was written.
+        """
+        if keep not in (KEPT, LOST):
+            raise QueryInvalid(f"{ascii(keep)[:60]} is neither value", field="keep", hint=f"keep '{KEPT}' or '{LOST}'")
+        why = " ".join(reason.split())
+        refuse_text(why, "reason")
+        return settled(lambda: self._resolve(path, keep, why, source))
+
+    def _resolve(self, path: str, keep: str, reason: str, source: str) -> Clash:
+        if document_kind(path) != KIND:
+            raise ItemNotFound(f"{path!r} is no record of a conflict", hint="'memfs conflicts' names them")
+        try:
+            record = self._files.read(path)
+            clash = _read(path, record.values)
+            document = self._files.read(clash.document)
+        except FileNotFoundError:
+            raise ItemNotFound(
+                f"there is no record {path!r}, or its document is gone", hint="'memfs conflicts' names them"
+            ) from None
+        changes = [Change(path, None, record.sha256)]
+        if keep == LOST:
+            values = _changed(document.values, clash)
+            changes.append(Change(clash.document, values, document.sha256))
+        value = "the value that stands" if keep == KEPT else "the value that gave way"
+        message = f"Decide for {value} in {clash.field} of {clash.document}"
+        self._files.write(changes, f"{message}: {reason}" if reason else message, source=source)
+        return clash
+
+
+def _read(path: str, values: Mapping[str, Any]) -> Clash:
+    return Clash(
+        path=path,
+        document=str(values.get("document", "")),
+        iteration=iteration_of(path),
+        field=str(values.get("field", "")),
+        kept=plain(values.get("kept")),
+        lost=plain(values.get("lost")),
+        by=str(values.get("by", "")),
+        timestamp=time_in(values.get("timestamp")),
+    )
+
+
+def _changed(values: Mapping[str, Any], clash: Clash) -> dict[str, Any]:
+    """The document's values with the one that gave way."""
+    changed: dict[str, Any] = plain(values)
+    place = _place(changed, clash.field)
+    if place is None or not equal(place[0].get(place[1]), clash.kept):
+        raise QueryInvalid(f"{clash.field} of {clash.document} has another value by now", hint="look at it again")
+    holder, key = place
+    if clash.lost is None:
+        holder.pop(key, None)
+    else:
+        holder[key] = clash.lost
+    return changed
+
+
+def _stands(values: Mapping[str, Any], clash: Clash) -> bool:
+    """Whether the document has the value still that was kept."""
+    place = _place(values, clash.field)
+    return place is not None and equal(place[0].get(place[1]), clash.kept)
+
+
+def _place(values: Any, field: str) -> tuple[Any, str] | None:
+    """The mapping that holds a dotted field, and its key there, which may hold a dot; None where there is none."""
+    holder, rest = values, field
+    while rest not in holder and "." in rest:
+        heads = [rest[:at] for at, letter in enumerate(rest) if letter == "."]
+        inner = next((head for head in reversed(heads) if isinstance(holder.get(head), Mapping)), None)
+        if inner is None:
+            return None
+        holder, rest = holder[inner], rest[len(inner) + 1 :]
+    return holder, rest
