@@ -1,0 +1,242 @@
+"""Preferences: how a person wants things done, recorded and brought back (seed 004, P3 and P4).
+
+Owns which preferences hold, which of two that contradict one another is given, and in which order. Which sentences of a
+message are corrections is ``memfs.pipeline.corrections``' business; uniting what is said twice is the intake's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import Conflict, ContentError, IdExists
+from memfs.model import MemoryItem, Origin
+from memfs.model.ids import slug
+from memfs.model.item import Trust
+from memfs.model.occasion import Fire
+from memfs.pipeline.conflictrecord import covers, record_of
+from memfs.pipeline.likeness import normalised
+from memfs.pipeline.neighbours import Neighbourhood
+from memfs.pipeline.preferencetable import KIND, PreferenceRow, PreferenceTable, is_wanted
+from memfs.pipeline.wording import gist
+from memfs.store import Store
+from memfs.store.parts import Parts
+from memfs.usage import Usage
+
+if TYPE_CHECKING:
+    from memfs.model.review import ReviewResult, StoreResult
+    from memfs.pipeline.intake import Intake
+
+_SOURCE = "correction"
+_SAID_AGAIN = timedelta(days=1)
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preference:
+    """One thing a person wants; ``str`` of it is its text.
+
+    Attributes:
+        text: what is wanted, in the person's words.
+        id, trust: of its item.
+        origin: who said it.
+        importance: what it counts for.
+        timestamp: when it was said, for the last time.
+    """
+
+    text: str
+    id: str
+    trust: str
+    origin: Origin
+    importance: float
+    timestamp: datetime
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def of(cls, item: MemoryItem) -> Preference:
+        """The preference that an item holds."""
+        return cls(
+            text=gist(item).strip(),
+            id=item.id,
+            trust=item.trust,
+            origin=item.origin,
+            importance=item.importance,
+            timestamp=_moment(item),
+        )
+
+
+class Preferences:
+    """The preferences of one workspace. May be used from several threads."""
+
+    def __init__(self, store: Store, parts: Parts, usage: Usage, fire: Fire) -> None:
+        """
+        Args:
+            store, parts: where they are.
+            usage: where saying something again counts as a use.
+            fire: raises an occasion, as ``Behaviours.fire`` does.
+        """
+        self._store = store
+        self._clock: Callable[[], datetime] = parts.clock
+        self._parts, self._usage, self._fire = parts, usage, fire
+        self._neighbourhood = Neighbourhood(store, parts.kinds)
+        self._table = PreferenceTable(store, parts)
+
+    @cached_property
+    def _intake(self) -> Intake:
+        from memfs.pipeline.intake import Intake  # a process that only tells an agent is spared what recording takes
+
+        made = Intake(self._store, self._parts, self._usage, _nobody, fire=self._fire)
+        found: Intake = self.__dict__.setdefault("_intake", made)  # threads that make it at once share one
+        return found
+
+    # -- recording ------------------------------------------------------------------------------------------------
+    def record(
+        self,
+        text: str,
+        speaker: str = "",
+        session: str = "",
+        *,
+        agent: str = "",
+        task: str = "",
+        context: Mapping[str, Any] | None = None,
+        whole: bool = True,
+        source: str = _SOURCE,
+        allow_secret: str = "",
+    ) -> list[MemoryItem]:
+        """Keep what a person's message corrects or prefers, as items of kind ``preference`` and trust ``human`` (P4).
+
+        What was said before in the same words is united with it, and counts as said now where that was long ago or
+        somebody has said otherwise since; what it contradicts is linked.
+
+        Args:
+            text: the message.
+            speaker, session, agent, task: who said it, in which session, to which agent, at which task.
+            context: circumstances in which it holds, such as ``{"project": "shop"}``.
+            whole: whether a message without a recognised correction is one as a whole.
+            source: which door it came through, for the commit's trailers.
+            allow_secret: why what looks like a secret may stay, as for ``Store.put``.
+
+        Returns:
+            The items as they are stored, one a correction.
+
+        Raises:
+            SchemaInvalid: the message is empty.
+            ContentError: one cannot be kept, as when it holds what looks like a secret (``SecretDetected``); the others
+                are. The first such error is raised.
+            StorageIO: as ``Store.put``. What was kept stays, and giving the message again keeps nothing twice.
+        """
+        from memfs.pipeline.corrections import corrections  # as above
+
+        said = corrections(text) or ((text.strip(),) if whole else ())
+        origin = Origin(speaker=speaker, role="user", agent=agent, session=session, task=task)
+        stored: list[MemoryItem] = []
+        refused: ContentError | None = None
+        for one in said:
+            draft = MemoryItem(
+                one, KIND, origin=origin, trust=Trust.HUMAN.value, timestamp=self._clock(), context=dict(context or {})
+            )
+            try:
+                stored.append(self._recorded(draft, source, allow_secret))
+            except ContentError as error:
+                refused = refused or error
+        if refused is not None:
+            raise refused
+        return stored
+
+    def _recorded(self, draft: MemoryItem, source: str, allow_secret: str) -> MemoryItem:
+        result = self._taken_in(draft, source, allow_secret)
+        found = self._store.get(result.memory_id or "")
+        if found is None:  # removed by somebody at this very moment: it was stored, and is in git
+            return draft.replace(id=result.memory_id or "")
+        return self._renewed(found, draft, source) if result.merged_into else found
+
+    def _taken_in(self, draft: MemoryItem, source: str, allow_secret: str) -> StoreResult:
+        """Store a draft under an id that follows from what it says, so that two processes that hear the same agree."""
+        store = partial(self._intake.store, review=False, source=source, allow_secret=allow_secret)
+        if self._neighbourhood.of(draft, self._clock()).repeated is None:
+            try:
+                return store(draft.replace(id=_stable_id(draft)))
+            except IdExists:  # somebody was quicker, or has changed what was said so before
+                self._store.refresh()
+        return store(draft)
+
+    def _renewed(self, item: MemoryItem, draft: MemoryItem, source: str) -> MemoryItem:
+        """What was said before as said now: it counts as newer than what was said against it in between."""
+        said, now = _moment(item), _moment(draft)
+        disputed = self._table.disputed(item.id, now)
+        if now <= said or (now - said < _SAID_AGAIN and not disputed):
+            return item
+        try:
+            message = f"Note that {item.id} was said again"
+            return self._store.put(item.replace(timestamp=now), expected=item.sha256, message=message, source=source)
+        except Conflict:  # somebody changes it right now; what was said is stored
+            return item
+
+    # -- bringing back --------------------------------------------------------------------------------------------
+    def get_relevant(self, context: str = "", limit: int = 10) -> list[Preference]:
+        """The preferences that hold: those that fit the context first, then by importance, the newest first (P3).
+
+        Given is only what a person said or reviewed, and nothing twice. Of two that contradict one another, and of
+        which nobody decided, the newer is given. Each is read from its file.
+
+        Args:
+            context: what the agent is about to do; "" for none.
+            limit: so many at most.
+        """
+        given: list[MemoryItem] = []
+        now = self._clock()
+        for row in self._table.ordered(context, now) if limit > 0 else ():
+            item = self._read(row, now)
+            if item is not None:
+                given = self._joined(given, item)
+            if len(given) == limit:
+                break
+        return [Preference.of(item) for item in given]
+
+    def _joined(self, given: list[MemoryItem], item: MemoryItem) -> list[MemoryItem]:
+        """What is given with one more, unless it repeats one, or a newer one speaks against it.
+
+        Links tell of contradictions that were found when something was recorded; what people write into files is
+        compared here.
+        """
+        found = self._neighbourhood.among(item, given)
+        if found.repeated is not None or found.near:
+            return given
+        against = [other for other, _ in found.contradicts if not covers(record_of(item, other), item, other)]
+        if any(_moment(other) >= _moment(item) for other in against):
+            return given
+        return [*(one for one in given if one not in against), item]
+
+    def _read(self, row: PreferenceRow, now: datetime) -> MemoryItem | None:
+        """The item as its file has it now; None where it no longer says what was chosen."""
+        loaded = self._store.load(row.candidate())
+        return loaded.item if loaded is not None and is_wanted(loaded.item, now) else None
+
+    def count(self) -> int:
+        """How many preferences hold."""
+        return sum(1 for _ in self._table.ordered("", self._clock()))
+
+    def close(self) -> None:
+        """Keep what was learned for the next process. May be repeated."""
+        self._table.close()
+
+
+def _moment(item: MemoryItem) -> datetime:
+    return item.timestamp or item.created or _EARLIEST
+
+
+def _stable_id(draft: MemoryItem) -> str:
+    basis = "\0".join((normalised(draft.content), draft.origin.speaker, str(draft.context.get("project", ""))))
+    digest = hashlib.sha256(basis.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{slug(draft.content) or KIND}-{digest}"
+
+
+def _nobody(_: MemoryItem) -> ReviewResult:
+    """Who is asked about a person's own words."""
+    raise AssertionError("a person's words are not reviewed")
