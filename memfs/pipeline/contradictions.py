@@ -112,6 +112,20 @@ def contradiction(one: str, other: str) -> str:
     return ""
 
 
+def traces(text: str) -> frozenset[int]:
+    """Numbers, of which two texts share one wherever ``contradiction`` may have an answer; the same in one process.
+
+    Two sentences that contradict each other have the same stems, or the same before and behind at most three words.
+    """
+    found: set[int] = set()
+    for said in _sentences(text[:_LOOKED_AT]):
+        stems = said.stems
+        found.add(hash(tuple(sorted(stems))))
+        for length in range(1, min(_MOST_CHANGED, len(stems) - 1) + 1):
+            found.update(hash((stems[:at], None, stems[at + length :])) for at in range(len(stems) - length + 1))
+    return frozenset(found)
+
+
 def is_personal(text: str) -> bool:
     """Whether it speaks of whoever says it, so that another speaker's words are of somebody else."""
     return _FIRST_PERSON.search(text) is not None

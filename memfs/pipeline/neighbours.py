@@ -15,7 +15,8 @@ from memfs.index.question import COMMON_WORDS
 from memfs.model import Candidate, KindTable, Layer, MemoryItem, Query
 from memfs.model.item import Link
 from memfs.pipeline.contradictions import contradiction, is_personal
-from memfs.pipeline.disputes import CONTRADICTS, disputes
+from memfs.pipeline.disputes import CONTRADICTS, OVER, disputes
+from memfs.pipeline.episodeitem import episode_of
 from memfs.pipeline.likeness import SAME, Shape, alike
 from memfs.pipeline.wording import gist
 from memfs.store import Store
@@ -37,9 +38,7 @@ _MOST_LINKS = 5
 _MOST_RELATED = 3
 _RELATED_FROM = 0.3
 _COMMON_NAMES = 2
-_OVER = frozenset({"retired", "cancelled", "superseded", "rejected"})
-_FINISHED = frozenset({"done", *_OVER})
-# Of these, each holds for its moment: one says nothing against another.
+_FINISHED = frozenset({"done", *OVER})
 _MOMENTARY = frozenset({"conversation", "interaction", "error_log", "task_history", "pattern"})
 
 
@@ -93,7 +92,7 @@ class Neighbourhood:
             likeness = alike(shape, other := Shape(gist(item)), _RELATED_FROM)
             if repeated is None and shape.plain == other.plain and self._is_repeated(draft, item):
                 repeated = item
-            elif reason := self._objects(draft, item):
+            elif reason := self.objection(draft, item):
                 against.append((item, reason))
             elif likeness >= SAME:
                 near.append(item)
@@ -124,7 +123,7 @@ class Neighbourhood:
         seen = {one.id for one in close}
         close = [*(one for one in surely[:_SURELY] if one.id not in seen), *close]
         items = [item for candidate in close if (item := self._item(candidate)) is not None]
-        return [item for item in items if _holds(item, now) and _may_meet(draft, item)]
+        return [item for item in items if _holds(item, now) and may_meet(draft, item)]
 
     def _found(self, words: Mapping[str, str], count: int, draft: MemoryItem) -> list[Candidate]:
         """What the index finds for so many of the rarest words, the nearest first."""
@@ -153,9 +152,9 @@ class Neighbourhood:
         """Project, and of what lives for a session also that."""
         return _project(item), item.origin.session if item.type in self._short_lived else ""
 
-    def _objects(self, draft: MemoryItem, item: MemoryItem) -> str:
+    def objection(self, draft: MemoryItem, item: MemoryItem) -> str:
         """Why the item speaks against the draft; "" where it does not."""
-        if {draft.type, item.type} & _MOMENTARY or item.id in draft.supersedes or item.status in _OVER:
+        if is_momentary(draft) or is_momentary(item) or item.id in draft.supersedes or item.status in OVER:
             return ""
         if "working" in (draft.type, item.type) and draft.origin.session != item.origin.session:
             return ""
@@ -172,7 +171,12 @@ def _project(item: MemoryItem) -> str:
     return ""
 
 
-def _may_meet(draft: MemoryItem, item: MemoryItem) -> bool:
+def is_momentary(item: MemoryItem) -> bool:
+    """Whether an item tells of its moment, as an episode does, so that it says nothing against another."""
+    return item.type in _MOMENTARY or episode_of(item) is not None
+
+
+def may_meet(draft: MemoryItem, item: MemoryItem) -> bool:
     """Whether both can be of one project: one that names none is of all."""
     projects = {_project(draft), _project(item)} - {""}
     return len(projects) < 2
