@@ -1,0 +1,133 @@
+"""``agents-md``: what the team agreed on, in the file that agents read on their own.
+
+Owns how it looks on the command line. What the block says, and how it is put in, it does not know.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, say, styled
+
+if TYPE_CHECKING:
+    from memfs.sources.agents_block import AgentsBlock, Done, Looked
+    from memfs.workspace import Workspace
+
+_TOLD = {
+    "created": "Created",
+    "written": "Wrote the block into",
+    "updated": "Updated the block in",
+    "same": "The block is current in",
+    "removed": "Took the block out of",
+    "deleted": "Deleted, as it held the block alone:",
+    "nothing": "Nothing to do in",
+}
+_NOTHING = "nothing is agreed on yet; 'memfs conventions' shows what could be"
+_STANDS = {
+    "current": "is current",
+    "stale": "is not what is agreed on",
+    "missing": "has no block",
+    "edited": "has a block that somebody edited",
+}
+
+
+@verb(
+    "agents-md",
+    example="memfs agents-md show\nmemfs agents-md write\nmemfs agents-md write --file CLAUDE.md --preferences\n"
+    "memfs agents-md check\nmemfs agents-md remove",
+)
+@click.argument("action", type=click.Choice(["write", "check", "show", "remove"]))
+@click.option("--file", metavar="FILE", type=click.Path(dir_okay=False), help="By default AGENTS.md in the workspace.")
+@click.option("--preferences", "wanted", flag_value="yes", help="Preferences belong into it, too.")
+@click.option("--no-preferences", "wanted", flag_value="no", help="None do; by default it is as it was.")
+@click.option("--force", is_flag=True, help="With write, remove: even if somebody edited the block.")
+@click.pass_context
+def agents_md(
+    ctx: click.Context, action: str, file: str | None, wanted: str | None, force: bool, as_json: bool
+) -> None:
+    """Keep a block with the conventions that are agreed on in AGENTS.md, or another file agents read on their own.
+
+    'write' puts it in or brings it up to date, 'remove' takes it out again, byte for byte; 'show' prints it. Nothing
+    outside the block is touched. Only what a person wrote or reviewed goes in. memfs does not commit the file.
+
+    Exit code 1: with check, the block is not current.
+    """
+    if force and action not in ("write", "remove"):
+        raise click.UsageError(f"'{action}' takes no --force", ctx)
+    if wanted is not None and action == "remove":
+        raise click.UsageError("'remove' takes no --preferences", ctx)
+    preferences = None if wanted is None else wanted == "yes"
+    with opened(ctx) as workspace:
+        block = workspace.sources.agents_block
+        if action == "show":
+            _show(block, file, preferences, as_json)
+        elif action == "check":
+            if not _check(workspace, block.check(file, preferences), as_json):
+                ctx.exit(1)
+        else:
+            write = action == "write"
+            done = block.write(file, preferences=preferences, force=force) if write else block.remove(file, force=force)
+            _tell(workspace, block, done, file, as_json)
+            if write and done.value == "nothing" and not as_json:
+                _note_left_out(block)
+                note(_NOTHING)
+
+
+def _show(block: AgentsBlock, file: str | None, preferences: bool | None, as_json: bool) -> None:
+    text = block.check(file, preferences).wanted
+    if as_json:
+        print_json({"text": text, "tokens": _tokens(text), "left_out": [one.id for one in block.left_out()]})
+        return
+    if text:
+        say(text.rstrip("\n"))
+    _note_left_out(block)
+    note(f"about {count(_tokens(text), 'token')}" if text else _NOTHING)
+
+
+def _check(workspace: Workspace, looked: Looked, as_json: bool) -> bool:
+    good = looked.standing.value == "current"
+    if as_json:
+        print_json({"file": str(looked.path), "standing": looked.standing.value, "line": looked.line or None})
+        return good
+    name = _name(workspace, str(looked.path))
+    if good and not looked.line:
+        print_raw(f"{styled(name, bold=True)} {styled('needs no block: nothing is agreed on yet', fg='green')}")
+        return good
+    place = f"{name}:{looked.line}" if looked.line else name
+    print_raw(f"{styled(place, bold=True)} {styled(_STANDS[looked.standing.value], fg='green' if good else 'yellow')}")
+    if not good:
+        edited = looked.standing.value == "edited"
+        note("'memfs agents-md write" + (" --force' overwrites the edit" if edited else "' brings it up to date"))
+    return good
+
+
+def _tell(workspace: Workspace, block: AgentsBlock, done: Done, file: str | None, as_json: bool) -> None:
+    looked = block.check(file)
+    if as_json:
+        facts: dict[str, Any] = {"file": str(looked.path), "done": done.value, "standing": looked.standing.value}
+        print_json({**facts, "left_out": [one.id for one in block.left_out()]})
+        return
+    print_raw(f"{styled(_TOLD[done.value], fg='green')} {clean(_name(workspace, str(looked.path)))}")
+    if done.value in ("created", "written", "updated"):
+        note(f"about {count(_tokens(looked.wanted), 'token')}; commit the file yourself")
+        _note_left_out(block)
+
+
+def _note_left_out(block: AgentsBlock) -> None:
+    if out := block.left_out():
+        names = ", ".join(one.id for one in out[:5]) + (" and others" if len(out) > 5 else "")
+        note(f"left out, as no person stands behind it: {names}; 'memfs conventions agree ID' does")
+
+
+def _tokens(text: str) -> int:
+    from memfs.pipeline.tokens import count_tokens
+
+    return count_tokens(text)
+
+
+def _name(workspace: Workspace, path: str) -> str:
+    return clean(os.path.relpath(path, os.path.realpath(workspace.root)))

@@ -1,0 +1,290 @@
+"""Agents' block: what the team agreed on, in the file that agents read on their own (``AGENTS.md``, ``CLAUDE.md``).
+
+Owns which file may hold the block, and that nobody's save of the same moment is lost. What the block says is the
+business of ``memfs.sources.agents_text``, how it lies among other bytes that of ``memfs.sources.agents_marks``.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from memfs.errors import Conflict, MemfsError, NotRegularFile, PathEscape, StorageIO
+from memfs.files import io, placing
+from memfs.files.ownpath import is_own, names_git
+from memfs.pipeline.conventions import AGREED, Convention, Conventions, told
+from memfs.pipeline.preferences import Preference
+from memfs.sources import agents_marks as marks
+from memfs.sources.agents_text import block_text
+from memfs.store.parts import CONTENT
+
+FILE = "AGENTS.md"
+MOST_PREFERENCES = 100
+"""So many of them the block says at most."""
+_LARGEST = 8 << 20
+_TRIES = 8
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
+
+
+class Standing(StrEnum):
+    """How a file stands to what is agreed on."""
+
+    CURRENT = "current"
+    STALE = "stale"
+    MISSING = "missing"
+    EDITED = "edited"
+
+
+class Done(StrEnum):
+    """What became of a file."""
+
+    CREATED = "created"
+    WRITTEN = "written"
+    UPDATED = "updated"
+    SAME = "same"
+    REMOVED = "removed"
+    DELETED = "deleted"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """How a file stands: ``line`` is where its block begins, 0 where there is none; ``wanted`` what it is to say."""
+
+    path: Path
+    standing: Standing
+    wanted: str
+    line: int = 0
+    preferences: bool = False
+
+
+class AgentsBlock:
+    """Keeps the block of one workspace."""
+
+    def __init__(
+        self, root: Path, top: Path, conventions: Conventions, preferences: Callable[[], Sequence[Preference]]
+    ) -> None:
+        """
+        Args:
+            root: the workspace's folder, in which ``AGENTS.md`` lies by default.
+            top: the repository's top folder; no file outside it is touched.
+            conventions: where they are read.
+            preferences: gives all that hold.
+        """
+        self._root = Path(os.path.realpath(root))
+        self._top = Path(os.path.realpath(top))
+        self._conventions = conventions
+        self._preferences = preferences
+
+    # -- what it says ---------------------------------------------------------------------------------------------
+    def text(self, preferences: bool = False) -> str:
+        """What stands between the marks: what is agreed on, and that a person stands behind (P6); "" for nothing."""
+        wishes = self._preferences() if preferences else ()
+        return block_text(told(self._conventions.holding()), wishes)
+
+    def left_out(self) -> list[Convention]:
+        """What is agreed on and yet not told, as nobody stands behind it."""
+        held = self._conventions.holding(status=AGREED)
+        vouched = {one.id for one in told(held)}
+        return [one for one in held if one.id not in vouched]
+
+    # -- the file -------------------------------------------------------------------------------------------------
+    def check(self, path: str | os.PathLike[str] | None = None, preferences: bool | None = None) -> Looked:
+        """How a file stands. With nothing to say and no block, it is current.
+
+        Args:
+            path: the file; ``AGENTS.md`` in the workspace by default.
+            preferences: whether they belong into it; None means as it was written.
+
+        Raises:
+            ContentError: its marks are damaged. PathEscape, NotRegularFile: no block belongs there. StorageIO.
+        """
+        place = self._place(path)
+        data = _read(place)
+        block = marks.find(data, place.name) if data is not None else None
+        return self._looked(place, block, preferences)
+
+    def write(
+        self, path: str | os.PathLike[str] | None = None, *, preferences: bool | None = None, force: bool = False
+    ) -> Done:
+        """Put the block into a file, or bring it up to date; all other bytes stay as they are.
+
+        With nothing to say, a block that is there goes. A link is followed where it stays within the repository. What
+        somebody saves in the same moment is kept.
+
+        Args:
+            path, preferences: as for ``check``; ``AGENTS.md`` is made where there is none.
+            force: overwrite a block that somebody edited.
+
+        Raises:
+            Conflict: somebody edited the block, or keeps saving the file.
+            ContentError, PathEscape, NotRegularFile, StorageIO: nothing was changed.
+        """
+
+        def change(data: bytes | None, place: Path) -> tuple[bytes | None, Done]:
+            block = marks.find(data, place.name) if data is not None else None
+            looked = self._looked(place, block, preferences)
+            if looked.standing is Standing.CURRENT:
+                return data, Done.SAME if block is not None else Done.NOTHING
+            if block is not None and not force:
+                marks.refuse_edited(block, place.name)
+            if not looked.wanted:
+                return self._taken_out(data, block)
+            after = marks.placed(data, block, looked.wanted, looked.preferences)
+            return after, Done.UPDATED if block is not None else Done.CREATED if data is None else Done.WRITTEN
+
+        return self._change(path, change)
+
+    def remove(self, path: str | os.PathLike[str] | None = None, *, force: bool = False) -> Done:
+        """Take the block out: every other byte is as it was before it came; a file made for it goes.
+
+        Raises:
+            Conflict, ContentError, PathEscape, NotRegularFile, StorageIO: as for ``write``.
+        """
+
+        def change(data: bytes | None, place: Path) -> tuple[bytes | None, Done]:
+            block = marks.find(data, place.name) if data is not None else None
+            if block is not None and not force:
+                marks.refuse_edited(block, place.name)
+            return self._taken_out(data, block)
+
+        return self._change(path, change)
+
+    @staticmethod
+    def _taken_out(data: bytes | None, block: marks.Block | None) -> tuple[bytes | None, Done]:
+        if data is None or block is None:
+            return data, Done.NOTHING
+        rest = marks.without(data, block)
+        return rest, Done.DELETED if rest is None else Done.REMOVED
+
+    def _looked(self, place: Path, block: marks.Block | None, preferences: bool | None) -> Looked:
+        said = (block is not None and block.preferences) if preferences is None else preferences
+        wanted = self.text(said)
+        if block is None:
+            standing = Standing.MISSING if wanted else Standing.CURRENT
+        elif not block.intact:
+            standing = Standing.EDITED
+        else:
+            same = block.body == wanted and block.preferences == said
+            standing = Standing.CURRENT if same else Standing.STALE
+        line = block.line if block is not None else 0
+        return Looked(path=place, standing=standing, wanted=wanted, line=line, preferences=said)
+
+    # -- places ---------------------------------------------------------------------------------------------------
+    def _place(self, path: str | os.PathLike[str] | None) -> Path:
+        """Where the file really lies.
+
+        Raises:
+            PathEscape: outside the repository, among git's files or memfs's own.
+        """
+        named = self._root / FILE if path is None else Path(path)
+        try:
+            place = Path(os.path.realpath(named))
+            below = place.relative_to(self._top).as_posix()
+        except (ValueError, OSError):
+            raise PathEscape("it lies outside the repository", path=str(named), hint="name a file in it") from None
+        inside = place.relative_to(self._root).as_posix() if place.is_relative_to(self._root) else ""
+        if names_git(below) or is_own(inside) or CONTENT in place.relative_to(self._top).parts:
+            raise PathEscape("this file is none for agents to read", path=str(named), hint=f"name a file like {FILE}")
+        return place
+
+    def _change(
+        self,
+        path: str | os.PathLike[str] | None,
+        change: Callable[[bytes | None, Path], tuple[bytes | None, Done]],
+    ) -> Done:
+        """Read, change and write a file; again where somebody else wrote it meanwhile."""
+        for _ in range(_TRIES):
+            place = self._place(path)
+            before = _read(place)
+            after, done = change(before, place)
+            if after == before:
+                return done
+            try:
+                _replace(place, before, after)
+            except placing.FileChanged as changed:
+                _keep(place, changed.displaced)
+                continue
+            return done
+        raise Conflict("somebody keeps saving the file", path=str(path or FILE), hint="try again")
+
+
+# -- bytes on disk --------------------------------------------------------------------------------------------------
+def _read(place: Path) -> bytes | None:
+    """A file's bytes, None where there is none.
+
+    Raises:
+        NotRegularFile, ItemTooLarge, StorageIO.
+    """
+    try:
+        return io.read_file(place, _LARGEST)
+    except FileNotFoundError:
+        if not place.parent.is_dir():
+            raise StorageIO("its folder is not there", path=str(place), hint="make the folder first") from None
+        return None
+
+
+def _replace(place: Path, before: bytes | None, after: bytes | None) -> None:
+    """Give a file other bytes, with the same rights; None removes it.
+
+    Raises:
+        FileChanged: it is not what was read.
+    """
+    over = placing.sha256(before) if before is not None else ""
+    with _folder(place.parent) as folder:
+        if after is None:
+            placing.take_away(place.name, folder, str(place), over)
+        else:
+            io.sweep(place.parent, f".{place.name}.")
+            temporary = _prepared(place, folder, after, before is not None)
+            try:
+                placing.put(temporary, place.name, folder, str(place), over, after)
+            finally:
+                with suppress(StorageIO):
+                    io.unlink(temporary, dir_fd=folder, missing_ok=True)
+        io.fsync(folder, str(place.parent))
+
+
+def _prepared(place: Path, folder: int, data: bytes, existing: bool) -> str:
+    """A file beside the other with these bytes and the other's rights, durable; its name."""
+    temporary = f".{place.name}.{secrets.token_hex(4)}.{os.getpid()}.tmp"
+    fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+    try:
+        io.write_all(fd, data, str(place))
+        if existing:
+            with suppress(FileNotFoundError):
+                io.chmod(fd, stat.S_IMODE(io.facts(place).st_mode))
+        io.fsync(fd, str(place))
+    except BaseException:
+        with suppress(MemfsError):
+            io.unlink(temporary, dir_fd=folder, missing_ok=True)
+        raise
+    finally:
+        os.close(fd)
+    return temporary
+
+
+def _keep(place: Path, displaced: bytes | None) -> None:
+    """Keep what somebody saved, and at once saved over, in the very moment of a write."""
+    if displaced is not None:
+        io.write_file(place.with_name(f"{place.name}.{placing.sha256(displaced)[:8]}.orig"), displaced, mode=0o644)
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    try:
+        fd = io.open_file(path, _FOLDER)
+    except FileNotFoundError:
+        raise StorageIO("its folder is not there", path=str(path), hint="make the folder first") from None
+    except NotRegularFile:
+        raise NotRegularFile("no folder", path=str(path), hint="name a file in a folder") from None
+    try:
+        yield fd
+    finally:
+        os.close(fd)
