@@ -6,10 +6,9 @@ git or search engines; the parts get the values handed to them.
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +17,8 @@ from memfs.errors import SettingInvalid, WorkspaceNotFound
 from memfs.files import tomltext
 from memfs.files.tomltext import FILE
 from memfs.model.kinds import nearest
-from memfs.settings import SPECS, TABLES, Settings, Spec, spec_of
+from memfs.setting_values import checked, from_text, toml
+from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, TABLES, Settings, spec_of
 from memfs.trust import Standing, standing
 
 MEMORY_FOLDER = "ContextMemory"
@@ -26,14 +26,8 @@ WORKSPACE_VARIABLE = "MEMFS_WORKSPACE"
 KEY_VARIABLES = frozenset({"MEMFS_REVIEW_KEY", "MEMFS_EMBEDDING_KEY"})
 """Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
 _PREFIX = "MEMFS_"
-_TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
-_OWN_SOURCES: Mapping[str, frozenset[str]] = {
-    "preferences": frozenset({"max_items"}),
-    "episodic": frozenset({"similarity_threshold", "max_warnings"}),
-    "semantic": frozenset({"min_confidence"}),
-    "conventions": frozenset(),
-    "recent_session": frozenset(),
-}
+_MOUNT_VARIABLE = f"{_PREFIX}MOUNTS_"
+_TOP = (*(table for table in TABLES if "." not in table), MOUNTS)
 
 
 # -- finding the workspace ----------------------------------------------------------------------------------------
@@ -87,148 +81,199 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
         SettingInvalid: an unknown name (the hint names the nearest) or a value of the wrong sort, with file and line.
     """
     text = tomltext.read(root)
-    values = {key: spec.default for key, spec in SPECS.items()}
-    origins = dict.fromkeys(SPECS, "default")
-    sources: dict[str, Mapping[str, Any]] = {}
-    asked: Standing | None = None
-    for key, value, line in _from_file(text, sources):
-        checked, place = _checked(value, SPECS[key], line), f"{FILE}:{line}" if line else FILE
-        if SPECS[key].personal and checked != SPECS[key].default:
-            asked = asked or standing(root)
-            if asked.value(FILE, key) != value:
-                origins[key] = f"default; {place} is not trusted"
-                continue
-        values[key], origins[key] = checked, place
-    for key, written, variable in _from_environment(os.environ if environ is None else environ):
-        values[key], origins[key] = _from_text(written, SPECS[key], variable), variable
+    found = _Found(Settings(), root)
+    written = _Table(text)
+    for key, value, line in written.entries():
+        found.from_file(key, value, line)
+    for key, text_given, variable in _from_environment(os.environ if environ is None else environ):
+        found.put(key, from_text(text_given, spec_of(key), variable), variable)
     for key, value in (arguments or {}).items():
-        read = _from_text if isinstance(value, str) else _checked
-        values[key], origins[key] = read(value, spec_of(key)), "argument"
-    _check_sources(sources, values, text)
-    tables = {
-        table: {key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{table}.")}
-        for table in TABLES
-    }
-    tables["memory"]["sources"] = MappingProxyType(sources)
-    made = {table: TABLES[table](**entries) for table, entries in tables.items()}
-    return Settings(**made, origins=MappingProxyType(origins))
+        read = from_text if isinstance(value, str) else checked
+        found.put(key, read(value, spec_of(key)), "argument")
+    written.check_sources(found.named())
+    return found.settings()
 
 
-def _from_file(text: str, sources: dict[str, Mapping[str, Any]]) -> Iterator[tuple[str, Any, int | None]]:
-    for table, entries in tomltext.parse(text).items():
-        line = tomltext.line_of(text, table)
-        if table not in TABLES:
-            raise _unknown(f"table [{table}]", table, TABLES, line)
-        if not isinstance(entries, dict):
-            hint = f"write [{table}] above its keys"
-            raise SettingInvalid(f"{table!r} must be a table", path=FILE, line=line, hint=hint)
-        known = [key.partition(".")[2] for key in SPECS if key.startswith(f"{table}.")]
-        for name, value in entries.items():
-            key, line = f"{table}.{name}", tomltext.line_of(text, table, name)
-            if table == "memory" and isinstance(value, dict):
-                sources[name] = MappingProxyType(value)
-            elif key not in SPECS:
-                raise _unknown(f"setting {name!r} in [{table}]", name, known, line, key)
-            else:
-                yield key, value, line
+def with_memory(settings: Settings, config: Mapping[str, Any], added: Iterable[str] = ()) -> Settings:
+    """Settings with the ``[memory]`` tables of seed 004, given as a mapping, laid over them (P5).
+
+    Args:
+        config: such as ``{"automatic": ["preferences"], "preferences": {"max_items": 3}}``; the same below one key
+            ``memory``, as a TOML reader gives it, is understood too.
+        added: names of sources that are there without being named in a list, so that they may have a table.
+
+    Raises:
+        SettingInvalid: as ``load``.
+    """
+    given: object = config
+    if not isinstance(given, Mapping):
+        hint = 'give {"automatic": ["preferences"]}'
+        raise SettingInvalid(f"expected a mapping, got {ascii(given)[:60]}", field="memory", hint=hint)
+    inner: Any = given["memory"] if given.keys() == {"memory"} else given
+    found = _Found(settings)
+    written = _Table("", {"memory": dict(inner) if isinstance(inner, Mapping) else inner})
+    for key, value, _ in written.entries():
+        found.put(key, value if _is_source_table(key) else checked(value, spec_of(key)), "argument")
+    written.check_sources({*found.named(), *added})
+    return found.settings()
 
 
-def _unknown(what: str, name: str, known: Iterable[str], line: int | None, key: str | None = None) -> SettingInvalid:
-    listed = ", ".join(sorted(known))
-    home = next((other for other in SPECS if other.endswith(f".{name}")), "").partition(".")[0]
-    hint = nearest(name, known) or (f"it belongs in [{home}]" if home else f"known here: {listed or 'nothing yet'}")
-    return SettingInvalid(f"unknown {what}", path=FILE, line=line, field=key, hint=hint)
+def _is_source_table(key: str) -> bool:
+    """Whether a key is that of a whole table, of a source from others."""
+    home, _, name = key.partition(".")
+    return home == "memory" and key not in SPECS and name not in SOURCE_TABLES
+
+
+class _Found:
+    """The values found so far, over those of other settings, and where each came from."""
+
+    def __init__(self, base: Settings, root: Path | None = None) -> None:
+        self._base = base
+        self._root = root
+        self._values = {key: base.get(key) for key in SPECS}
+        self._origins = {**dict.fromkeys(SPECS, "default"), **base.origins}
+        self._sources = {name: table for name, table in base.memory.sources.items() if name not in SOURCE_TABLES}
+        self._mounts = dict(base.mounts)
+        self._asked: Standing | None = None
+        self._left_out: set[str] = set()
+
+    def from_file(self, key: str, value: Any, line: int | None) -> None:
+        """Take a value of ``memfs.toml``, as far as it counts."""
+        place = f"{FILE}:{line}" if line else FILE
+        if _is_source_table(key):
+            if self._trusted(key) == value:
+                self.put(key, value, place)
+            return
+        spec = spec_of(key)
+        value, written = checked(value, spec, line), value
+        foreign = spec.foreign(value)
+        if foreign and self._trusted(key) != foreign:
+            self._left_out.update(foreign)
+            value = tuple(name for name in value if name in spec.harmless)
+            place = f"{place} without {', '.join(foreign)}, not trusted"
+        elif spec.personal and value != spec.default and self._trusted(key) != written:
+            if key in SPECS:
+                self._origins[key] = f"default; {place} is not trusted"
+            return
+        self.put(key, value, place)
+
+    def put(self, key: str, value: Any, origin: str) -> None:
+        """Take a value that counts."""
+        if _is_source_table(key):
+            self._sources[key.removeprefix("memory.")] = MappingProxyType(dict(value))
+            self._origins = {old: place for old, place in self._origins.items() if not old.startswith(f"{key}.")}
+            self._origins.update({f"{key}.{inner}": origin for inner in value})
+            return
+        if key in SPECS:
+            self._values[key] = value
+        else:
+            self._mounts[key.removeprefix(f"{MOUNTS}.")] = value
+        self._origins[key] = origin
+
+    def _trusted(self, key: str) -> Any:
+        if self._root is None:
+            return None
+        self._asked = self._asked or standing(self._root)
+        return self._asked.value(FILE, key)
+
+    def named(self) -> set[str]:
+        """The sources that may have a table: built in, or named in a list, also where that does not count."""
+        listed = (self._values[f"memory.{name}"] for name in ("automatic", "triggered", "on_demand_sources"))
+        return {*SOURCE_TABLES, *self._left_out, *chain.from_iterable(listed)}
+
+    def settings(self) -> Settings:
+        """All of them as one value."""
+        tables: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
+        for key, value in self._values.items():
+            table, _, name = key.rpartition(".")
+            tables[table][name] = value
+        own = {name: MappingProxyType(tables.pop(f"memory.{name}")) for name in SOURCE_TABLES}
+        tables["memory"]["sources"] = MappingProxyType({**own, **self._sources})
+        made = {table: TABLES[table](**entries) for table, entries in tables.items()}
+        mounts = MappingProxyType(dict(sorted(self._mounts.items())))
+        return Settings(**made, mounts=mounts, origins=MappingProxyType(self._origins))
+
+
+class _Table:
+    """What ``memfs.toml``, or a mapping given in its place, holds; a slip is named with its line."""
+
+    def __init__(self, text: str, tables: Mapping[str, Any] | None = None) -> None:
+        self._text = text
+        self._path = FILE if tables is None else None
+        self._tables = tomltext.parse(text) if tables is None else tables
+
+    def entries(self) -> Iterator[tuple[str, Any, int | None]]:
+        """Key, value and line of each setting; the table of a source from others is one value."""
+        for table, entries in self._tables.items():
+            if table not in _TOP:
+                raise self._unknown(f"table [{table}]", table, _TOP, self._line(table))
+            for name, value in self._mapping(table, entries).items():
+                if table == "memory" and isinstance(value, dict):
+                    yield from self._source(name, value)
+                elif table == MOUNTS:
+                    yield spec_of(f"{MOUNTS}.{name}").key, value, self._line(table, name)
+                else:
+                    yield self._known(table, name), value, self._line(table, name)
+
+    def _source(self, name: str, table: dict[str, Any]) -> Iterator[tuple[str, Any, int | None]]:
+        home = f"memory.{name}"
+        if name not in SOURCE_TABLES:
+            yield home, table, self._line("memory", name)
+            return
+        for key, value in table.items():
+            yield self._known(home, key), value, self._line(home, key)
+
+    def check_sources(self, named: Iterable[str]) -> None:
+        """Refuse the table of a source that nothing names.
+
+        Raises:
+            SettingInvalid: the hint names the nearest.
+        """
+        memory = self._tables.get("memory")
+        for name, value in memory.items() if isinstance(memory, dict) else ():
+            if isinstance(value, dict) and name not in named:
+                raise self._unknown(f"source [memory.{name}]", name, named, self._line("memory", name))
+
+    def _mapping(self, table: str, entries: Any) -> dict[str, Any]:
+        if isinstance(entries, dict):
+            return entries
+        hint = f"write [{table}] above its keys"
+        raise SettingInvalid(f"{table!r} must be a table", path=self._path, line=self._line(table), hint=hint)
+
+    def _known(self, table: str, name: str) -> str:
+        key = f"{table}.{name}"
+        if key in SPECS:
+            return key
+        known = [other.rpartition(".")[2] for other in SPECS if other.rpartition(".")[0] == table]
+        raise self._unknown(f"setting {name!r} in [{table}]", name, known, self._line(table, name), key)
+
+    def _line(self, table: str, name: str | None = None) -> int | None:
+        return tomltext.line_of(self._text, table, name)
+
+    def _unknown(
+        self, what: str, name: str, known: Iterable[str], line: int | None, key: str | None = None
+    ) -> SettingInvalid:
+        listed = ", ".join(sorted(known))
+        home = next((other for other in SPECS if other.endswith(f".{name}")), "").rpartition(".")[0]
+        hint = nearest(name, known) or (f"it belongs in [{home}]" if home else f"known here: {listed or 'nothing yet'}")
+        return SettingInvalid(f"unknown {what}", path=self._path, line=line, field=key, hint=hint)
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     known = {spec.variable: spec.key for spec in SPECS.values()}
-    beginnings = tuple(f"{_PREFIX}{table.upper()}_" for table in TABLES)
+    beginnings = tuple(f"{_PREFIX}{table.upper()}_" for table in _TOP)
     for variable, written in sorted(environ.items()):
         if variable in known:
             yield known[variable], written, variable
+        elif variable.startswith(_MOUNT_VARIABLE):
+            yield spec_of(f"{MOUNTS}.{variable.removeprefix(_MOUNT_VARIABLE).lower()}").key, written, variable
         elif variable.startswith(beginnings) and variable not in KEY_VARIABLES:
             raise SettingInvalid(
                 f"unknown setting in the environment: {variable}", hint=nearest(variable, known) or "see 'memfs config'"
             )
 
 
-# -- checking -----------------------------------------------------------------------------------------------------
-def _from_text(written: str, spec: Spec, variable: str = "") -> Any:
-    value: Any = written.strip()
-    lowered = value.lower()
-    if isinstance(spec.default, bool):
-        value = True if lowered in _TRUE else False if lowered in _FALSE else value
-    elif isinstance(spec.default, tuple):
-        value = [part.strip() for part in value.split(",") if part.strip()]
-    elif isinstance(spec.default, (int, float)):
-        for number in (int, float):
-            try:
-                value = number(lowered)
-                break
-            except ValueError:
-                continue
-    return _checked(value, spec, variable=variable)
-
-
-def _checked(value: Any, spec: Spec, line: int | None = None, variable: str = "") -> Any:
-    if expected := _expected(value, spec):
-        shown = json.dumps(value, default=str, ensure_ascii=False)
-        raise SettingInvalid(
-            f"{shown[:80]} is not {expected}",
-            path=None if variable else FILE if line else None,
-            line=line,
-            field=variable or spec.key,
-            hint=(nearest(str(value), spec.choices) if spec.choices else "") or f"the default is {toml(spec.default)}",
-        )
-    if isinstance(spec.default, tuple):
-        return tuple(value)
-    return float(value) if isinstance(spec.default, float) else value
-
-
-def _expected(value: Any, spec: Spec) -> str:
-    """What the value should have been, in words; "" when it is right."""
-    default = spec.default
-    if isinstance(default, bool):
-        return "" if isinstance(value, bool) else "true or false"
-    if isinstance(default, tuple):
-        right = isinstance(value, (list, tuple)) and all(isinstance(part, str) and part for part in value)
-        return "" if right else "a list of names"
-    if isinstance(default, (int, float)):
-        whole = isinstance(default, int)
-        right = (
-            isinstance(value, int if whole else (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        )
-        low, high = spec.low or 0, spec.high or math.inf
-        return "" if right and low <= value <= high else f"a {'whole ' if whole else ''}number from {low:g} to {high:g}"
-    if spec.choices:
-        return "" if value in spec.choices else "one of " + ", ".join(spec.choices)
-    return "" if isinstance(value, str) else "a text"
-
-
-def _check_sources(sources: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any], text: str) -> None:
-    named = {*_OWN_SOURCES, *values["memory.automatic"], *values["memory.triggered"]}
-    for name, table in sources.items():
-        if name not in named:
-            raise _unknown(f"source [memory.{name}]", name, named, tomltext.line_of(text, "memory", name))
-        for key in table.keys() - _OWN_SOURCES.get(name, table.keys()):
-            home = f"memory.{name}"
-            raise _unknown(
-                f"setting {key!r} in [{home}]",
-                key,
-                _OWN_SOURCES[name],
-                tomltext.line_of(text, home, key),
-                f"{home}.{key}",
-            )
-
-
 # -- writing ------------------------------------------------------------------------------------------------------
-def toml(value: Any) -> str:
-    """A setting's value as it is written in ``memfs.toml``."""
-    if isinstance(value, tuple):
-        return "[" + ", ".join(toml(part) for part in value) + "]"
-    return json.dumps(value, ensure_ascii=False)
-
-
 def first_policies(repository_made: bool) -> dict[str, str]:
     """The commit and adoption policy for a repository of our own, or for one that memfs joins."""
     if repository_made:
@@ -242,7 +287,7 @@ def default_toml(policies: Mapping[str, Any]) -> str:
     Raises:
         SettingInvalid: a policy that is no setting, or of the wrong sort.
     """
-    chosen = {key: _checked(value, spec_of(key)) for key, value in policies.items()}
+    chosen = {key: checked(value, spec_of(key)) for key, value in policies.items()}
     lines = [
         "# How memfs behaves in this workspace. 'memfs config' shows every value and where it came from.",
         "# A line that begins with '#' and a name shows that setting's default.",
@@ -250,9 +295,10 @@ def default_toml(policies: Mapping[str, Any]) -> str:
     for table in TABLES:
         lines += ["", f"[{table}]"]
         for spec in SPECS.values():
-            if spec.key.startswith(f"{table}."):
+            if spec.key.rpartition(".")[0] == table:
                 choices = f" One of {', '.join(spec.choices)}." if spec.choices else ""
-                name = spec.key.partition(".")[2]
+                name = spec.key.rpartition(".")[2]
                 value = toml(chosen.get(spec.key, spec.default))
                 lines += [f"# {spec.summary}{choices}", f"{'' if spec.key in chosen else '#'}{name} = {value}"]
+    lines += ["", f"[{MOUNTS}]", '# Other workspaces to read from, by a name of your own: team = "../team-memory"']
     return "\n".join(lines) + "\n"

@@ -6,7 +6,8 @@ Owns the rule of each setting. Where values come from is ``memfs.config``'s busi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -21,15 +22,104 @@ def _setting(default: Any, summary: str, **rule: Any) -> Any:
     return field(default=default, metadata={"summary": summary, **rule})
 
 
+BUILT_IN_SOURCES: Mapping[str, str] = {
+    "preferences": "automatic",
+    "conventions": "automatic",
+    "recent_session": "automatic",
+    "feedback": "automatic",
+    "episodic": "triggered",
+    "semantic": "triggered",
+}
+"""The built-in sources of context and the delivery of each. A repository may name these without being trusted."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySettings:
-    """``[memory]``: which sources give an agent its context, and their own tables ``[memory.<source>]``."""
+    """``[memory]``: which sources give an agent its context, and their own tables ``[memory.<source>]``.
 
-    automatic: tuple[str, ...] = _setting(("preferences",), "Sources loaded at the start of every session.")
-    triggered: tuple[str, ...] = _setting(("episodic", "semantic"), "Sources that speak up when the work needs them.")
+    ``sources`` holds the values of each: all of a built-in one's, and of one from others what was written for it.
+    """
+
+    automatic: tuple[str, ...] = _setting(
+        ("preferences",), "Sources loaded at the start of every session.", harmless=tuple(BUILT_IN_SOURCES)
+    )
+    triggered: tuple[str, ...] = _setting(
+        ("episodic", "semantic"), "Sources that speak up when the work needs them.", harmless=tuple(BUILT_IN_SOURCES)
+    )
     on_demand: bool = _setting(True, "Whether agents may ask with recall.")
+    on_demand_sources: tuple[str, ...] = _setting(
+        (), "Further sources that answer when agents ask.", harmless=tuple(BUILT_IN_SOURCES)
+    )
+    automatic_tokens: int = _setting(
+        1000, "Most tokens given at the start of a session; 0: no bound.", low=0, high=10**6
+    )
+    triggered_tokens: int = _setting(400, "Most tokens given before a step; 0: no bound.", low=0, high=10**6)
+    recall_tokens: int = _setting(2000, "Most tokens an agent is given when it asks; 0: no bound.", low=0, high=10**6)
+    source_seconds: float = _setting(2.0, "How long a source from others may take.", low=0.05, high=60)
+    decay: bool = _setting(True, "Whether what is old and unused sinks when agents ask.")
     context: str = _setting("", "Name of the memory context that holds; empty: `configuration/memory_context.yaml`.")
-    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
+    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: _DEFAULT_SOURCES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferencesSettings:
+    """``[memory.preferences]``: what a person wishes."""
+
+    max_items: int = _setting(10, "How many preferences are given.", low=0, high=1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodicSettings:
+    """``[memory.episodic]``: warnings from past failures."""
+
+    similarity_threshold: float = _setting(0.7, "How alike a situation must be for a warning.", low=0, high=1)
+    max_warnings: int = _setting(3, "How many warnings are given.", low=0, high=100)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticSettings:
+    """``[memory.semantic]``: learned rules."""
+
+    min_confidence: float = _setting(0.7, "How sure a rule must be.", low=0, high=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConventionsSettings:
+    """``[memory.conventions]``: what the team agreed on."""
+
+    max_items: int = _setting(20, "How many conventions are given.", low=0, high=1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentSessionSettings:
+    """``[memory.recent_session]``: what the session before did."""
+
+    max_items: int = _setting(5, "How many lines of the session before are given.", low=0, high=100)
+    max_age_days: float = _setting(14.0, "How old that session may be, in days.", low=0, high=3660)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedbackSettings:
+    """``[memory.feedback]``: what the last meta-review says to the agent that is named."""
+
+    enabled: bool = _setting(True, "Whether an agent that is named is given its feedback.")
+    max_items: int = _setting(10, "How many points of feedback are given.", low=0, high=100)
+
+
+SOURCE_TABLES: Mapping[str, type[Any]] = {
+    "preferences": PreferencesSettings,
+    "conventions": ConventionsSettings,
+    "recent_session": RecentSessionSettings,
+    "feedback": FeedbackSettings,
+    "episodic": EpisodicSettings,
+    "semantic": SemanticSettings,
+}
+_DEFAULT_SOURCES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        name: MappingProxyType({entry.name: entry.default for entry in dataclasses.fields(shape)})
+        for name, shape in SOURCE_TABLES.items()
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +212,12 @@ class StorageSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All settings of one workspace, by table. ``origins`` says for each dotted key where its value came from:
-    ``argument``, the ``MEMFS_*`` variable's name, ``memfs.toml`` with the line, or ``default``, with a remark where
-    ``memfs.toml`` sets it without being trusted to."""
+    """All settings of one workspace, by table; ``mounts`` are other workspaces' folders by the name given to them.
+
+    ``origins`` says for each dotted key where its value came from: ``argument``, the ``MEMFS_*`` variable's name,
+    ``memfs.toml`` with the line, or ``default``, with a remark where ``memfs.toml`` sets it without being trusted to.
+    It holds the key of every setting, and of each mount and each value of a source from others that counts.
+    """
 
     memory: MemorySettings = MemorySettings()
     index: IndexSettings = IndexSettings()
@@ -135,6 +228,7 @@ class Settings:
     watch: WatchSettings = WatchSettings()
     backup: BackupSettings = BackupSettings()
     storage: StorageSettings = StorageSettings()
+    mounts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     origins: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def get(self, key: str) -> Any:
@@ -143,8 +237,14 @@ class Settings:
         Raises:
             SettingInvalid: no such key; the hint names the nearest one.
         """
-        spec_of(key)
-        table, _, name = key.partition(".")
+        table, _, name = key.rpartition(".")
+        home, _, source = table.partition(".")
+        if table == MOUNTS and name in self.mounts:
+            return self.mounts[name]
+        if home == "memory" and name in (values := self.memory.sources.get(source, {})):
+            return values[name]
+        if key not in SPECS:
+            raise _unknown(key, [*SPECS, *self.origins])
         return getattr(getattr(self, table), name)
 
 
@@ -153,7 +253,8 @@ class Spec:
     """The rule of one setting: dotted key, default (whose type is the setting's), meaning, and allowed values.
 
     A ``personal`` one loosens what protects the reader, or reaches outside the workspace, unless it has its default: an
-    argument or variable may set it, ``memfs.toml`` only in a workspace that the reader trusts (``memfs.trust``).
+    argument or variable may set it, ``memfs.toml`` only in a workspace that the reader trusts (``memfs.trust``). Of a
+    list with ``harmless`` names that is so for each other name in it.
     """
 
     key: str
@@ -163,15 +264,24 @@ class Spec:
     low: float | None = None
     high: float | None = None
     personal: bool = False
+    harmless: tuple[str, ...] = ()
 
     @property
     def variable(self) -> str:
         """The environment variable that sets it, such as ``MEMFS_INDEX_ENGINE``."""
         return _PREFIX + self.key.replace(".", "_").upper()
 
+    def foreign(self, names: Iterable[Any]) -> list[Any]:
+        """Those of a list that are personal, because they are not harmless; none where all of them may be named."""
+        return [name for name in names if name not in self.harmless] if self.harmless else []
 
+
+MOUNTS = "mounts"
+"""The table of other workspaces: whatever names, each with a folder."""
+MOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 TABLES: Mapping[str, type[Any]] = {
     "memory": MemorySettings,
+    **{f"memory.{name}": shape for name, shape in SOURCE_TABLES.items()},
     "index": IndexSettings,
     "history": HistorySettings,
     "recall": RecallSettings,
@@ -195,6 +305,16 @@ def spec_of(key: str) -> Spec:
     Raises:
         SettingInvalid: no such key; the hint names the nearest one.
     """
+    table, _, name = key.partition(".")
+    if table == MOUNTS and MOUNT_NAME.fullmatch(name):
+        return Spec(key=key, default="", summary="Folder of another workspace, read and never written.", personal=True)
+    if table == MOUNTS:
+        hint = "name it with lower-case letters, digits, '-' and '_', at most 40"
+        raise SettingInvalid(f"{name!r} cannot name a mount", field=key, hint=hint)
     if key not in SPECS:
-        raise SettingInvalid(f"unknown setting {key!r}", hint=nearest(key, SPECS) or "see 'memfs config'")
+        raise _unknown(key, SPECS)
     return SPECS[key]
+
+
+def _unknown(key: str, known: Iterable[str]) -> SettingInvalid:
+    return SettingInvalid(f"unknown setting {key!r}", hint=nearest(key, known) or "see 'memfs config'")

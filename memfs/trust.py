@@ -23,9 +23,10 @@ from memfs.files.decoding import decode
 from memfs.files.lock import FileLock
 from memfs.files.tree import Tree
 from memfs.history.layout import Trusted, discover
+from memfs.model.kinds import nearest
 from memfs.model.problem import WARNING, Problem
 from memfs.model.time import format_time, utc_now
-from memfs.settings import SPECS
+from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, Spec
 
 SYSTEM_CONFIG = "ContextMemory/configuration/system_config.json"
 FEEDBACK_TEMPLATE = "ContextMemory/configuration/feedback_template.md"
@@ -51,6 +52,21 @@ class Enabling:
     value: Any
     line: int | None = None
 
+    @property
+    def subject(self) -> str:
+        """What it is about, in words: the key, or the names in it that need trust."""
+        spec = SPECS.get(self.key) if self.file == tomltext.FILE else None
+        return f"{self.value!r} in {self.key}" if spec is not None and spec.harmless else self.key
+
+    @property
+    def mistyped(self) -> str:
+        """``did you mean 'x'?`` where a name in it is nearly one that needs no trust, else ""."""
+        spec = SPECS.get(self.key) if self.file == tomltext.FILE else None
+        if spec is None or not spec.harmless or not isinstance(self.value, list):
+            return ""
+        names = (str(name) for name in self.value if ":" not in str(name))
+        return next(filter(None, (nearest(name, spec.harmless) for name in names)), "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
@@ -75,20 +91,25 @@ class Standing:
         """
         return next((want.value for want in self.wants if self.trusted and (want.file, want.key) == (file, key)), None)
 
-    def problems(self) -> list[Problem]:
-        """A warning for each setting that does not count, with the command that would change that."""
+    def problems(self, *beginnings: str) -> list[Problem]:
+        """A warning for each setting that does not count, with the command that would change that.
+
+        Args:
+            beginnings: only those whose key begins so; without one, all.
+        """
         if self.trusted:
             return []
         return [
             Problem(
                 path=want.file,
                 code="Untrusted",
-                message=f"{want.key} is ignored: {self.reason}",
+                message=f"{want.subject} is ignored: {self.reason}",
                 line=want.line,
-                hint=f"look at it, then: {command(self.root)}",
+                hint=f"{want.mistyped} If not, look at it, then: {command(self.root)}".removeprefix(" If not, "),
                 severity=WARNING,
             )
             for want in self.wants
+            if want.key.startswith(beginnings or "")
         ]
 
 
@@ -192,10 +213,29 @@ def _from_settings(root: Path) -> Iterator[Enabling]:
     except (MemfsError, OSError):
         return
     for spec in SPECS.values():
-        table, _, name = spec.key.partition(".")
-        entries = tables.get(table) if spec.personal else None
-        if isinstance(entries, dict) and name in entries and not _same(entries[name], spec.default):
-            yield Enabling(tomltext.FILE, spec.key, entries[name], tomltext.line_of(text, table, name))
+        table, _, name = spec.key.rpartition(".")
+        entries: Any = tables
+        for part in table.split("."):
+            entries = entries.get(part) if isinstance(entries, dict) else None
+        if isinstance(entries, dict) and name in entries and (value := _reaching(spec, entries[name])) is not None:
+            yield Enabling(tomltext.FILE, spec.key, value, tomltext.line_of(text, table, name))
+    for table, names in (("memory", _foreign_tables(tables)), (MOUNTS, tables.get(MOUNTS))):
+        for name, value in names.items() if isinstance(names, dict) else ():
+            yield Enabling(tomltext.FILE, f"{table}.{name}", value, tomltext.line_of(text, table, name))
+
+
+def _reaching(spec: Spec, value: Any) -> Any:
+    """What of a value needs trust: of a list with harmless names the others, of a personal setting all; else None."""
+    if spec.harmless:
+        return (spec.foreign(value) or None) if isinstance(value, list) else None
+    return value if spec.personal and not _same(value, spec.default) else None
+
+
+def _foreign_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The tables of sources from others: what they are told to do is as far-reaching as that they are asked at all."""
+    memory = tables.get("memory")
+    found = memory.items() if isinstance(memory, dict) else ()
+    return {name: value for name, value in found if isinstance(value, dict) and name not in SOURCE_TABLES}
 
 
 def _same(value: Any, default: Any) -> bool:

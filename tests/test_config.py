@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memfs import trust
-from memfs.config import default_toml, find_workspace, load
+from memfs.config import default_toml, find_workspace, load, with_memory
 from memfs.errors import NotRegularFile, SettingInvalid, WorkspaceNotFound
 from memfs.resources import schema_text, template_text
-from memfs.settings import SPECS, Settings
+from memfs.settings import BUILT_IN_SOURCES, SOURCE_TABLES, SPECS, Settings
 
 
 def write(root: Path, text: str) -> Path:
@@ -111,6 +113,12 @@ def test_a_link_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
         ("MEMFS_HISTORY_ALLOW_DETACHED", "1", "history.allow_detached", True),
         ("MEMFS_HISTORY_INTERVAL_SECONDS", "2", "history.interval_seconds", 2.0),
         ("MEMFS_MEMORY_AUTOMATIC", "preferences, conventions", "memory.automatic", ("preferences", "conventions")),
+        (
+            "MEMFS_MEMORY_AUTOMATIC",
+            '["preferences", "conventions"]',
+            "memory.automatic",
+            ("preferences", "conventions"),
+        ),
         ("MEMFS_WATCH_DEBOUNCE_MS", "250", "watch.debounce_ms", 250),
     ],
 )
@@ -148,15 +156,18 @@ def test_an_argument_may_be_text(tmp_path: Path) -> None:
     assert (settings.recall.limit, settings.watch.enabled) == (3, False)
 
 
+def flat(shape: dict[str, Any], home: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """The rules of a schema by dotted key."""
+    for name, rule in shape.get("properties", {}).items():
+        if rule.get("type") == "object":
+            yield from flat(rule, f"{home}{name}.")
+        else:
+            yield f"{home}{name}", rule
+
+
 def test_the_schema_and_the_template_agree_with_the_settings(tmp_path: Path) -> None:
     """memfs_toml.schema.json has exactly these settings, defaults and choices, and the template is valid (K6)."""
-    tables = json.loads(schema_text("memfs_toml"))["properties"]
-    described = {
-        f"{table}.{name}": rule
-        for table, shape in tables.items()
-        for name, rule in shape.get("properties", {}).items()
-        if rule.get("type") != "object"
-    }
+    described = dict(flat(json.loads(schema_text("memfs_toml"))))
     assert described.keys() == SPECS.keys()
     for key, spec in SPECS.items():
         default = list(spec.default) if isinstance(spec.default, tuple) else spec.default
@@ -182,8 +193,11 @@ def test_get_names_the_nearest_key() -> None:
 def test_source_tables_are_kept_for_their_sources(tmp_path: Path) -> None:
     """[memory.<source>] is open to sources listed by the workspace, and known keys of built-in ones."""
     text = '[memory]\ntriggered = ["mine"]\n[memory.mine]\nanything = 1\n[memory.preferences]\nmax_items = 3\n'
-    settings = load(write(tmp_path, text), environ={})
+    trust.grant(write(tmp_path, text))
+    settings = load(tmp_path, environ={})
+    assert settings.memory.triggered == ("mine",)
     assert settings.memory.sources["mine"] == {"anything": 1}
+    assert settings.origins["memory.mine.anything"] == "memfs.toml:3"
     assert settings.memory.sources["preferences"] == {"max_items": 3}
 
 
@@ -195,10 +209,19 @@ def test_the_default_file_reads_back_as_the_policies_it_was_given(tmp_path: Path
     assert {key for key, origin in settings.origins.items() if origin != "default"} == policies.keys()
 
 
+def values(table: dict[str, Any], home: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested tables by dotted key."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from values(value, f"{home}{name}.")
+        else:
+            yield f"{home}{name}", value
+
+
 def test_the_comments_of_the_default_file_are_the_defaults() -> None:
     """Taking away the '#' before a setting changes nothing, and no setting is missing."""
     shown = tomllib.loads(re.sub(r"(?m)^#(\w+ = )", r"\1", default_toml({})))
-    keys = {f"{table}.{key}": value for table, entries in shown.items() for key, value in entries.items()}
+    keys = dict(values(shown))
     assert keys.keys() == SPECS.keys()
     assert all(
         keys[key] == (list(spec.default) if isinstance(spec.default, tuple) else spec.default)
@@ -276,3 +299,113 @@ def test_what_no_toml_reader_can_hold_is_refused_as_a_setting(tmp_path: Path, nu
     """5,000 digits, a day that is none and half a character are errors of the file (faults rows 7 and 8)."""
     with pytest.raises(SettingInvalid, match=r"not TOML"):
         load(write(tmp_path, f"[recall]\nlimit = {number}\n"), environ={})
+
+
+# -- sources and mounts -------------------------------------------------------------------------------------------
+def test_p5_the_seeds_tables_are_read_whole(tmp_path: Path) -> None:
+    """The ``[memory]`` tables of seed 004 count as written; what is left out has its default (P3, P5)."""
+    text = (
+        '[memory]\nautomatic = ["preferences"]\ntriggered = ["episodic", "semantic"]\non_demand = true\n\n'
+        "[memory.preferences]\nmax_items = 10\n\n[memory.episodic]\nsimilarity_threshold = 1\n\n"
+        "[memory.semantic]\nmin_confidence = 0.5\n"
+    )
+    settings = load(write(tmp_path, text), environ={})
+    assert settings.memory.sources["episodic"] == {"similarity_threshold": 1.0, "max_warnings": 3}
+    assert settings.get("memory.semantic.min_confidence") == 0.5
+    assert settings.origins["memory.semantic.min_confidence"] == "memfs.toml:13"
+    assert settings.memory.sources.keys() == SOURCE_TABLES.keys() == BUILT_IN_SOURCES.keys()
+    assert settings.memory.sources["recent_session"] == {"max_items": 5, "max_age_days": 14.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field", "hint"),
+    [
+        ("[memory.preferences]\nmax_item = 3\n", 2, "memory.preferences.max_item", "did you mean 'max_items'?"),
+        ("[memory.preferences]\nmax_items = -1\n", 2, "memory.preferences.max_items", "the default is 10"),
+        ("[memory.episodic]\nsimilarity_threshold = 1.5\n", 2, "memory.episodic.similarity_threshold", "is 0.7"),
+        ("[memory.feedback]\nenabled = 1\n", 2, "memory.feedback.enabled", "the default is true"),
+        ('[memory.semantic]\nmin_confidence = "high"\n', 2, "memory.semantic.min_confidence", "is 0.7"),
+        ("[memory]\nautomatik = []\n", 2, "memory.automatik", "did you mean 'automatic'?"),
+        ("[memory]\npreferences = 3\n", 2, "memory.preferences", ""),
+        ("[memory.todo]\nx = 1\n", 1, None, ""),
+        ("[mounts]\nteam = 3\n", 2, "mounts.team", "the default is"),
+        ('[mounts]\n"Team A" = "x"\n', None, "mounts.Team A", "lower-case"),
+        ("mounts = 3\n", 1, None, "write [mounts] above its keys"),
+        ("[mounts.team]\npath = 1\n", 1, "mounts.team", "the default is"),
+    ],
+)
+def test_p5_a_slip_in_a_sources_table_is_named(
+    tmp_path: Path, text: str, line: int | None, field: str | None, hint: str
+) -> None:
+    """Names and values below ``[memory.<source>]`` and in ``[mounts]`` are checked like all others (P5)."""
+    with pytest.raises(SettingInvalid) as caught:
+        load(write(tmp_path, text), environ={})
+    assert (caught.value.line, caught.value.field) == (line, field)
+    assert hint in (caught.value.hint or "")
+
+
+def test_p5_a_sources_value_has_a_variable_and_may_be_an_argument(tmp_path: Path) -> None:
+    """Own values of sources follow the same precedence as all settings (P5)."""
+    write(tmp_path, "[memory.preferences]\nmax_items = 3\n")
+    environ = {"MEMFS_MEMORY_PREFERENCES_MAX_ITEMS": "4", "MEMFS_MEMORY_EPISODIC_MAX_WARNINGS": "1"}
+    settings = load(tmp_path, arguments={"memory.episodic.max_warnings": "2"}, environ=environ)
+    assert settings.memory.sources["preferences"] == {"max_items": 4}
+    assert settings.memory.sources["episodic"]["max_warnings"] == 2
+    with pytest.raises(SettingInvalid):
+        load(tmp_path, environ={"MEMFS_MEMORY_PREFERENCES_MAX_ITEM": "4"})
+
+
+def test_p7_mounts_count_by_trust_or_by_the_persons_own_word(tmp_path: Path) -> None:
+    """A repository names no folder outside itself; a variable or an argument does (P7)."""
+    write(tmp_path, '[mounts]\nteam = "../team"\n')
+    assert load(tmp_path, environ={}).mounts == {}
+    named = load(tmp_path, arguments={"mounts.other": "/srv/other"}, environ={"MEMFS_MOUNTS_MY_TEAM": "../x"})
+    assert named.mounts == {"my_team": "../x", "other": "/srv/other"}
+    assert named.get("mounts.other") == "/srv/other"
+    trust.grant(tmp_path)
+    trusted = load(tmp_path, environ={})
+    assert (trusted.mounts, trusted.origins["mounts.team"]) == ({"team": "../team"}, "memfs.toml:2")
+    write(tmp_path, '[mounts]\nteam = "../../elsewhere"\n')
+    assert load(tmp_path, environ={}).mounts == {}
+
+
+def test_p2_a_list_keeps_its_built_in_names_without_trust(tmp_path: Path) -> None:
+    """Of a list in an untrusted file the built-in names count, and its origin names the others (P2)."""
+    write(tmp_path, '[memory]\nautomatic = ["conventions", "theirs", "preferences", "my:Own"]\n')
+    settings = load(tmp_path, environ={})
+    assert settings.memory.automatic == ("conventions", "preferences")
+    assert settings.origins["memory.automatic"] == "memfs.toml:2 without theirs, my:Own, not trusted"
+    trust.grant(tmp_path)
+    assert load(tmp_path, environ={}).memory.automatic == ("conventions", "theirs", "preferences", "my:Own")
+    write(tmp_path, '[memory]\nautomatic = ["theirs", "my:Own"]\n')
+    assert load(tmp_path, environ={}).memory.automatic == ("theirs", "my:Own")
+    write(tmp_path, '[memory]\nautomatic = ["theirs", "their:Other"]\n')
+    assert load(tmp_path, environ={}).memory.automatic == ()
+
+
+def test_p5_the_seeds_tables_may_be_given_as_a_mapping() -> None:
+    """What ``MemoryLayer.configure`` is given is checked by the same rules, and wins over what was there (P5)."""
+    base = Settings()
+    found = with_memory(base, {"automatic": ["conventions"], "episodic": {"max_warnings": 1}, "on_demand": False})
+    assert (found.memory.automatic, found.memory.on_demand) == (("conventions",), False)
+    assert found.memory.sources["episodic"] == {"similarity_threshold": 0.7, "max_warnings": 1}
+    assert found.origins["memory.on_demand"] == "argument"
+    again = with_memory(found, {"memory": {"triggered": ["my:Own"], "my:Own": {"depth": [1, {"x": 2}]}}})
+    assert again.memory.automatic == ("conventions",)
+    assert again.memory.sources["my:Own"] == {"depth": [1, {"x": 2}]}
+    assert with_memory(again, {"my:Own": {}}).memory.sources["my:Own"] == {}
+    assert with_memory(base, {"mine": {"x": 1}}, ["mine"]).memory.sources["mine"] == {"x": 1}
+    assert base == Settings()
+    slips: list[tuple[Any, str]] = [
+        ({"automatik": []}, "did you mean 'automatic'?"),
+        ({"episodic": {"max_warning": 1}}, "did you mean 'max_warnings'?"),
+        ({"episodik": {"max_warnings": 1}}, "did you mean 'episodic'?"),
+        ({"source_seconds": 0}, "the default is 2.0"),
+        ({"memory": 3}, "write [memory] above its keys"),
+        ([], "automatic"),
+    ]
+    for config, hint in slips:
+        with pytest.raises(SettingInvalid) as caught:
+            with_memory(base, config)
+        assert hint in (caught.value.hint or "")
+        assert caught.value.path is None

@@ -12,9 +12,9 @@ from memfs.adapters.cli.frame import Invocation, check_key, opened, verb
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, styled
 from memfs.adapters.cli.streams import somebody_types
 from memfs.adapters.cli.trusting import note_ignored
-from memfs.config import toml
 from memfs.errors import MemfsError
 from memfs.history.repository import Repository
+from memfs.setting_values import toml
 from memfs.settings import SPECS
 from memfs.store.values import Flushed
 from memfs.workspace import open_workspace
@@ -22,6 +22,8 @@ from memfs.workspace import open_workspace
 if TYPE_CHECKING:
     from memfs.upkeep.layout import Created
     from memfs.workspace import Workspace
+
+_SCHEMAS = "ContextMemory/.schemas/"
 
 
 @verb("init", example="memfs init notes\nmemfs init . --yes\nmemfs init --user")
@@ -115,8 +117,12 @@ def _print_created(root: str, created: Created, found: Flushed) -> None:
     print_raw(f"{made} {styled(root, fg='green', bold=True)}")
     if created.files and created.repository_made:
         print_raw("  and a git repository for it")
+    schemas = [path for path in created.files if path.startswith(_SCHEMAS)]
     for path in created.files:
-        print_raw(f"  wrote {clean(path)}")
+        if path not in schemas:
+            print_raw(f"  wrote {clean(path)}")
+    if schemas:
+        print_raw(f"  wrote {count(len(schemas), 'schema')} into {_SCHEMAS} for editors")
     for key, value in created.policies.items() if "memfs.toml" in created.files else ():
         print_raw(f"  chose {clean(f'{key} = {toml(value)}')}")
     for commit in filter(None, (created.commit, *found.commits)):
@@ -130,15 +136,17 @@ def _print_created(root: str, created: Created, found: Flushed) -> None:
 @click.pass_context
 def config(ctx: click.Context, key: str | None, as_json: bool) -> None:
     """Show the settings, and where each value comes from: the default, memfs.toml with its line, or a variable."""
-    if key is not None:
-        check_key(key)
     with opened(ctx) as workspace:
         settings, root = workspace.settings, workspace.root
-    rows = {name: {"value": settings.get(name), "origin": settings.origins.get(name, "default")} for name in SPECS}
+    rows = {name: {"value": settings.get(name), "origin": origin} for name, origin in settings.origins.items()}
     if key is not None:
+        if key not in rows:
+            check_key(key)
+            raise MemfsError(f"{key} is not set", hint=f"set it with --set {key}=..., or in memfs.toml")
         value = rows[key]["value"]
         if as_json:
-            print_json({"key": key, **rows[key], "variable": SPECS[key].variable})
+            variable = SPECS[key].variable if key in SPECS else None
+            print_json({"key": key, **rows[key], "variable": variable})
         else:
             print_raw(clean(value if isinstance(value, str) else toml(value)))
     elif as_json:

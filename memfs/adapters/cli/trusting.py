@@ -125,13 +125,14 @@ def status_facts(workspace: Workspace) -> dict[str, Any]:
         "trusted": standing.trusted,
         "reason": standing.reason or None,
         "enables": [want.key for want in standing.wants],
+        "subjects": [want.subject for want in standing.wants],
         "command": None if standing.trusted or not standing.wants else trusting.command(standing.root),
     }
 
 
 def status_row(facts: dict[str, Any]) -> dict[str, str]:
     """The row of ``status`` for a person, none where nothing asks for trust."""
-    asked = ", ".join(facts["enables"])
+    asked = ", ".join(facts["subjects"])  # of a list of sources the names that need trust: the others count
     if not asked:
         return {}
     if facts["trusted"]:
@@ -145,4 +146,6 @@ def note_ignored(root: Path) -> None:
     if standing.wants and not standing.trusted:
         verb = "is" if len(standing.wants) == 1 else "are"
         note(f"{count(len(standing.wants), 'setting')} {verb} ignored: {standing.reason}")
-        note(f"  look at what they say, then: {trusting.command(standing.root)}")
+        meant = next(filter(None, (want.mistyped for want in standing.wants)), "")
+        told = f"{meant} If not, look" if meant else "look"
+        note(f"  {clean(told)} at what they say, then: {trusting.command(standing.root)}")
