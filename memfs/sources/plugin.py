@@ -93,7 +93,8 @@ class Selection:
 class ItemSource(Protocol):
     """A source of ours: it selects items, so that each can be counted, marked and left out by itself.
 
-    ``get_context`` gives the same as the seed's text. It answers at once and needs no thread of its own.
+    ``get_context`` gives the same as the seed's text. It answers at once and needs no thread of its own. At the start
+    an agent is given only entries of trust ``human`` or ``reviewed``, unless the source has ``any_trust = True``.
     """
 
     @property

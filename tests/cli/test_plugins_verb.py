@@ -1,0 +1,105 @@
+"""``memfs plugins`` and the settings of sources in ``memfs config`` (P2, P5)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from memfs import trust
+from memfs.settings import BUILT_IN_SOURCES
+
+from .conftest import Memfs
+
+BROKEN = """
+class Broken:
+    name, layer = "broken", "triggered"
+    async def get_context(self, state):
+        raise RuntimeError("out of \\x1b[31mluck")
+    def configure(self, config):
+        pass
+"""
+
+
+@pytest.fixture
+def broken(root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A source that always fails, named in the workspace's file."""
+    folder = tmp_path_factory.mktemp("installed")
+    (folder / "broken_source.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(folder)
+    name = "broken_source:Broken"
+    text = (root / "memfs.toml").read_text()
+    text = text.replace("#triggered =", f'triggered = ["semantic", "{name}"]\n#triggered =')
+    (root / "memfs.toml").write_text(text + f'\n[memory."{name}"]\ndepth = 2\n')
+    yield name
+    sys.modules.pop("broken_source", None)
+
+
+def test_p2_the_list_names_every_source_and_what_enables_it(memfs: Memfs) -> None:
+    """Built-in sources are listed, enabled or not, with setting and place."""
+    ran = memfs("plugins", "--json")
+    assert ran.code == 0
+    found = {one["name"]: one for one in ran.json["sources"]}
+    assert found.keys() >= BUILT_IN_SOURCES.keys()
+    assert (found["preferences"]["setting"], found["preferences"]["enabled"]) == ("memory.automatic", True)
+    assert (found["feedback"]["setting"], found["conventions"]["enabled"]) == ("memory.feedback.enabled", False)
+    shown = [line.split() for line in memfs("plugins", "list").out.splitlines()]
+    assert ["conventions", "automatic", "not", "enabled", "built", "in"] in shown
+
+
+def test_p2_a_source_without_trust_is_listed_and_not_imported(memfs: Memfs, broken: str, root: Path) -> None:
+    """A person sees what the repository asks for, and what would enable it."""
+    ran = memfs("plugins")
+    assert f"{broken}  triggered  not trusted: memory.triggered, memfs.toml:" in ran.out
+    assert "2 settings are ignored" in ran.err
+    assert "broken_source" not in sys.modules
+    assert memfs("plugins", "doctor").code == 0
+    assert "broken_source" not in sys.modules
+    shown = memfs("trust", "--show").out
+    assert f"memory.triggered = ['{broken}']" in shown
+    assert f"memory.{broken} = {{'depth': 2}}" in shown
+
+
+def test_p2_doctor_names_what_is_broken_and_counts(memfs: Memfs, broken: str, root: Path) -> None:
+    """It ends with 1, tells the error without its control characters, and what is to be done."""
+    trust.grant(root)
+    for failures in (1, 2, 3, 4):
+        ran = memfs("plugins", "doctor", "--json")
+        assert ran.code == 1
+        (found,) = [one for one in ran.json["sources"] if not one["works"]]
+        assert (found["name"], found["failures"], found["in_a_row"]) == ("broken", failures, failures)
+    assert found["paused"].startswith("it is paused for")
+    ran = memfs("plugins", "doctor")
+    assert "broken  broken (triggered, broken_source:Broken): RuntimeError: out of \\x1b[31mluck" in ran.out
+    assert "failed 5 times on this machine, 5 in a row" in ran.out
+    assert "mend it, or take it out of memory.triggered" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_p2_doctor_names_what_cannot_be_loaded(memfs: Memfs) -> None:
+    """A mistyped name has its nearest, and the others work."""
+    ran = memfs("--set", "memory.triggered=semantic,episodik", "plugins", "doctor")
+    assert ran.code == 1
+    assert "broken  episodik (triggered, not installed): no installed package offers it" in ran.out
+    assert "did you mean 'episodic'?" in ran.out
+
+
+def test_p5_config_shows_the_values_of_each_source(memfs: Memfs, broken: str, root: Path) -> None:
+    """Own tables and mounts stand among the settings with their places, those of others where they count."""
+    shown = memfs("config", "--json").json["settings"]
+    assert shown["memory.episodic.max_warnings"] == {"value": 3, "origin": "default"}
+    assert shown["memory.triggered"]["value"] == ["semantic"]
+    assert shown["memory.triggered"]["origin"].endswith(f"without {broken}, not trusted")
+    assert f"memory.{broken}.depth" not in shown
+    trust.grant(root)
+    ran = memfs("--set", "mounts.team=../team", "--set", "memory.episodic.max_warnings=5", "config", "--json")
+    shown = ran.json["settings"]
+    assert shown["memory.triggered"]["value"] == ["semantic", broken]
+    assert shown[f"memory.{broken}.depth"]["value"] == 2
+    assert shown["mounts.team"] == {"value": "../team", "origin": "argument"}
+    assert shown["memory.episodic.max_warnings"] == {"value": 5, "origin": "argument"}
+    assert memfs("config", f"memory.{broken}.depth").out == "2\n"
+    ran = memfs("config", "mounts.team")
+    assert (ran.code, ran.err.partition("\n")[0]) == (1, "memfs: mounts.team is not set")
+    assert memfs("--set", "mounts.Bad Name=x", "config").code == 2

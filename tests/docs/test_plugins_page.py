@@ -1,0 +1,40 @@
+"""What the page about sources shows runs (P2)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+from memfs.model.episode import StateSnapshot
+from memfs.sources.failurebook import IN_A_ROW, LONGEST_PAUSE
+from memfs.sources.foreign import ENTRY_POINTS
+from memfs.sources.isolation import MOST_LETTERS
+
+Read = Callable[[str], str]
+
+
+def test_the_source_of_the_page_runs_and_keeps_the_contract(page: Read) -> None:
+    """Its class is a source, and its test class passes."""
+    code = re.findall(r"^```python\n(.*?)^```$", page("docs/plugins.md"), re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"__name__": "plugins_page"}
+    for block in code:
+        exec(block, names)
+    contract, source = names["TestOnCall"](), names["OnCall"]()
+    contract.test_it_has_a_name_and_a_layer(source)
+    contract.test_it_takes_its_table(source)
+    contract.test_an_unknown_key_is_refused(source)
+    contract.test_it_may_be_asked_from_several_threads(source)
+    state = StateSnapshot.create(context="deploy")
+    assert asyncio.run(source.get_context(state)) == "On call today:\n- Grace"
+
+
+def test_the_bounds_of_the_page_are_those_of_the_code(page: Read) -> None:
+    """Limits and names stand on the page as they are."""
+    text = page("docs/plugins.md")
+    assert f'entry-points."{ENTRY_POINTS}"' in text
+    assert f"{MOST_LETTERS:,} letters" in text
+    assert (IN_A_ROW, LONGEST_PAUSE) == (3, 3600.0)
+    for code in ("SourceUnusable", "SourceFailing"):
+        assert code in text
