@@ -122,6 +122,12 @@ class Facade:
         else:
             self._place = (_root(asked), memory)
 
+    def __repr__(self) -> str:
+        """Which workspace it works in, or that it was closed."""
+        given = self._given
+        place = "closed" if self._closed else given.root if given is not None else self._place and self._place[0]
+        return f"<{type(self).__name__} {place}>"
+
     @property
     def workspace(self) -> Workspace:
         """The open workspace.
