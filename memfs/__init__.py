@@ -70,14 +70,18 @@ if TYPE_CHECKING:
     from memfs.facades.layered import MultiLayeredMemorySystem
     from memfs.facades.memory import Memory, MemoryStats
     from memfs.facades.memory_context import MemoryContext
+    from memfs.facades.memory_layer import MemoryLayer, record_correction, record_outcome
     from memfs.facades.retrieval import RetrievalPipeline, TimeWeightedRetrieval
     from memfs.facades.review import AgentReview
     from memfs.facades.session import SimpleContextManager
     from memfs.facades.storage import StoragePipeline
+    from memfs.facades.stores import EpisodicStore, PatternMatcher, PreferenceStore, SemanticStore
     from memfs.index.embedder import Embedder
     from memfs.model import Hit, MemoryItem, MemoryType, Origin, Query
+    from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
     from memfs.model.memory_config import MemoryConfig
     from memfs.model.review import ReviewResult, StoreResult
+    from memfs.model.rule import Rule
     from memfs.model.states import (
         Acknowledgement,
         AgentOutput,
@@ -92,14 +96,22 @@ if TYPE_CHECKING:
     from memfs.pipeline.reviewers import register_reviewer
     from memfs.pipeline.strategies import register_strategy
     from memfs.pipeline.trivial import TrivialFilter
+    from memfs.sources.episodic import EpisodicMemory
+    from memfs.sources.plugin import MemoryPlugin
+    from memfs.sources.preferences import PreferencesMemory
+    from memfs.sources.semantic import SemanticMemory
     from memfs.workspace import Workspace, open_workspace
 
 _HOMES = {
     "Acknowledgement": "memfs.model.states",
+    "Action": "memfs.model.episode",
     "AgentOutput": "memfs.model.states",
     "AgentReview": "memfs.facades.review",
     "ContextMemory": "memfs.facades.context_memory",
     "Embedder": "memfs.index.embedder",
+    "Episode": "memfs.model.episode",
+    "EpisodicMemory": "memfs.sources.episodic",
+    "EpisodicStore": "memfs.facades.stores",
     "FeedbackData": "memfs.model.states",
     "Hit": "memfs.model",
     "Memory": "memfs.facades.memory",
@@ -108,20 +120,30 @@ _HOMES = {
     "MemoryCoordinator": "memfs.facades.coordinator",
     "MemoryInjector": "memfs.facades.injector",
     "MemoryItem": "memfs.model",
+    "MemoryLayer": "memfs.facades.memory_layer",
+    "MemoryPlugin": "memfs.sources.plugin",
     "MemoryStats": "memfs.facades.memory",
     "MemoryType": "memfs.model",
     "MetaReviewStorage": "memfs.model.states",
     "MultiLayeredMemorySystem": "memfs.facades.layered",
     "Origin": "memfs.model",
+    "Outcome": "memfs.model.episode",
     "Pattern": "memfs.pipeline.patterns",
     "PatternDetector": "memfs.facades.detector",
+    "PatternMatcher": "memfs.facades.stores",
+    "PreferenceStore": "memfs.facades.stores",
+    "PreferencesMemory": "memfs.sources.preferences",
     "Query": "memfs.model",
     "RecoveryState": "memfs.model.states",
     "RetrievalPipeline": "memfs.facades.retrieval",
     "RetrievedState": "memfs.model.states",
     "ReviewResult": "memfs.model.review",
+    "Rule": "memfs.model.rule",
     "Score": "memfs.pipeline.reviewer",
+    "SemanticMemory": "memfs.sources.semantic",
+    "SemanticStore": "memfs.facades.stores",
     "SimpleContextManager": "memfs.facades.session",
+    "StateSnapshot": "memfs.model.episode",
     "StateUpdate": "memfs.model.states",
     "StoragePipeline": "memfs.facades.storage",
     "StoreResult": "memfs.model.review",
@@ -129,6 +151,8 @@ _HOMES = {
     "TrivialFilter": "memfs.pipeline.trivial",
     "Workspace": "memfs.workspace",
     "open_workspace": "memfs.workspace",
+    "record_correction": "memfs.facades.memory_layer",
+    "record_outcome": "memfs.facades.memory_layer",
     "register_reviewer": "memfs.pipeline.reviewers",
     "register_strategy": "memfs.pipeline.strategies",
 }
@@ -146,6 +170,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Acknowledgement",
+    "Action",
     "AgentOutput",
     "AgentReview",
     "AliasForbidden",
@@ -162,6 +187,9 @@ __all__ = [
     "DuplicateKey",
     "Embedder",
     "EndpointFailed",
+    "Episode",
+    "EpisodicMemory",
+    "EpisodicStore",
     "EraseRefused",
     "ExtraMissing",
     "FeedbackData",
@@ -189,15 +217,21 @@ __all__ = [
     "MemoryCoordinator",
     "MemoryInjector",
     "MemoryItem",
+    "MemoryLayer",
+    "MemoryPlugin",
     "MemoryStats",
     "MemoryType",
     "MetaReviewStorage",
     "MultiLayeredMemorySystem",
     "NotRegularFile",
     "Origin",
+    "Outcome",
     "PathEscape",
     "Pattern",
     "PatternDetector",
+    "PatternMatcher",
+    "PreferenceStore",
+    "PreferencesMemory",
     "Query",
     "QueryInvalid",
     "QuotaExceeded",
@@ -207,14 +241,18 @@ __all__ = [
     "RetrievalPipeline",
     "RetrievedState",
     "ReviewResult",
+    "Rule",
     "SchemaInvalid",
     "SchemaRefForbidden",
     "SchemaTooComplex",
     "Score",
     "SecretDetected",
+    "SemanticMemory",
+    "SemanticStore",
     "SettingInvalid",
     "SharedStorageUnsupported",
     "SimpleContextManager",
+    "StateSnapshot",
     "StateUpdate",
     "StorageFull",
     "StorageIO",
@@ -230,6 +268,8 @@ __all__ = [
     "WorkspaceNotFound",
     "__version__",
     "open_workspace",
+    "record_correction",
+    "record_outcome",
     "register_reviewer",
     "register_strategy",
 ]

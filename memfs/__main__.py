@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from memfs.adapters.cli.app import run
@@ -9,7 +10,9 @@ from memfs.adapters.cli.app import run
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
-    sys.exit(run())
+    code = run()
+    gc.freeze()  # an ending process needs no last look for garbage: that took a tenth of its time
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from memfs.usage import Usage
 
 if TYPE_CHECKING:
     from memfs.model.memory_config import MemoryConfig
+    from memfs.pipeline.conflicts import Conflicts
     from memfs.pipeline.consolidation import Consolidation
     from memfs.pipeline.feedback import Feedback
     from memfs.pipeline.intake import Intake
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from memfs.pipeline.meanings import Meanings
     from memfs.pipeline.reactions import Reactions
     from memfs.pipeline.relevance import Relevance
+    from memfs.sources.parts import Sources
     from memfs.states.parts import States
     from memfs.store.context import Contexts
     from memfs.upkeep.backups import Backups
@@ -196,6 +198,25 @@ class Workspace:
         return self._first("states", made)
 
     @cached_property
+    def sources(self) -> Sources:
+        """What brings memory to an agent by itself, and learns from what became of it."""
+        from memfs.sources.parts import Sources
+
+        made = Sources(
+            root=self.root,
+            store=self.store,
+            parts=self.parts,
+            settings=self.settings,
+            usage=self.usage,
+            recall=self.recall,
+            intake=lambda: self.intake,
+            states=lambda: self.states,
+            memory_config=lambda: self.memory_config,
+            fire=self.behaviours.fire,
+        )
+        return self._first("sources", made)
+
+    @cached_property
     def _context_file(self) -> FollowedContext:
         from memfs.upkeep.contextfile import FollowedContext
 
@@ -239,6 +260,13 @@ class Workspace:
 
         return Consolidation(self.store, self.usage, self.patterns, self.parts.index.search, self.behaviours.fire)
 
+    @cached_property
+    def conflicts(self) -> Conflicts:
+        """Memories that cannot both hold, until somebody decides about them."""
+        from memfs.pipeline.conflicts import Conflicts
+
+        return self._first("conflicts", Conflicts(self.store, self.parts))
+
     def _first(self, name: str, made: Part) -> Part:
         """The part that threads share which make it at once: two would not know of each other's work."""
         found: Part = self.__dict__.setdefault(name, made)
@@ -253,7 +281,7 @@ class Workspace:
             ending.callback(self.store.close)
             ending.callback(self.usage.close)
             self.recall.close()
-            for begun in ("patterns", "meaning", "states"):
+            for begun in ("patterns", "meaning", "sources", "states"):
                 if begun in self.__dict__:
                     ending.callback(getattr(self, begun).close)
             if self.quota.written:
@@ -322,6 +350,7 @@ def open_workspace(
     behaviours.on("memory_stored", lambda facts: workspace.patterns.later(facts["item"]))
     for trigger in Trigger:
         behaviours.on(trigger.value, partial(_react, workspace, trigger.value))
+    behaviours.on("episode_recorded", lambda facts: workspace.sources.react("episode_recorded", facts))
     behaviours.on("storage_threshold", lambda _: workspace.cleaner.clean())
     for occasion in ("state_stored", "iteration_closed", "storage_threshold"):
         behaviours.on(occasion, partial(_tell_states, workspace, occasion))

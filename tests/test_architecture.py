@@ -25,7 +25,7 @@ ROWS: list[set[str]] = [
     {"memfs.pipeline"},
     {"memfs.watch"},
     {"memfs.config"},
-    {"memfs.trust"},
+    {"memfs.trust", "memfs.setting_values"},
     {"memfs.settings"},
     {"memfs.store"},
     {"memfs.files", "memfs.history", "memfs.index", "memfs.usage"},
@@ -44,6 +44,9 @@ CATCHERS = {
     "memfs.pipeline.background",
     "memfs.pipeline.embeddings",
     "memfs.pipeline.review",
+    "memfs.sources.foreigncall",
+    "memfs.sources.failurebook",
+    "memfs.sources.isolation",
     "memfs.store.window",
     "memfs.watch.watcher",
 }

@@ -29,7 +29,8 @@ __all__ = ["SchemaError", "Schemas"]
 _MAX_WORK = 1_000_000
 _PATTERN_STEPS = 20_000_000
 _BODY = ".body"
-_ANSWERS = ("retrieved_state", "feedback_data", "recovery_state")  # handed back by calls, in no file
+# handed back by calls, in no file; or in a file that goes from one workspace to another
+_ANSWERS = ("retrieved_state", "feedback_data", "recovery_state", "shared_conventions")
 
 
 class Schemas:

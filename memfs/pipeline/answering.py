@@ -7,37 +7,49 @@ comes from the files, never from the index.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from memfs.model import Hit, Query, Recall
+from memfs.model import Hit, MemoryItem, Query, Recall
 from memfs.pipeline.deadline import Deadline
+from memfs.pipeline.disputes import SUPERSEDED
 from memfs.pipeline.finding import Order
 from memfs.pipeline.ranking import Ranked
-from memfs.pipeline.selection import Selection
-from memfs.store import Store
+from memfs.pipeline.selection import Mark, Selection
+from memfs.store.readable import Readable
 
 if TYPE_CHECKING:
     from memfs.pipeline.relevance import Relevance
 
 _NAMED = 3
+_NO_LONGER = {SUPERSEDED: 0.5, "retired": 0.5}
 
 
 class Answering:
     """Makes the answer to one query."""
 
     def __init__(
-        self, store: Store, query: Query, deadline: Deadline, relevance: Callable[[], Relevance | None], fenced: bool
+        self,
+        store: Readable,
+        query: Query,
+        deadline: Deadline,
+        relevance: Callable[[], Relevance | None],
+        fenced: bool,
+        leave_out: Callable[[MemoryItem], bool] | None = None,
+        mark: Mark | None = None,
     ) -> None:
         self._store = store
+        self._leave_out = leave_out or (lambda _: False)
         self._query = query
         self._deadline = deadline
         self._relevance = relevance
         self._order: Order | None = None
-        self._selection = Selection(query, fenced=fenced)
+        self._selection = Selection(query, fenced=fenced, mark=mark)
         self._looked_at = 0
         self._loaded_hits = 0
         self._offered = 0
+        self._known = 0
         self._late = False
         self._absent: dict[str, str] = {}
         self.missing: list[str] = []
@@ -76,25 +88,35 @@ class Answering:
 
     @property
     def short(self) -> bool:
-        """Whether duplicates took the places of hits that a wider search may find."""
+        """Whether duplicates, or what the asker has, took the places of hits that a wider search may find."""
         chosen = self._selection
         wanting = len(chosen.hits) < self._query.limit and not chosen.misfits and not self._late
-        return bool(wanting and chosen.duplicates and self._order and self._order.cut)
+        return bool(wanting and (chosen.duplicates or self._known) and self._order and self._order.cut)
 
     @property
     def _left(self) -> int:
         return len(self._order.ranked) - self._looked_at if self._order else 0
 
     def _loaded(self, order: Order) -> Iterator[Hit]:
+        """The hits, best first; one that was replaced or retired comes where half its score puts it."""
+        waiting: list[Hit] = []
         for one in order.ranked:
+            while waiting and waiting[0].score >= one.score:
+                yield waiting.pop(0)
             if self._deadline.passed:
                 self._late = True
-                return
+                break
             self._looked_at += 1
             hit = self._hit(one, order)
-            if hit is not None:
+            if hit is not None and self._leave_out(hit.item):
+                self._known += 1
+            elif hit is not None:
                 self._loaded_hits += 1
-                yield hit
+                if hit.item.status.strip() in _NO_LONGER:
+                    waiting.append(_sunk(hit))  # they come in falling order, and stay in it
+                else:
+                    yield hit
+        yield from waiting
 
     def _hit(self, one: Ranked, order: Order) -> Hit | None:
         candidate = one.match.candidate
@@ -122,3 +144,10 @@ class Answering:
         if left_out:
             named = ", ".join(left_out[:_NAMED]) + (" and more" if len(left_out) > _NAMED else "")
             yield f"the budget of {self._query.max_tokens:,} tokens had no room for {named}"
+
+
+def _sunk(hit: Hit) -> Hit:
+    """A hit of a memory whose status says that it does not hold any more."""
+    status = hit.item.status.strip()
+    factor = _NO_LONGER[status]
+    return replace(hit, score=hit.score * factor, reasons={**hit.reasons, status: factor})

@@ -17,7 +17,7 @@ from memfs.model.query import MOST
 from memfs.pipeline.ranking import Match, Ranked, Ranking
 from memfs.pipeline.strategies import Strategy, reranked, strategy
 from memfs.pipeline.talk import Shares, gathered
-from memfs.store import Store
+from memfs.store.readable import Readable
 from memfs.usage import Usage
 
 if TYPE_CHECKING:
@@ -69,7 +69,12 @@ class Finder:
     """Finds and ranks in one workspace. May be used from several threads."""
 
     def __init__(
-        self, store: Store, preset_name: str, clock: Callable[[], datetime], kinds: KindTable | None, helpers: Helpers
+        self,
+        store: Readable,
+        preset_name: str,
+        clock: Callable[[], datetime],
+        kinds: KindTable | None,
+        helpers: Helpers,
     ) -> None:
         """``preset_name``: the strategy of queries that name none."""
         self._store = store

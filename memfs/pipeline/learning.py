@@ -25,6 +25,7 @@ from memfs.model.occasion import Fire
 from memfs.model.query import MOST
 from memfs.model.time import format_time
 from memfs.pipeline.background import Background
+from memfs.pipeline.episodeitem import episode_of
 from memfs.pipeline.patterns import (
     Pattern,
     PatternDetector,
@@ -48,8 +49,7 @@ SOURCE = "patterns"
 CLOSE_SECONDS = 5.0
 # What was made of other memories repeats their words: it is no occurrence of anything.
 _MADE = frozenset({"promoted_from", "learned_from", "made_from"})
-_KNOWN = 16
-_LOOKED_AT = 24
+_KNOWN, _LOOKED_AT = 16, 24
 _MOST_KNOWN = 1000
 _SAME_WORDS = 0.75
 _TRIES = 5
@@ -168,7 +168,8 @@ class Patterns:
 
     @staticmethod
     def _learnable(item: MemoryItem) -> bool:
-        return item.type != PATTERN and _MADE.isdisjoint(item.metadata) and not reason_in(item.metadata)
+        made = _MADE & item.metadata.keys() or reason_in(item.metadata)
+        return item.type != PATTERN and not made and episode_of(item) is None
 
     def _learn(self, item: MemoryItem) -> MemoryItem | None:
         detector = self.detector()

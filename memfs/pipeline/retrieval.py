@@ -10,17 +10,19 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from memfs.errors import QueryInvalid
-from memfs.model import KindTable, Layer, Phase, Query, Recall
+from memfs.model import KindTable, Layer, MemoryItem, Phase, Query, Recall
 from memfs.model.kinds import nearest
 from memfs.pipeline.answering import Answering
 from memfs.pipeline.deadline import Deadline
 from memfs.pipeline.fence import fence
 from memfs.pipeline.finding import Finder, Found, Helpers
 from memfs.pipeline.pools import Pools
-from memfs.store import Store
+from memfs.pipeline.selection import Mark
+from memfs.store.readable import Readable
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 _TEXT_LIMIT = 5_000
 _TRIES = 2
 _WIDER = 5
-_WIDEST = 625
+_WIDE, _WIDEST = 25, 625
 
 
 class Recaller:
@@ -36,7 +38,7 @@ class Recaller:
 
     def __init__(
         self,
-        store: Store,
+        store: Readable,
         preset_name: str,
         clock: Callable[[], datetime],
         kinds: KindTable | None = None,
@@ -52,6 +54,7 @@ class Recaller:
             tick: tells seconds, for deadlines.
         """
         self._store = store
+        self._preset_name = preset_name
         self._clock = clock
         self._kinds = kinds
         self._helpers = helpers or Helpers()
@@ -59,19 +62,29 @@ class Recaller:
         self._tick = tick
         self._pools = Pools()
 
-    def search(self, query: Query | str, *, prove: bool = False, fenced: bool = False) -> Recall:
+    def search(
+        self,
+        query: Query | str,
+        *,
+        prove: bool = False,
+        fenced: bool = False,
+        leave_out: Callable[[MemoryItem], bool] | None = None,
+        mark: Mark | None = None,
+    ) -> Recall:
         """The best items for a question, from the files as they are now.
 
         Args:
             query: a query, or its text.
             prove: also say what the answer rests on (``Recall.fresh``).
             fenced: the hits will be shown by ``fenced``, so what that adds counts against ``max_tokens``.
+            leave_out: tells which items the asker has already: they take nobody's place.
+            mark: what items that tell the same have in common: the best of them is given, and the others repeat it.
 
         Raises:
             QueryInvalid: naming the field that cannot be understood, and the nearest type, layer, phase or strategy.
         """
         asked = self._checked(query)
-        return self._search(asked, Deadline(asked.seconds, self._tick), prove, fenced)
+        return self._search(asked, Deadline(asked.seconds, self._tick), prove, fenced, leave_out=leave_out, mark=mark)
 
     def search_many(self, queries: Iterable[Query | str], *, fenced: bool = False) -> dict[str, Recall]:
         """The answers to several questions by their text, all found in one state of the index (C5).
@@ -101,6 +114,10 @@ class Recaller:
 
         return await asyncio.wrap_future(self.submit(query, prove=prove, fenced=fenced))
 
+    def over(self, store: Readable) -> Recaller:
+        """One that answers from another store, by the same rules."""
+        return Recaller(store, self._preset_name, self._clock, self._kinds, helpers=self._helpers, tick=self._tick)
+
     def close(self) -> None:
         """Wait for what runs in the background; what has not begun is given up."""
         self._pools.close()
@@ -123,19 +140,28 @@ class Recaller:
         return query if text == query.text else replace(query, text=text)
 
     def _search(
-        self, query: Query, deadline: Deadline, prove: bool, fenced: bool, found: Found | None = None
+        self,
+        query: Query,
+        deadline: Deadline,
+        prove: bool,
+        fenced: bool,
+        found: Found | None = None,
+        *,
+        leave_out: Callable[[MemoryItem], bool] | None = None,
+        mark: Mark | None = None,
     ) -> Recall:
         """``found``: what was found already; looked for anew where files have changed since, or it is too little."""
-        answering = self._answering(query, deadline, fenced, found or self._found(query, deadline))
+        answer_with = partial(self._answering, query, deadline, fenced, leave_out, mark)
+        answering = answer_with(found or self._found(query, deadline))
         for _ in range(_TRIES - 1):
             if deadline.passed or set(answering.missing) <= set(self._store.unread(query)):
                 break
             self._store.refresh(answering.missing)
-            answering = self._answering(query, deadline, fenced, self._found(query, deadline))
+            answering = answer_with(self._found(query, deadline))
         wider = 1
-        while answering.short and wider < _WIDEST:
+        while answering.short and wider < (_WIDEST if mark is None else _WIDE):
             wider *= _WIDER
-            answering = self._answering(query, deadline, fenced, self._found(query, deadline, wider))
+            answering = answer_with(self._found(query, deadline, wider))
         answer = answering.answer(self._store.unread(query))
         usage = self._helpers.usage() if answer.hits else None
         if usage is not None:
@@ -165,8 +191,16 @@ class Recaller:
             finding.cancel()
             return [None] * len(queries)
 
-    def _answering(self, query: Query, deadline: Deadline, fenced: bool, found: Found | None) -> Answering:
-        answering = Answering(self._store, query, deadline, self._helpers.relevance, fenced)
+    def _answering(
+        self,
+        query: Query,
+        deadline: Deadline,
+        fenced: bool,
+        leave_out: Callable[[MemoryItem], bool] | None,
+        mark: Mark | None,
+        found: Found | None,
+    ) -> Answering:
+        answering = Answering(self._store, query, deadline, self._helpers.relevance, fenced, leave_out, mark)
         answering.take(None if found is None else self._finder.order(query, found))
         return answering
 

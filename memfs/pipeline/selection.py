@@ -6,12 +6,16 @@ decided before, by the ranking.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
+
 from memfs.model import Hit, MemoryItem, Query
 from memfs.pipeline.fence import frame, quoted
 from memfs.pipeline.likeness import Shape, alike
 from memfs.pipeline.tokens import count_tokens
 from memfs.pipeline.wording import whole
 
+Mark = Callable[[MemoryItem], Hashable]
+"""What items that tell the same have in common; None for one that stands for itself."""
 _COMPARED = 200
 _MISFITS = 20
 
@@ -26,9 +30,15 @@ class Selection:
         tokens: what the hits take together, with the frame around them where they are fenced.
     """
 
-    def __init__(self, query: Query, *, fenced: bool = False) -> None:
-        """``fenced``: the hits will be shown as quoted data, whose overhead counts."""
+    def __init__(self, query: Query, *, fenced: bool = False, mark: Mark | None = None) -> None:
+        """
+        Args:
+            fenced: the hits will be shown as quoted data, whose overhead counts.
+            mark: of items with the same mark the best one is taken, and the others repeat it.
+        """
         self._query = query
+        self._mark = mark or (lambda _: None)
+        self._marked: dict[Hashable, str] = {}
         self._fenced = fenced
         self._shapes: list[tuple[str, Shape, MemoryItem]] = []
         self._plain: dict[str, list[MemoryItem]] = {}
@@ -44,6 +54,10 @@ class Selection:
 
     def offer(self, hit: Hit) -> bool:
         """Take a hit, unless it repeats one that was taken or has no room; say whether it was taken."""
+        mark = self._mark(hit.item)
+        if mark is not None and mark in self._marked:
+            self.duplicates[hit.item.id] = self._marked[mark]
+            return False
         shape = Shape(whole(hit.item)) if self._query.deduplicate else None
         if shape is not None and (repeated := self._repeated(shape, hit.item)):
             self.duplicates[hit.item.id] = repeated
@@ -55,6 +69,8 @@ class Selection:
             return False
         self.hits.append(hit)
         self.tokens += cost
+        if mark is not None:
+            self._marked[mark] = hit.item.id
         if shape is not None:
             self._plain.setdefault(shape.plain, []).append(hit.item)
             self._shapes.append((hit.item.id, shape, hit.item))

@@ -17,9 +17,13 @@ from memfs.files.operation import FileChange, Operation
 from memfs.index.engines import engine
 from memfs.index.generations import POINTER, Generations
 from memfs.index.statebase import FILE as STATES
+from memfs.index.triggerbase import FILE as TRIGGERS
 from memfs.model.ids import stem_of
 from memfs.model.statepaths import ARCHIVE, CHECKPOINTS, PAYLOAD, document_of_sidecar
+from memfs.pipeline.conflictscan import FILE as COMPARED
 from memfs.pipeline.meanings import FOLDER as VECTORS
+from memfs.pipeline.warninglog import FILES as WARNINGS
+from memfs.store.mounted import indexes_of_mounts
 from memfs.store.parts import CONTENT, Parts
 from memfs.store.setaside import DAMAGED_SUFFIX, FOLDER, SUFFIX, read_aside
 from memfs.upkeep.erase_archives import purge_archives
@@ -117,6 +121,14 @@ def _uses(parts: Parts, target: Target) -> int:
         usage.close()
 
 
+def _warnings(parts: Parts, target: Target) -> int:  # noqa: ARG001  it is short, and goes as a whole
+    """The ids of what agents were warned with."""
+    found = [path for name in WARNINGS if os.path.lexists(path := parts.repository.state / name)]
+    for path in found:
+        io.unlink(path, missing_ok=True)
+    return len(found)
+
+
 def _secondary(parts: Parts, target: Target) -> int:
     """What lay there has come home before; this finds readable copies and damaged journals that stayed."""
     if parts.secondary is None:
@@ -144,16 +156,21 @@ def _drop(path: Path, target: Target) -> bool:
 
 def _indexes(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
     """Every generation of the index goes, whichever engine made it: the next look at the files makes a new one."""
-    generations = Generations(parts.index.folder, engine(parts.index.engine))
-    if not parts.index.folder.is_dir():
-        return 0
-    count = sum(name.startswith("gen-") for name in os.listdir(parts.index.folder))
+    return sum(map(_generations, _index_folders(parts)))
+
+
+def _index_folders(parts: Parts) -> list[Path]:
+    """Where the workspace is indexed for this user: as itself, and as a mount of others."""
+    return [folder for folder in (parts.index.folder, *indexes_of_mounts(parts.tree.root)) if folder.is_dir()]
+
+
+def _generations(folder: Path) -> int:
+    generations = Generations(folder, engine("memory"))  # it opens none of them
+    count = sum(name.startswith("gen-") for name in os.listdir(folder))
     with generations.lock(_WAIT) as held:
         if not held:
-            raise LockTimeout(
-                "another process is folding the index", path=str(parts.index.folder), hint="try again in a moment"
-            )
-        io.unlink(parts.index.folder / POINTER, missing_ok=True)
+            raise LockTimeout("another process is folding the index", path=str(folder), hint="try again in a moment")
+        io.unlink(folder / POINTER, missing_ok=True)
         generations.prune(())
     return count
 
@@ -172,6 +189,23 @@ def _states(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes 
     for path in files:
         io.unlink(path, missing_ok=True)
     return len(files)
+
+
+def _triggers(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
+    """What is known of episodes and rules is learned anew from the files."""
+    folders = _index_folders(parts)
+    files = [path for folder in folders for path in _files(folder) if path.name.startswith(TRIGGERS)]
+    for path in files:
+        io.unlink(path, missing_ok=True)
+    return len(files)
+
+
+def _comparisons(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
+    """Which items were compared, by path, and which of them contradict each other."""
+    path = parts.index.folder / COMPARED
+    known = os.path.lexists(path)
+    io.unlink(path, missing_ok=True)
+    return int(known)
 
 
 def _sidecars(parts: Parts, target: Target) -> int:
@@ -217,6 +251,7 @@ PLACES: dict[str, Purge] = {
     "journal": _journal,
     "set aside": _set_aside,
     "counts of uses": _uses,
+    "what agents were warned with": _warnings,
     "damaged journals": _salvage,
     "secondary location": _secondary,
     "remembered conflicts": _resolutions,
@@ -224,6 +259,8 @@ PLACES: dict[str, Purge] = {
     "vectors": _vectors,
     "archives": purge_archives,
     "index of state documents": _states,
+    "index of episodes, rules and preferences": _triggers,
+    "comparisons": _comparisons,
     "large values": _sidecars,
     "checkpoints": _checkpoints,
 }

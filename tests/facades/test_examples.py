@@ -15,6 +15,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
     [
         ("seed_002", "learned: create {variable} login"),
         ("seed_003", "[HIGH] Need to rotate the signing keys"),
+        ("seed_004", "add a column to the orders table: success (warned)"),
         ("security_reviewer", "security: 8.0 (it speaks of token, vulnerability)"),
     ],
 )

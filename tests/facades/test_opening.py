@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from memfs import MemfsError, MemoryItem, SchemaInvalid, SettingInvalid, Workspa
 from memfs.facades import kept
 from memfs.facades.kept import close_all
 from memfs.facades.opening import Facade, user_folder
+from memfs.sources import known_text
 
 
 def test_a_path_that_is_not_there_becomes_a_workspace(tmp_path: Path) -> None:
@@ -173,6 +176,25 @@ def test_a_forked_child_opens_its_own(tmp_path: Path) -> None:
     assert (answer, child.exitcode) == ((True, 1), 0)
     assert facade.workspace.store.count() == 1
     assert os.path.exists(facade.workspace.root)
+
+
+def test_a_forked_child_waits_for_no_thread_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that a thread of the parent was working out at the fork is worked out again by the child."""
+    at_it, done = threading.Event(), threading.Event()
+    monkeypatch.setattr(known_text, "_passages", lambda text: at_it.set() or (done.wait(20) and [text]))
+    busy = threading.Thread(target=lambda: known_text.Passages("one").texts)
+    busy.start()
+    assert at_it.wait(10)
+    context = multiprocessing.get_context("fork")
+    monkeypatch.setattr(known_text, "_passages", lambda text: [text])
+    child = context.Process(target=lambda: sys.exit(known_text.Passages("two").texts != {"two"}))
+    child.start()
+    child.join(10)
+    code = child.exitcode
+    child.kill()
+    done.set()
+    busy.join()
+    assert code == 0
 
 
 def test_config_wins_over_the_memory_context(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def test_18_text_of_a_tool_is_marked_untrusted_and_named() -> None:
     assert "| trust: tool (UNTRUSTED" in text
     assert "| from: tool browser, session s1\n" in text
     assert f"| {IGNORE}\n" in text
+    assert "| trust: unknown (UNTRUSTED)\n" in fence([item(IGNORE, trust="somebody")])
 
 
 @pytest.mark.parametrize(

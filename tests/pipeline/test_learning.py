@@ -11,6 +11,7 @@ import pytest
 
 from memfs import MemoryItem, StorageIO, Workspace
 from memfs.model import Candidate
+from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.model.time import parse_time
 from memfs.pipeline import learning
 from memfs.pipeline.learning import Patterns, patterns_of
@@ -128,6 +129,16 @@ def test_made_memories_patterns_and_secrets_are_not_learned_from(workspace: Work
     assert not patterns.later(MemoryItem("create x login", id="m", metadata={"promoted_from": "working"}))
     assert not patterns.later(MemoryItem("create x login", id="m", metadata={"learned_from": "task"}))
     assert patterns.learn(MemoryItem("create x login", id="s", metadata={"secret_allowed": "a test key"})) is None
+
+
+def test_episodes_are_not_learned_from(workspace: Workspace) -> None:
+    """What recurs in them becomes rules: a pattern beside these would only repeat it (P4)."""
+    state = StateSnapshot.create(["app.py"], "submit the form")
+    for number in range(4):
+        done = Action("edit", f"submit the form {number}")
+        workspace.sources.episodes.record(Episode.create(state, done, "failure", "it timed out"))
+    assert workspace.patterns.settle(10)
+    assert workspace.patterns.all() == []
 
 
 def test_a_persons_words_in_a_pattern_stay(workspace: Workspace) -> None:

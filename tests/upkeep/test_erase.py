@@ -536,3 +536,17 @@ def test_a_backup_elsewhere_is_named_before_and_after(opened: Opened, git: Git, 
     assert (plan.backups, plan.backups_elsewhere) == ((regular,), (elsewhere,))
     done = workspace.eraser.erase("gate")
     assert (done.proof.hits, done.left) == ((), (elsewhere,))
+
+
+def test_50_what_mounts_and_comparisons_keep_of_it_goes_too(opened: Opened, tmp_path: Path) -> None:
+    """Neither the index of a workspace that mounts this one nor the note of a scan for conflicts names it any more."""
+    workspace = opened(index__engine="sqlite")
+    put(workspace)
+    workspace.conflicts.list(scan=True)
+    other = opened(tmp_path / "other", index__engine="sqlite", mounts__home=str(workspace.root))
+    assert other.sources.mounts.recall.search("marten").hits
+    other.close()
+    assert len(anywhere(workspace.root, b"marten")) > 1
+    workspace.eraser.erase("gate")
+    assert anywhere(workspace.root, b"marten") == []
+    assert anywhere(workspace.root, b"gate.yaml") == []

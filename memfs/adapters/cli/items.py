@@ -10,6 +10,7 @@ from memfs.adapters.cli.asking import filters, query
 from memfs.adapters.cli.frame import complete_ids, opened, verb
 from memfs.adapters.cli.landing import SOURCE, is_committed, land
 from memfs.adapters.cli.learning import archived, use_json
+from memfs.adapters.cli.mounting import is_mounted, item_of_mount
 from memfs.adapters.cli.output import (
     clean,
     count,
@@ -55,16 +56,17 @@ _SHOWN = 100
 @click.option("--raw", is_flag=True, help="Print the file as it is.")
 @click.pass_context
 def show(ctx: click.Context, id: str, at: str | None, raw: bool, as_json: bool) -> None:
-    """Show one item, by its id, the beginning of its id, or its path."""
+    """Show one item, by its id, the beginning of its id, or its path; of a mounted workspace, by NAME:ID."""
     name, _, revision = id.partition("@")
     revision = at or revision
     with opened(ctx) as workspace:
-        named = reference(workspace, name)
-        if revision:
-            revision = workspace.repository.resolve(revision)
-        item, data = _item_at(workspace, named, revision) if revision else _item_now(workspace, named)
+        mounted = is_mounted(workspace, name)
+        if mounted:
+            item, data = item_of_mount(workspace, name, revision)
+        else:
+            item, data, revision = _item(workspace, reference(workspace, name), revision)
         use = workspace.usage.of([item.id]).get(item.id, NEVER)
-        against = () if revision or raw else _against(workspace, item)
+        against = () if revision or raw or mounted else _against(workspace, item)
     if as_json:
         present = {"usage": use_json(use), **({"contradicts": list(against)} if against else {})}
         print_json({**item_json(item), **({"revision": revision} if revision else present)})
@@ -73,7 +75,15 @@ def show(ctx: click.Context, id: str, at: str | None, raw: bool, as_json: bool) 
     else:
         _print_item(item)
         for name in against:
-            note(f"contradicts {name}, or is contradicted by it: only one of them can hold")
+            note(f"contradicts {name}, or is contradicted by it; 'memfs conflicts' asks which one holds")
+
+
+def _item(workspace: Workspace, named: str, revision: str) -> tuple[MemoryItem, bytes, str]:
+    """An item, its file, and the commit that the revision means, "" for the file as it is now."""
+    if not revision:
+        return (*_item_now(workspace, named), "")
+    commit = workspace.repository.resolve(revision)
+    return (*_item_at(workspace, named, commit), commit)
 
 
 def _against(workspace: Workspace, item: MemoryItem) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import click
 
 from memfs.adapters.cli.asking import filters, query
 from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.mounting import left_out, note_left_out, recaller, unread_of
 from memfs.adapters.cli.output import (
     clean,
     count,
@@ -27,8 +28,9 @@ from memfs.adapters.cli.output import (
     width,
 )
 from memfs.adapters.cli.recall_options import shape, shaping
+from memfs.model.ids import of_mount
 from memfs.model.query import MOST
-from memfs.pipeline.disputes import disputes
+from memfs.pipeline.disputes import OVER, disputes
 from memfs.pipeline.fence import fence
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ _UNVOUCHED = frozenset({"agent", "tool"})
 @filters
 @shaping
 @click.option("--explain", is_flag=True, help="Show the factors that made each score.")
+@click.option("--own", is_flag=True, help="Leave out the workspaces that 'mounts' names.")
 @click.option("--fenced", is_flag=True, help="Print the hits as quoted data, to be put before a model.")
 @click.pass_context
 def recall(
@@ -58,6 +61,7 @@ def recall(
     question: tuple[str, ...],
     limit: int | None,
     explain: bool,
+    own: bool,
     fenced: bool,
     as_json: bool,
     **chosen: Any,
@@ -65,15 +69,17 @@ def recall(
     """Find what was remembered, best first.
 
     QUERY is a question or a few words; an item is found when it shares at least one word with it, in whatever form.
-    An empty QUERY brings the newest items.
+    An empty QUERY brings the newest items. What mounted workspaces hold is found, too; such ids begin with the mount's
+    name.
     """
     with opened(ctx) as workspace:
         form = shape(workspace, chosen)
         asked = query(workspace, " ".join(question), limit or workspace.settings.recall.limit, **chosen)
         asked = replace(asked, **form)
-        answer = workspace.recall.search(asked, prove=as_json, fenced=fenced)
+        answer = recaller(workspace, own).search(asked, prove=as_json, fenced=fenced)
+        absent = left_out(workspace, own)
         problems = workspace.store.problems()
-        unread = workspace.store.unread(asked)
+        unread = unread_of(workspace, own, asked)
     if as_json:
         quoted = {"fenced": fence(answer.hits)} if fenced else {}
         print_json(_answer_json(answer, explain) | quoted)
@@ -84,7 +90,8 @@ def recall(
     if not answer.hits and not answer.cut:
         note(_why_nothing(answer.query.text))
     _note_limits(answer)
-    if answer.partial and (unread or not answer.cut):
+    note_left_out(absent)
+    if answer.partial and (unread or not (answer.cut or absent)):
         note_partial(unread)
     note_problems(problems)
 
@@ -118,6 +125,10 @@ def _hit_json(hit: Hit, explain: bool, against: Mapping[str, list[str]]) -> dict
         "tags": list(item.tags),
         "trust": item.trust,
     }
+    if name := of_mount(item.id):
+        shown["mount"] = name
+    if item.status:
+        shown["status"] = item.status
     if hit.stale:
         shown["stale"] = True
     if item.id in against:
@@ -170,6 +181,10 @@ def _print_hit(hit: Hit, explain: bool, scored: bool, against: Sequence[str]) ->
     facts = [item.type, day(item), *([f"{hit.score:.3f}"] if scored else [])]
     if item.trust in _UNVOUCHED:
         facts.append(f"by {item.trust} {item.origin.agent}".rstrip())
+    if item.status in OVER:
+        facts.append(item.status)
+    if name := of_mount(item.id):
+        facts.append(f"from {name}")
     print_raw(f"{styled(item.id, fg='green', bold=True)}  {styled('  '.join(facts), dim=True)}")
     if item.title:
         print_raw(f"  {styled(one_line(item.title, width() - 2), bold=True)}")

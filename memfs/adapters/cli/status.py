@@ -10,6 +10,7 @@ from memfs.adapters.cli.checkpointing import checkpoint_facts, checkpoint_row
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.keeping import keeping_facts, keeping_rows
 from memfs.adapters.cli.meaning import meaning_facts, meaning_row
+from memfs.adapters.cli.mounting import mounts_facts, mounts_problems, mounts_row
 from memfs.adapters.cli.output import (
     clean,
     count,
@@ -20,6 +21,7 @@ from memfs.adapters.cli.output import (
     problem_json,
     styled,
 )
+from memfs.adapters.cli.sourcing import delivery_facts, delivery_row
 from memfs.adapters.cli.stating import states_facts, states_row
 from memfs.adapters.cli.storing import storage_facts, storage_row
 from memfs.adapters.cli.trusting import status_facts, status_row
@@ -36,7 +38,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
     with opened(ctx) as workspace:
         facts = _status(workspace)
         invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
-        problems = [*workspace.store.problems(), *filter(None, [workspace.quota.problem])]
+        problems = [*workspace.store.problems(), *filter(None, [workspace.quota.problem]), *mounts_problems(workspace)]
         root = str(workspace.root)
     if as_json:
         print_json({**facts, "problems": [problem_json(problem) for problem in problems]})
@@ -68,6 +70,8 @@ def _status(workspace: Workspace) -> dict[str, Any]:
         **meaning_facts(workspace),
         **states_facts(workspace),
         **checkpoint_facts(workspace),
+        **delivery_facts(workspace, items),
+        **mounts_facts(workspace),
     }
 
 
@@ -86,7 +90,7 @@ def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> 
         "watch": facts["watch"]["state"],
     }
     rows |= storage_row(facts["storage"]) | status_row(facts["trust"]) | keeping_rows(facts) | meaning_row(facts)
-    rows |= states_row(facts) | checkpoint_row(facts)
+    rows |= states_row(facts) | checkpoint_row(facts) | delivery_row(facts) | mounts_row(facts)
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
     for path in edits:

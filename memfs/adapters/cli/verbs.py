@@ -31,6 +31,15 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
         Verb("forget", "items:forget", "Remove items; history keeps them."),
         Verb("erase", "erasing:erase", "Remove an item from history, too, with proof."),
     ),
+    "Give agents their memory": (
+        Verb("inject", "delivering:inject", "Print what belongs into an agent's system prompt."),
+        Verb("warn", "delivering:warn", "Print what a situation brings to mind before a step."),
+        Verb("episode", "episodes:episode", "Record what agents did, and learn rules from it."),
+        Verb("correct", "delivering:correct", "Keep what a person corrects or prefers."),
+        Verb("conventions", "conventions:conventions", "Show, decide about and share what the team agreed on."),
+        Verb("agents-md", "agents_md:agents_md", "Keep what is agreed on in AGENTS.md."),
+        Verb("conflicts", "conflicts:conflicts", "Show what cannot both hold, and decide about it."),
+    ),
     "Write by hand": (
         Verb("new", "writing:new", "Start an item from its kind's template."),
         Verb("edit", "writing:edit", "Open an item in your editor and check it afterwards."),
@@ -72,6 +81,7 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
     "Set up": (
         Verb("init", "setup:init", "Make a workspace."),
         Verb("config", "setup:config", "Show the settings and where each came from."),
+        Verb("plugins", "plugins:plugins", "Show what gives agents their context, and whether it works."),
         Verb("trust", "trusting:trust", "Let a workspace enable what its files ask for."),
         Verb("completion", "completing:completion", "Print the completion script for a shell."),
     ),

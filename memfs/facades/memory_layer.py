@@ -1,0 +1,261 @@
+"""MemoryLayer: memory that comes up by itself, as seed 004 calls it.
+
+Owns the seed's calls, and that none of them holds up an event loop. What the sources say, and what episodes teach, is
+the business of ``memfs.sources`` and ``memfs.pipeline``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from memfs.errors import SchemaInvalid
+from memfs.facades.opening import Facade
+from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
+from memfs.sources import recalltool
+from memfs.sources.overrides import Overrides
+from memfs.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memfs.model import MemoryItem, Problem
+    from memfs.sources.delivery import Deliverer
+    from memfs.sources.plugin import MemoryPlugin
+
+Result = TypeVar("Result")
+
+
+class MemoryLayer(Facade):
+    """Brings memory to an agent in three ways, and learns from what became of it (P1). Threads and tasks may share it.
+
+    Automatic memory belongs into the system prompt, triggered memory before a step, and ``recall`` is a tool. What is
+    brought is quoted data between marks, carries id, trust and origin, fits its budget, and repeats nothing that the
+    prompt says already.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        db_path: str | os.PathLike[str] | None = None,
+        workspace: Workspace | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        """As ``Facade``, and ``config``: what wins over the workspace's ``[memory]`` tables, see ``configure``."""
+        super().__init__(path, db_path=db_path, workspace=workspace)
+        self._overrides = Overrides()
+        if config:
+            self.configure(config)
+
+    @classmethod
+    def default(
+        cls, path: str | os.PathLike[str] | None = None, *, config: Mapping[str, Any] | None = None
+    ) -> MemoryLayer:
+        """The layer of the workspace at hand, see ``Facade``: the seed's way to one."""
+        return cls(path, config=config)
+
+    # -- what it is made of ---------------------------------------------------------------------------------------
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Let values win over the workspace's settings, in this layer alone (P5).
+
+        Args:
+            config: the ``[memory]`` table with its tables, such as ``{"triggered": [], "preferences": {"max_items":
+                5}}``; what is not named stays as it is. A mapping with ``memory`` as its only key is taken, too.
+
+        Raises:
+            SettingInvalid: an unknown key (the hint names the nearest) or a wrong value; nothing was changed.
+        """
+        self._overrides.configure(self.workspace.sources.delivery, config)
+
+    def add_plugin(self, plugin: MemoryPlugin, config: Mapping[str, Any] | None = None) -> None:
+        """Ask a source of your own, too, in this layer alone (P2).
+
+        Args:
+            plugin: has ``name``, ``layer``, ``get_context`` and ``configure``; one with the name of a built-in source
+                takes its place.
+            config: its table; without one the table ``[memory.<name>]`` of the settings, where there is one.
+
+        Raises:
+            SettingInvalid: it is no source, a source has its name, or it refuses its table.
+        """
+        self._overrides.add(self.workspace.sources.delivery, plugin, config)
+
+    # -- the three ways -------------------------------------------------------------------------------------------
+    async def get_automatic(
+        self, state: StateSnapshot | None = None, *, prompt: str = "", agent: str = "", max_tokens: int | None = None
+    ) -> str:
+        """What belongs into the system prompt, "" where there is nothing (P1). The same memory gives the same text.
+
+        Args:
+            state: the situation, where it is known.
+            prompt: what the agent is told already; what that, ``CLAUDE.md`` or ``AGENTS.md`` says is left out.
+            agent: the agent's name: it is given its feedback, too (S5).
+            max_tokens: the most tokens; None means ``memory.automatic_tokens``, 0 no bound.
+
+        Raises:
+            QueryInvalid: ``max_tokens`` is no whole number of at least 0.
+        """
+        situation = StateSnapshot() if state is None else _required(state)
+        if agent:
+            situation = replace(situation, agent=agent)
+        given = await _aside(lambda: self._deliverer.automatic(situation, prompt=prompt, max_tokens=max_tokens))
+        return given.text
+
+    async def check_triggers(
+        self, state: StateSnapshot, *, prompt: str = "", max_tokens: int | None = None
+    ) -> list[str]:
+        """What a situation brings to mind, one text a source; [] where nothing does (P1).
+
+        What the agent is warned with is remembered until ``record_outcome`` is told of the situation.
+
+        Args:
+            max_tokens: the most tokens of all texts together; None means ``memory.triggered_tokens``, 0 no bound.
+
+        Raises:
+            QueryInvalid: ``max_tokens`` is no whole number of at least 0.
+        """
+        _required(state)
+        given = await _aside(lambda: self._deliverer.triggered(state, prompt=prompt, max_tokens=max_tokens))
+        return list(given.texts)
+
+    async def recall(
+        self, query: str, *, limit: int | None = None, max_tokens: int | None = None, prompt: str = "", agent: str = ""
+    ) -> str:
+        """What is remembered about a question, "" where nothing is (P1). Mounted workspaces are asked, too (P7).
+
+        Args:
+            limit: at most so many items; None means the setting ``recall.limit``.
+            max_tokens: the most tokens; None means ``memory.recall_tokens``, 0 no bound.
+            agent: who asks, for sources that want to know.
+
+        Raises:
+            SettingInvalid: ``memory.on_demand`` is false.
+            QueryInvalid: an argument cannot be understood; ``field`` names it.
+        """
+
+        given = await _aside(
+            lambda: self._deliverer.recall(query, limit=limit, max_tokens=max_tokens, prompt=prompt, agent=agent)
+        )
+        return given.text
+
+    async def recall_tool(self, query: str) -> str:
+        """``recall`` as the tool answers: in a sentence where nothing is found (P6).
+
+        Raises:
+            SettingInvalid, QueryInvalid: as ``recall``.
+        """
+        return await self.recall(query) or recalltool.NOTHING
+
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools to offer an agent, as functions with JSON schemas; none where ``memory.on_demand`` is false (P6).
+
+        Who speaks another protocol than OpenAI's takes name, description and parameters out of ``function``.
+        """
+        return [recalltool.definition()] if self._deliverer.memory.on_demand else []
+
+    # -- feeding it -----------------------------------------------------------------------------------------------
+    async def record_outcome(
+        self, state: StateSnapshot, action: Action, outcome: Outcome | str, error: str | None = None
+    ) -> Episode:
+        """Store what an agent did and how that ended; every 100 episodes failures are analysed into rules (P4).
+
+        Durable on return. What ``check_triggers`` warned this situation with is kept with it: that is how a rule that
+        was heeded stays.
+
+        Raises:
+            SchemaInvalid, QuotaExceeded, StorageIO: nothing was stored.
+        """
+        return await _aside(lambda: self._record(state, action, outcome, error))
+
+    async def record_completion(
+        self,
+        task: str,
+        outcome: Outcome | str,
+        summary: str = "",
+        *,
+        files: Iterable[str | os.PathLike[str]] = (),
+        error: str | None = None,
+        agent: str = "",
+        session: str = "",
+    ) -> Episode:
+        """Store how a whole task ended, as an episode, and raise ``task_completed`` (P4).
+
+        Args:
+            task: what was to be done, in words.
+            summary: what was done, in a sentence.
+
+        Raises:
+            SchemaInvalid, QuotaExceeded, StorageIO: nothing was stored.
+        """
+        state = StateSnapshot.create(files, task, agent=agent, session=session, task=task)
+
+        def record() -> Episode:
+            stored = self._record(state, Action("task", summary or task), outcome, error)
+            told = {"task": task, "session": session, "outcome": summary or stored.outcome.value}
+            self.workspace.behaviours.fire("task_completed", told)
+            return stored
+
+        return await _aside(record)
+
+    async def record_correction(self, text: str, **known: Any) -> list[MemoryItem]:
+        """Keep what a person corrects or prefers, from now on part of the automatic memory (P4).
+
+        Args:
+            text: the person's message: each sentence that corrects or prefers is kept, or else the whole of it.
+            known: ``speaker``, ``session``, ``agent``, ``task``, ``context``, the circumstances in which it holds, and
+                ``allow_secret``, why what looks like a secret may stay.
+
+        Returns:
+            The preferences as they are stored; what was said before is united with it.
+
+        Raises:
+            SchemaInvalid, SecretDetected, StorageIO: what is wrong was not stored.
+        """
+        return await _aside(lambda: self.workspace.sources.preferences.record(text, **known))
+
+    def report(self) -> list[Problem]:
+        """What keeps sources from being asked: those left out, those that failed when last asked, and mounts (P2)."""
+        return self._deliverer.problems()
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+    def _record(self, state: StateSnapshot, action: Action, outcome: Outcome | str, error: str | None) -> Episode:
+        sources = self.workspace.sources
+        episode = Episode.create(_required(state), action, outcome, error, warned=sources.warned.of(state))
+        return sources.episodes.record(episode)
+
+    @property
+    def _deliverer(self) -> Deliverer:
+        return self._overrides.over(self.workspace.sources.delivery)
+
+
+async def record_outcome(
+    state: StateSnapshot,
+    action: Action,
+    outcome: Outcome | str,
+    error: str | None = None,
+    *,
+    path: str | os.PathLike[str] | None = None,
+) -> Episode:
+    """``MemoryLayer.record_outcome`` in the workspace at hand, or in the one that ``path`` names (P4)."""
+    return await _aside(lambda: MemoryLayer(path)._record(state, action, outcome, error))
+
+
+async def record_correction(text: str, *, path: str | os.PathLike[str] | None = None, **known: Any) -> list[MemoryItem]:
+    """``MemoryLayer.record_correction`` in the workspace at hand, or in the one that ``path`` names (P4)."""
+    return await _aside(lambda: MemoryLayer(path).workspace.sources.preferences.record(text, **known))
+
+
+async def _aside(work: Callable[[], Result]) -> Result:
+    """What work gives back, done on a thread: it reads files, and may wait for a disk or for sources of others."""
+    from asyncio import to_thread  # costs start-up time
+
+    return await to_thread(work)
+
+
+def _required(state: StateSnapshot) -> StateSnapshot:
+    given: object = state
+    if not isinstance(given, StateSnapshot):
+        hint = "make one with StateSnapshot.create(files=..., context=...)"
+        raise SchemaInvalid(f"expected a StateSnapshot, got {ascii(given)[:60]}", field="state", hint=hint)
+    return state

@@ -1,0 +1,228 @@
+"""What somebody is told who meets sources, corrections, conventions and mounts for the first time (P1-P7)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memfs import Action, MemoryLayer, Outcome, QueryInvalid, SchemaInvalid, SettingInvalid, StateSnapshot
+from memfs.pipeline.corrections import passed_over
+
+from .conftest import Memfs
+
+
+def _write(root: Path, text: str) -> None:
+    (root / "memfs.toml").write_text(text)
+
+
+@pytest.mark.parametrize("verb", [("inject",), ("warn", "deploy it")])
+def test_p2_a_mistyped_source_is_told_with_its_nearest(memfs: Memfs, root: Path, verb: tuple[str, ...]) -> None:
+    """Not trusted it is a slip all the same; trusted, whoever asks learns that it is left out."""
+    _write(root, '[memory]\nautomatic = ["preferencs"]\ntriggered = ["episodc", "semantic"]\n')
+    ran = memfs(*verb)
+    assert (ran.code, ran.out) == (0, "")
+    assert "['episodc'] in memory.triggered is ignored: nobody has trusted this workspace" in ran.err
+    assert "did you mean 'episodic'? If not, look at it, then: memfs trust" in ran.err
+    assert "did you mean 'preferences'? If not, look at what they say" in memfs("plugins").err
+    memfs("trust", "--yes")
+    told = memfs(*verb, "--json")
+    assert [problem["code"] for problem in told.json["problems"]] == ["SourceUnusable"]
+    name = "preferences" if verb[0] == "inject" else "episodic"
+    assert f"is left out: no installed package offers it; did you mean '{name}'?" in told.err
+
+
+def test_p2_a_built_in_source_in_the_wrong_list_is_told(memfs: Memfs, root: Path) -> None:
+    """It is not enabled there, and whoever asks for context learns where it belongs."""
+    _write(root, '[memory]\nautomatic = ["episodic"]\n')
+    assert "'episodic' is left out: its layer is triggered; name it in memory.triggered" in memfs("inject").err
+    assert "in the wrong list: memory.automatic, memfs.toml:2" in memfs("plugins").out
+    wrong, right = (one["enabled"] for one in memfs("plugins", "--json").json["sources"] if one["name"] == "episodic")
+    assert (wrong, right) == (False, True)
+
+
+def test_p2_a_module_that_is_not_there_has_a_remedy(memfs: Memfs) -> None:
+    """``plugins doctor`` does not send people to ``plugins doctor``."""
+    ran = memfs("--set", "memory.triggered=no_such_module:Source", "plugins", "doctor")
+    assert "No module named 'no_such_module'" in ran.out
+    assert "put the folder it lies in on PYTHONPATH" in ran.out
+
+
+NOISY = """
+class Noisy:
+    name, layer = "noisy", "triggered"
+    async def get_context(self, state):
+        print("NOISE")
+        return "It says so."
+    def configure(self, config):
+        pass
+"""
+
+
+def test_p2_what_a_source_prints_is_no_context(memfs: Memfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stray print neither reaches an agent nor breaks JSON."""
+    (tmp_path / "noisy_source.py").write_text(NOISY)
+    monkeypatch.syspath_prepend(tmp_path)
+    named = ("--set", "memory.triggered=noisy_source:Noisy")
+    ran = memfs(*named, "warn", "deploy it", "--json")
+    assert "It says so." in ran.json["text"]
+    assert "NOISE" in ran.err
+    assert all(one["works"] for one in memfs(*named, "plugins", "doctor", "--json").json["sources"])
+
+
+def test_p5_bounds_are_written_out(memfs: Memfs) -> None:
+    """A person reads 1000000 and no power of ten."""
+    ran = memfs("--set", "memory.automatic_tokens=-1", "inject")
+    assert "is not a whole number from 0 to 1000000\n" in ran.err
+    assert "a number from 0.05 to 60" in memfs("--set", "memory.source_seconds=0", "inject").err
+
+
+def test_p4_what_a_correction_left_out_and_contradicts_is_told(memfs: Memfs) -> None:
+    """Nothing a person says is lost without a word, and two wishes that exclude each other are named."""
+    first = memfs("correct", "Always use tabs for indentation in Python.", "--json").json["preferences"][0]["id"]
+    ran = memfs("correct", "Never use tabs for indentation in Python. The weather is nice.")
+    assert f"  contradicts {first}: this one is told; 'memfs conflicts' settles it" in ran.out
+    assert "not kept, as it neither corrects nor prefers: The weather is nice." in ran.err
+    told = memfs("correct", "Never use tabs for indentation in Python. The weather is nice.", "--json").json
+    assert (told["preferences"][0]["contradicts"], told["passed_over"]) == ([first], ["The weather is nice."])
+    whole = memfs("correct", "British spelling in all texts. Thank you.", "--json").json
+    assert (len(whole["preferences"]), whole["passed_over"]) == (1, [])
+    assert passed_over("> Never do that.\nUse pnpm instead of npm. Hello there, all.") == ("Hello there, all.",)
+
+
+def test_p4_a_secret_in_a_correction_is_refused_with_what_can_be_done(memfs: Memfs) -> None:
+    """The option that is named is one that the verb has."""
+    ran = memfs("correct", "Always use the token ghp_" + "a1B2" * 9)
+    assert (ran.code, "take it out, and revoke it" in ran.err, "--allow-secret" in ran.err) == (1, True, True)
+    assert "--allow-secret" in memfs("correct", "--help").out
+
+
+def test_p4_a_slip_in_warned_and_a_secret_are_told(memfs: Memfs) -> None:
+    """The episode is kept as it was given; the person learns of both."""
+    token = "ghp_" + "a1B2" * 9
+    ran = memfs("episode", "record", "x", "--outcome", "failure", "--error", f"key {token}", "--warned", "nope")
+    assert ran.code == 0
+    assert "--warned nope: no memory is called so" in ran.err
+    assert "what looks like a secret in the error was blacked out" in ran.err
+    assert memfs("episode", "record", "y", "--outcome", "success", "--warned", "team:rule").err == ""
+
+
+def test_p7_recall_marks_what_is_superseded(memfs: Memfs) -> None:
+    """For people behind the score, for programs as ``status``."""
+    for name, seconds in (("t30", 30), ("t60", 60)):
+        memfs("remember", f"The timeout of the gateway is {seconds} seconds", "--id", name)
+    memfs("conflicts", "resolve", "t30", "t60", "--keep", "t60")
+    lines = memfs("recall", "gateway timeout").out.splitlines()
+    assert [line.endswith("  superseded") for line in lines if line.startswith("t")] == [False, True]
+    hits = memfs("recall", "gateway timeout", "--json").json["hits"]
+    assert [hit.get("status") for hit in hits] == [None, "superseded"]
+
+
+def test_p6_silence_is_explained(memfs: Memfs, root: Path, tmp_path: Path) -> None:
+    """Nothing is remembered, or the agent is told so already: these are two things."""
+    assert "nothing is remembered that belongs into every prompt" in memfs("inject").err
+    kept = memfs("correct", "Never deploy on Fridays.", "--json").json["preferences"][0]["id"]
+    (root / "AGENTS.md").write_text("Never deploy on Fridays.\n")
+    ran = memfs("inject")
+    assert (ran.code, ran.out, f"is told already: {kept}" in ran.err) == (0, "", True)
+    failed = memfs("episode", "record", "x", "--file", "a.py", "--outcome", "failure", "--error", "lint", "--json").json
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text(memfs("warn", "--file", "a.py").out)
+    ran = memfs("warn", "--file", "a.py", "--prompt-file", str(prompt))
+    assert (ran.out, f"is told already: {failed['id']}" in ran.err) == ("", True)
+    asked = memfs("conflicts", "resolve", "t30", "t60")
+    assert (asked.code, "say with --keep which one holds: t30, t60 or both" in asked.err) == (2, True)
+
+
+def test_p7_a_decision_about_two_that_agree_is_remarked_upon(memfs: Memfs) -> None:
+    """Who mistypes an id of a conflict is told that another memory was put out of force, and how to undo it."""
+    memfs("remember", "The gateway retries 3 times.", "--id", "retries")
+    memfs("remember", "Staging is rebuilt on Sundays.", "--id", "staging")
+    slip = memfs("conflicts", "resolve", "retries", "staging", "--keep", "retries")
+    assert (slip.code, "nothing said that these two contradict each other" in slip.err) == (0, True)
+    assert "nothing said" not in memfs("conflicts", "resolve", "retries", "staging", "--keep", "both").err
+    assert memfs("show", "staging", "--json").json["status"] == ""
+    memfs("remember", "The gateway retries 5 times.", "--id", "more")
+    assert "nothing said" not in memfs("conflicts", "resolve", "retries", "more", "--keep", "more").err
+
+
+def test_p7_conventions_say_what_is_missing_for_agents_to_be_told(memfs: Memfs, root: Path) -> None:
+    """From remembered to agreed to told: each step names the next."""
+    assert "needs no block: nothing is agreed on yet" in memfs("agents-md", "check").out
+    wrote = memfs("agents-md", "write")
+    assert (wrote.code, "nothing is agreed on yet" in wrote.err) == (0, True)
+    assert "agreed" not in memfs("agents-md", "remove").err
+    memfs("remember", "Times are UTC", "--type", "convention", "--id", "utc")
+    assert "'memfs conventions agree ID' decides" in memfs("conventions").err
+    agreed = memfs("conventions", "agree", "utc")
+    assert "'memfs agents-md write', or with \"conventions\" in memory.automatic" in agreed.err
+    assert "agree" not in memfs("conventions").err
+    _write(root, '[memory]\nautomatic = ["preferences", "conventions"]\n')
+    memfs("conventions", "propose", "utc")
+    assert "agents-md" not in memfs("conventions", "agree", "utc").err
+    assert "| - Times are UTC" in memfs("inject").out
+
+
+def test_p7_a_mount_that_does_not_count_is_told_by_recall(memfs: Memfs, root: Path) -> None:
+    """Whoever wrote it into ``memfs.toml`` learns why nothing comes, unless it is given for this command."""
+    _write(root, '[mounts]\nteam = "../nowhere"\n')
+    assert "mounts.team is ignored: nobody has trusted this workspace; look at it, then: memfs trust" in (
+        memfs("recall", "billing").err
+    )
+    assert "ignored" not in memfs("recall", "billing", "--own").err
+    given = memfs("--set", "mounts.team=../nowhere", "recall", "billing").err
+    assert ("ignored" in given, "the mount 'team' is left out" in given) == (False, True)
+    assert "what is mounted is only read" in memfs("forget", "team:pool").err
+
+
+def test_init_names_the_schemas_in_one_line(bare: Memfs, tmp_path: Path) -> None:
+    """Two dozen files for editors do not hide what was chosen."""
+    lines = bare("init", str(tmp_path / "W")).out.splitlines()
+    assert len(lines) < 12
+    assert sum(".schemas" in line for line in lines) == 1
+
+
+def test_p1_a_layer_says_where_it_works(tmp_path: Path) -> None:
+    """Who calls ``MemoryLayer.default()`` sees which workspace that is."""
+    with MemoryLayer.default(tmp_path / "W") as layer:
+        assert repr(layer) == f"<MemoryLayer {tmp_path / 'W'}>"
+    assert repr(layer) == "<MemoryLayer closed>"
+
+
+class Broken:
+    """A source that fails when it is asked."""
+
+    name, layer = "broken", "automatic"
+
+    async def get_context(self, state: StateSnapshot) -> str:
+        """Fail."""
+        raise ValueError("out of luck")
+
+    def configure(self, config: dict[str, Any]) -> None:
+        """Take nothing."""
+
+
+def test_p2_slips_with_a_source_of_ones_own_have_a_remedy() -> None:
+    """A class is told to be made a source; one that fails is not looked for by ``plugins doctor``."""
+    with MemoryLayer(":memory:") as layer:
+        with pytest.raises(SettingInvalid, match="it is a class"):
+            layer.add_plugin(Broken)  # type: ignore[arg-type]
+        layer.add_plugin(Broken())
+        assert asyncio.run(layer.get_automatic()) == ""
+        (problem,) = layer.report()
+        assert ("out of luck" in problem.message, problem.hint) == (True, "mend it, or do not add it")
+
+
+def test_p4_slips_in_python_name_the_argument() -> None:
+    """Each says what would be right."""
+    state = StateSnapshot.create(files=["a.py"], context="edit a.py")
+    wrong: Any = ValueError("it broke")
+    with MemoryLayer(":memory:") as layer:
+        with pytest.raises(SchemaInvalid, match=r"error_message: .* an exception .*give what it says"):
+            asyncio.run(layer.record_outcome(state, Action("edit"), Outcome.FAILURE, error=wrong))
+        with pytest.raises(SchemaInvalid, match=r"action: expected Action\(tool, description\)"):
+            asyncio.run(layer.record_outcome(state, wrong, Outcome.FAILURE))
+        with pytest.raises(QueryInvalid, match="query: expected text"):
+            asyncio.run(layer.recall(wrong))

@@ -1,0 +1,59 @@
+"""``memfs status`` says how memory reaches agents, and which names of a list need trust."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memfs.adapters.cli import sourcing
+from memfs.index.place import index_folder
+from memfs.sources.failurebook import FILE as FAILURES
+from memfs.sources.failurebook import FailureBook
+from tests.cli.conftest import Memfs
+
+
+def row(memfs: Memfs, name: str) -> str:
+    """What a row of ``status`` says."""
+    return next((line[11:] for line in memfs("status").out.splitlines() if line.startswith(f"{name} ")), "")
+
+
+def test_p5_status_names_the_sources_of_each_delivery(memfs: Memfs) -> None:
+    """What is asked when can be seen at a glance, and so can what was switched off (P5)."""
+    assert row(memfs, "delivery") == "automatic preferences; triggered episodic, semantic; on demand recall"
+    changed = memfs("status", "--set", "memory.triggered=", "--set", "memory.on_demand=false").out
+    assert "automatic preferences; triggered nothing; on demand nothing" in changed
+
+
+def test_p2_status_names_sources_that_fail_or_are_paused(memfs: Memfs, root: Path) -> None:
+    """A source of others that gives no answer is not found out about by its silence alone (P2)."""
+    book = FailureBook(index_folder(root) / FAILURES)
+    for _ in range(3):
+        book.failed("sprint:Source", "KeyError")
+    book.failed("tracker:Source", "KeyError")
+
+    asked = ("--set", "memory.triggered=episodic,sprint:Source,tracker:Source")
+    found = memfs("status", "--json", *asked).json["delivery"]
+    assert set(found["paused"]) == {"sprint:Source"}
+    assert found["failing"] == {"tracker:Source": 1}
+    assert "paused: sprint:Source; failing: tracker:Source (memfs plugins doctor)" in memfs("status", *asked).out
+
+
+def test_p7_status_counts_what_waits_for_a_decision(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conflicts are counted where that is cheap; with many items nobody waits for it (P7)."""
+    memfs("remember", "--type", "preference", "Always squash commits before merging.")
+    memfs("remember", "--type", "preference", "Never squash commits before merging.", "--review")
+    conflicts = memfs("conflicts", "--scan", "--json").json
+    assert len(conflicts["conflicts"]) == 1
+    assert row(memfs, "delivery").endswith("; 1 conflict to decide (memfs conflicts)")
+    monkeypatch.setattr(sourcing, "_FEW_ITEMS", 1)
+    assert memfs("status", "--json").json["delivery"]["conflicts"] is None
+
+
+def test_41_status_tells_names_that_need_trust_from_those_that_count(memfs: Memfs, root: Path) -> None:
+    """Of a list with a foreign name only that one is ignored, and the row says so (faults row 41)."""
+    file = root / "memfs.toml"
+    file.write_text(file.read_text().replace("[memory]\n", '[memory]\ntriggered = ["episodic", "sprint:Source"]\n', 1))
+
+    assert row(memfs, "trust").startswith("['sprint:Source'] in memory.triggered ignored: nobody has trusted")
+    assert "triggered episodic; " in row(memfs, "delivery")
