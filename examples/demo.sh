@@ -144,7 +144,17 @@ expect "$good"
 expect "$bad"
 expect "ranking-010"
 
-say "9. Is everything in order?"
+say "9. Memory comes up by itself: what failed once is warned about the second time; where nothing is like it, nothing is said."
+run 'memfs episode record "Sent a second test label to Kestrel" --file src/labels.py --agent scout --outcome failure --error "HTTP 409: label exists, cancel it first"'
+run 'memfs warn --file src/labels.py "print the labels of returned parcels"'
+expect "cancel it first"
+run 'memfs warn --file docs/holidays.md "translate the opening hours"'
+refuse "<memories"
+run 'memfs correct "No, always write dates like 2026-03-01 in reports."'
+run 'memfs inject --max-tokens 300'
+expect "always write dates like 2026-03-01"
+
+say "10. Is everything in order?"
 run 'memfs status'
 expect "fresh"
 run 'memfs check'
