@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import building, catching, learning, recalling, report, starting, writing
+from benchmarks import building, catching, delivery, learning, recalling, report, starting, writing
 from benchmarks.bench import SPARE, SPARE_QUICK, Bench
 from benchmarks.corpus import Corpus, questions, read
 from benchmarks.rows import Row, growth, limits
@@ -24,6 +24,7 @@ PARTS: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "sizes": building.sizes,
     "bytes": learning.short,
     "intake": learning.intake,
+    "delivery": delivery.warned,
     "recall": recalling.recall,
     "cold": starting.cold,
     "put": writing.put,

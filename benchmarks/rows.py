@@ -101,6 +101,7 @@ BESIDE = "beside them in .git"
 SHORT = ", memories of up to 100 characters"
 INTAKE = "store through the intake: filter, reviews, comparison"
 ANSWERED = "retrieve 10 hits, no repeats, 2,000 tokens"
+NOTHING_MATCHES, RECORD = "check_triggers, nothing matches", "record_outcome"
 GROWTH = "put, new item: time at the largest size / at the smallest"
 _SMALL = (1_000, 10_000)
 _LARGE = (100_000,)
@@ -130,6 +131,8 @@ BUDGETS: tuple[Limit, ...] = (
     Limit(INTAKE, "p95", 50, _SMALL),
     Limit(ANSWERED, "p95", 50, _SMALL),
     Limit(f"{ANSWERED}, ranked by use", "p95", 50, _SMALL),
+    Limit(NOTHING_MATCHES, "value", 1, _SMALL),
+    Limit(RECORD, "ratio", 10),
     Limit(CONTENT + SHORT, "value", 2.6 * MEGABYTE, _SMALL),
     Limit(HISTORY + SHORT, "value", 3.0 * MEGABYTE, _SMALL),
     Limit(INDEX + SHORT, "value", 4.3 * MEGABYTE, _SMALL, "whoosh"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import corpus, report
-from benchmarks.rows import FILTERED, GROWTH, IMPORT, INTAKE, PUT, Row, growth, limits
+from benchmarks.rows import FILTERED, GROWTH, IMPORT, INTAKE, NOTHING_MATCHES, PUT, Row, growth, limits
 
 CHECKOUT = Path(__file__).parent.parent.parent
 
@@ -32,8 +32,10 @@ def bench(folder: Path, *arguments: str) -> str:
 
 def test_a_tiny_run_measures_what_was_asked_and_leaves_nothing(tmp_path: Path) -> None:
     """Each chosen part prints its rows beside their yardsticks; the folder is empty afterwards."""
-    printed = bench(tmp_path, "--sizes", "40", "--engines", "sqlite", "--only", "put,recall,commit,catch-up,intake")
-    for name in (PUT, FILTERED, INTAKE, "commit, window of 50", "catch-up, every file changed"):
+    printed = bench(
+        tmp_path, "--sizes", "40", "--engines", "sqlite", "--only", "put,recall,commit,catch-up,intake,delivery"
+    )
+    for name in (PUT, FILTERED, INTAKE, NOTHING_MATCHES, "commit, window of 50", "catch-up, every file changed"):
         assert name in printed
     assert "x write+fsync+rename" in printed
     assert "budgets kept" in printed

@@ -56,6 +56,7 @@ def test_the_shell_tour_runs_and_prints_what_it_says(page: Read, memfs_on_path: 
     [
         *python_blocks("README.md"),
         *python_blocks("docs/context-memory.md"),
+        *python_blocks("docs/delivery.md"),
         *python_blocks("docs/python.md"),
         *python_blocks("docs/ranking.md"),
     ],

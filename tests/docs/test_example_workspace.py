@@ -15,6 +15,7 @@ from memfs.config import load
 from memfs.files.codec import Codec
 from memfs.files.tree import Tree
 from memfs.model import KindTable, MemoryItem
+from memfs.model.episode import StateSnapshot
 from memfs.store.documents import schema_of
 from memfs.upkeep.check import Checker
 from memfs.upkeep.format import FORMAT_VERSION
@@ -121,3 +122,19 @@ def test_a_copy_in_git_passes_check_and_answers(example: Path) -> None:
         assert workspace.store.count() == len(ITEMS)
         hits = workspace.recall.search("which database do we keep the parcel events in").hits
         assert hits[0].item.id == "postgres-for-parcel-events-7h2k9q"
+
+
+def test_it_warns_and_injects(example: Path) -> None:
+    """An agent at the files of a past failure is told of it and of the rule, and of what people wish (P1)."""
+    state = StateSnapshot.create(
+        files=["src/waybill/carriers/kestrel/codes.py"], context="add an unknown status code of a carrier"
+    )
+    with open_workspace(example, watch=False) as workspace:
+        warned = workspace.sources.delivery.triggered(state)
+        assert set(warned.ids) == {
+            "mapped-kestrel-code-61-by-its-name-failed-5v2k8n",
+            "ask-the-carrier-before-guessing-codes-3d8k5z",
+        }
+        given = workspace.sources.delivery.automatic(state)
+        assert {"tomasz-reads-sql", "retry-carrier-webhooks"} <= set(given.ids)
+        assert workspace.sources.delivery.triggered(StateSnapshot.create(files=["web/menu.css"])).texts == ()

@@ -14,10 +14,10 @@ import memfs
 from memfs import errors
 from memfs.adapters.cli.app import cli
 from memfs.adapters.cli.verbs import ALIASES, VERBS
-from memfs.config import toml
 from memfs.files.secrets_rules import CONTEXTS, INSIDE, TOKENS
 from memfs.model import BUILT_IN
 from memfs.resources import schema_text
+from memfs.setting_values import toml
 from memfs.settings import SPECS, Spec
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,7 +76,7 @@ def test_every_method_people_call_is_described(owner: str, heading: str, page: R
     part = getattr(__import__(f"memfs.{module}", fromlist=[name]), name)
     inner = {
         "beside", "candidates", "carry_out", "close", "displaced", "fold", "fold_if_large", "follow", "found_at",
-        "freshness", "has_seen", "head", "load", "locate", "note_failure", "plan_restore", "reindex",
+        "freshness", "has_seen", "head", "load", "locate", "looking_once", "note_failure", "plan_restore", "reindex",
         "standing_still", "talks", "tend", "watch_with", "watching",
     }  # fmt: skip
     public = {method for method in vars(part) if not method.startswith("_")} - inner
