@@ -41,7 +41,8 @@ class Turn:
             self._name = name
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:  # taken for a dead one's in the very moment it was made
+                io.facts(self._folder / name)
+            except (BlockingIOError, FileNotFoundError):  # taken for a dead one's in the very moment it was made
                 self.leave()
 
     def ahead(self) -> int:

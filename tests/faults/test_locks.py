@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -21,6 +22,7 @@ from memfs import MemoryItem
 from memfs.errors import LockTimeout
 from memfs.files import lock as lock_module
 from memfs.files.lock import FileLock
+from memfs.files.queue import Turn
 from memfs.workspace import Workspace
 
 pytestmark = pytest.mark.faults
@@ -32,6 +34,7 @@ HOLDER = """
 import os, sys, time
 from pathlib import Path
 from memfs.files.lock import FileLock
+from memfs.files.queue import Turn
 with FileLock(Path(sys.argv[1])).hold("a long task"):
     if "fork" in sys.argv:
         child = os.fork()
@@ -304,6 +307,29 @@ def test_46_the_ticket_of_one_that_was_stopped_or_killed_stops_nobody(tmp_path: 
     waiters[0].wait()
     assert can_be_had(path, 1)
     assert sorted(os.listdir(tmp_path)) == [".lock.twin", "lock"]
+
+
+@pytest.mark.parametrize("when", ["before it is locked", "while it is locked"])
+def test_46_a_ticket_taken_for_a_dead_ones_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    """Another waiter may look at a ticket between its making and its locking: the next try takes another (row 46)."""
+    lock = fcntl.flock
+
+    def looked_at(fd: int, how: int) -> None:
+        for ticket in (tmp_path / "queue").iterdir():
+            ticket.unlink()
+        if when == "while it is locked":
+            raise BlockingIOError
+        lock(fd, how)
+
+    turn = Turn(tmp_path / "queue")
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "flock", looked_at)
+        turn.take()
+    assert not turn.taken
+    turn.take()
+    assert turn.taken
+    assert len(list((tmp_path / "queue").iterdir())) == 1
+    turn.leave()
 
 
 WRITER = """
