@@ -40,6 +40,7 @@ class Journal:
         self._header = Header()
         self._latest: dict[str, str] = {}
         self._news: set[str] = set()
+        self._told: set[str] = set()
         self._gap = False
         self._count = 0
         self._inode = 0
@@ -165,7 +166,10 @@ class Journal:
         self._fd = io.open_file(self.path, os.O_RDONLY)
         with io.operation("read", self.path):  # what is no file has no such thing as a beginning
             line = os.pread(self._fd, 256, 0).split(b"\n")[0]
+        mark = self._header.mark
         self._header = journalheader.parse(line, str(self.path))
+        if self._header.mark != mark:
+            self._told.clear()
         self._inode = os.fstat(self._fd).st_ino  # only now: a file without a header is never written to
         self._offset = len(line) + 1
         first, self._opened = not self._opened, True
@@ -204,9 +208,10 @@ class Journal:
     def _take(self, payload: bytes) -> None:
         record, operation = decode(payload)
         if operation is not None:
+            told = operation.id in self._told  # where the end is torn, all is read again each time
             self._add(operation)
             self._count += 1
-            if self._count > self._header.kept:
+            if self._count > self._header.kept and not told:
                 self._news.update(change.path for change in operation.changes)
         elif record["kind"] == "applied":
             self.applied.add(record["id"])
@@ -217,6 +222,7 @@ class Journal:
 
     def _add(self, operation: Operation) -> None:
         self.waiting[operation.id] = operation
+        self._told.add(operation.id)
         self._latest.update((change.path, change.new) for change in operation.changes)
 
     def _discard(self, operation_id: str) -> None:

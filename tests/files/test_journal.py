@@ -91,6 +91,20 @@ def test_24_a_record_cut_off_after_a_failed_sync_leaves_other_readers_right(tmp_
     assert last.damage == []
 
 
+def test_21_what_stands_before_a_torn_end_is_news_once(tmp_path: Path) -> None:
+    """A killed writer's last record makes nobody take what is known for news for ever (faults row 21)."""
+    writer, reader = Journal(tmp_path / "journal"), Journal(tmp_path / "journal")
+    writer.append([operation("a"), operation("b")])
+    with open(tmp_path / "journal", "ab") as file:
+        file.write(b"torn" * 100)
+    assert reader.news() == {"ContextMemory/a.yaml", "ContextMemory/b.yaml"}
+    assert (reader.news(), reader.unseen()) == (set(), set())
+    assert writer.news() == set()
+    Journal(tmp_path / "journal").append([operation("c")])
+    assert (reader.news(), writer.news()) == ({"ContextMemory/c.yaml"}, {"ContextMemory/c.yaml"})
+    assert list(reader.waiting) == ["a", "b", "c"]
+
+
 def test_a_torn_tail_is_a_write_that_never_was(tmp_path: Path) -> None:
     """At every length of a half-written record, what came before is whole and the next append works."""
     journal = Journal(tmp_path / "journal")

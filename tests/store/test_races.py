@@ -668,3 +668,18 @@ def test_a_write_on_its_way_to_its_file_is_not_taken_for_displaced(
     looks.join()
 
     assert seen == [[]]
+
+
+def test_21_a_killed_writers_torn_record_keeps_nobody_from_writing(opened: Opened) -> None:
+    """An item whose last version waits for its commit can be replaced beside the torn end (faults row 21)."""
+    first = opened()
+    first.store.put(MemoryItem("As it was.", "semantic", id="item"))
+    journal = first.repository.state / "journal"
+    first.close()
+    with open(journal, "ab") as file:
+        file.write(b"torn" * 100)
+
+    second = opened()
+    second.store.put(MemoryItem("As it is.", "semantic", id="item"))
+
+    assert second.store.get("item").content == "As it is."  # type: ignore[union-attr]
