@@ -19,6 +19,8 @@ from memfs.history.refs import Head
 VERBS = frozenset(
     {"am", "checkout", "cherry-pick", "commit", "merge", "pull", "rebase", "reset", "revert", "stash", "switch"}
 )
+MOVES = VERBS - {"commit"}
+_PAUSE = 0.01
 _STATES = (
     ("rebase-merge", "a rebase is in progress"),
     ("rebase-apply/applying", "git am is in progress"),
@@ -149,6 +151,27 @@ def persons_command(layout: Layout) -> Obstacle | None:
         if process.verb in VERBS and _in_tree(layout, process):
             return Obstacle(f"git {process.verb} is running (process {process.pid})", True)
     return None
+
+
+def let_moves_end(layout: Layout, seconds: float = 2.0) -> None:
+    """Wait while a person's git command changes the files of this working tree, as a checkout does.
+
+    Until it has moved HEAD, files of one branch lie there under the name of another. It holds ``index.lock`` all the
+    time but for the last moment, so that where none is, nothing else is looked at.
+
+    Args:
+        seconds: after these the wait is over, whatever goes on.
+    """
+    lock = layout.git_dir / "index.lock"
+    if not os.path.lexists(lock) or is_own_lock(layout, lock):
+        return
+    end = time.monotonic() + seconds
+    while _moves(layout) and time.monotonic() < end:
+        time.sleep(_PAUSE)
+
+
+def _moves(layout: Layout) -> bool:
+    return any(process.verb in MOVES and _in_tree(layout, process) for process in running_git())
 
 
 def _in_tree(layout: Layout, process: GitProcess) -> bool:

@@ -16,6 +16,7 @@ from memfs.files.operation import FileChange, Operation
 from memfs.files.placing import FileChanged
 from memfs.files.secrets import refuse_text
 from memfs.history import commits, maintenance
+from memfs.history.busy import let_moves_end
 from memfs.history.commits import Change, Group, Writer
 from memfs.history.refs import Head
 from memfs.model import Problem
@@ -194,24 +195,31 @@ class Committing:
         parts = self._parts
         done = {operation.id for operation in operations}
         with parts.lock.hold("settle what is committed"):
+            let_moves_end(parts.repository.layout)
             head = self._head()
             checked_out = (head.ref or _DETACHED) == ref
             if not checked_out:
                 others = (operation for operation in parts.journal.operations() if operation.id not in done)
                 wanted = {change.path for operation in others for change in operation.changes}
-                self._take_out(operations, head.commit, wanted)
+                self._take_out(operations, head, wanted)
             parts.journal.catch_up()
             known = {*done, *parts.journal.taken}  # what failed here half-way may lie there, too
             taken = parts.secondary.may_hold(known) if parts.secondary else None
             parts.journal.drop(done, tip=head.commit or "" if checked_out else "", taken=taken)
 
-    def _take_out(self, operations: Sequence[Operation], commit: str | None, wanted: set[str]) -> None:
-        """Where a file is still as the other branch's operations left it, bring back what this branch has there."""
+    def _take_out(self, operations: Sequence[Operation], head: Head, wanted: set[str]) -> None:
+        """Where a file is still as the other branch's operations left it, bring back what this branch has there.
+
+        A checkout that begins meanwhile puts files of its own there: they stay.
+        """
         last = {change.path: change.new for operation in operations for change in operation.changes}
         for path, digest in last.items():
             if path in wanted:
                 continue
-            theirs = self._parts.repository.read(commit, path) if commit else None
+            theirs = self._parts.repository.read(head.commit, path) if head.commit else None
+            let_moves_end(self._parts.repository.layout)
+            if self._head().ref != head.ref:
+                return
             with contextlib.suppress(FileChanged):
                 if theirs is None and digest:
                     self._parts.tree.remove(path, over=digest)

@@ -24,9 +24,11 @@ from memfs.errors import (
 from memfs.files.operation import FileChange, Operation
 from memfs.files.placing import sha256
 from memfs.files.tree import blob_id
+from memfs.history.busy import let_moves_end
 from memfs.model import Problem, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.statepaths import document_kind
+from memfs.store import signing
 from memfs.store.away import Away, problem_of
 from memfs.store.destination import Destination
 from memfs.store.health import Health, spills
@@ -98,6 +100,7 @@ class Writing:
         vet(plans)
         with self._destination.holding("store") as refused, self._parts.tree.holding_folders():
             refused = refused or self._settled()
+            let_moves_end(self._parts.repository.layout)
             self._refuse_outdated(plans, refused)
             edits = self._check(plans)
             self._parts.gate.admit(plans, critical)
@@ -203,6 +206,7 @@ class Writing:
         parts = self._parts
         with parts.lock.hold("record edits"):
             self._notice(self._home.redo_all())
+            let_moves_end(parts.repository.layout)
             standing = [edit for edit in edits if self._is_still_theirs(edit)]
             if standing:
                 operation = self._recording(self.branch(), message, standing, batch=True)
@@ -333,7 +337,9 @@ def _joined(*sets: set[str] | None) -> set[str] | None:
 
 
 def signatures_of(plans: Sequence[Planned], source: str) -> list[Signature]:
-    """Who wrote the items of these plans, without repeats."""
+    """Whoever signs for these plans, or else who wrote their items, without repeats."""
+    if (signer := signing.signer()) is not None:
+        return [Signature(agent=signer.agent, session=signer.session, source=source)]
     found = [
         Signature(
             agent=plan.item.origin.agent, session=plan.item.origin.session, source=source or plan.item.origin.tool
