@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from agents import Board
+from roles import Board
 from supervisor import Supervisor
 
 from memfs import ContextMemory

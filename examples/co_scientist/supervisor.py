@@ -10,8 +10,8 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agents import Board, Evolution, Generation, MetaReviewer, Proximity, Ranking, Reflection
 from parcels import score
+from roles import Board, Evolution, Generation, MetaReviewer, Proximity, Ranking, Reflection
 
 from memfs import ContextMemory, StateUpdate
 

@@ -46,7 +46,7 @@ def test_it_crashes_recovers_learns_and_looks_at_itself(
 
 def test_what_it_proposes_follows_the_review(run: ModuleType, tmp_path: Path) -> None:
     """What the review names to the generating agent is what that proposes in the next iteration (S4, S5)."""
-    from agents import Board, Generation
+    from roles import Board, Generation
 
     with run.ContextMemory(tmp_path / "lab") as memory:
         advice = {"Generation": ["Look at parcels with depot=south and weight=light: they are not explained"]}
