@@ -42,6 +42,8 @@ class MemoryType(StrEnum):
     RULE = "rule"
     PREFERENCE = "preference"
     CONVENTION = "convention"
+    NOTE = "note"
+    ENTRY = "entry"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,8 @@ BUILT_IN: tuple[Kind, ...] = (
     _kind("pattern", Layer.SEMANTIC, 0, 0, "A template that several memories share.", body="pattern"),
     _kind("rule", Layer.SEMANTIC, 0, 0, "Advice learned from outcomes, with its confidence.", body="rule"),
     _kind("preference", Layer.SEMANTIC, 0, 0, "How a person wants things done."),
+    _kind("note", Layer.SEMANTIC, 0, 0, "A page that an agent or a person keeps under a path."),
+    _kind("entry", Layer.SEMANTIC, 0, 0, "A value that a framework keeps under a namespace and a key."),
     Kind(
         name="convention",
         layer=Layer.SEMANTIC,

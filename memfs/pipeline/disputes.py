@@ -16,6 +16,8 @@ COMPATIBLE = "compatible"
 SUPERSEDED = "superseded"
 OVER = frozenset({"retired", "cancelled", SUPERSEDED, "rejected"})
 """An item of such a status says nothing against others."""
+FINISHED = OVER | {"done", "completed", "dropped"}
+"""An item of such a status is not to be done any more: it was, or was given up."""
 
 
 def contradicted(item: MemoryItem) -> tuple[str, ...]:

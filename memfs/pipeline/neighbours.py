@@ -15,7 +15,7 @@ from memfs.index.question import COMMON_WORDS
 from memfs.model import Candidate, KindTable, Layer, MemoryItem, Query
 from memfs.model.item import Link
 from memfs.pipeline.contradictions import contradiction, is_personal
-from memfs.pipeline.disputes import CONTRADICTS, OVER, disputes
+from memfs.pipeline.disputes import CONTRADICTS, FINISHED, OVER, disputes
 from memfs.pipeline.episodeitem import episode_of
 from memfs.pipeline.likeness import SAME, Shape, alike
 from memfs.pipeline.wording import gist
@@ -38,8 +38,7 @@ _MOST_LINKS = 5
 _MOST_RELATED = 3
 _RELATED_FROM = 0.3
 _COMMON_NAMES = 2
-_FINISHED = frozenset({"done", *OVER})
-_MOMENTARY = frozenset({"conversation", "interaction", "error_log", "task_history", "pattern"})
+_MOMENTARY = frozenset({"conversation", "interaction", "error_log", "task_history", "pattern", "note", "entry"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +144,7 @@ class Neighbourhood:
             and draft.origin.speaker == item.origin.speaker
             and draft.origin.sequence == item.origin.sequence
             and (draft.status or item.status) == item.status
-            and item.status not in _FINISHED
+            and item.status not in FINISHED
         )
 
     def _scope(self, item: MemoryItem) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from memfs.model import MemoryItem, Query
 from memfs.model.episode import Outcome, StateSnapshot
 from memfs.model.item import VOUCHED, Trust
 from memfs.model.time import utc_now
+from memfs.pipeline.disputes import FINISHED
 from memfs.pipeline.episodeitem import episode_of
 from memfs.pipeline.wording import gist
 from memfs.sources.plugin import Delivery, Entry, Selection
@@ -26,7 +27,6 @@ HEADING = "Last session"
 _KINDS = frozenset(
     {"episodic", "task_history", "error_log", "prospective", "working", "semantic", "procedural", "knowledge"}
 )
-_FINISHED = frozenset({"done", "completed", "retired", "cancelled", "superseded", "rejected"})
 _WITNESSES = VOUCHED | {Trust.AGENT.value}
 _LOOKED_AT = 200
 _LONGEST = 200
@@ -86,7 +86,7 @@ def _heading(items: Iterable[MemoryItem]) -> str:
 
 def _open(items: Iterable[MemoryItem]) -> list[Entry]:
     """What is left to do, the most important first."""
-    left = [item for item in items if item.type == "prospective" and item.status not in _FINISHED]
+    left = [item for item in items if item.type == "prospective" and item.status not in FINISHED]
     return [_entry(item, f"to do: {gist(item)}") for item in sorted(left, key=lambda item: -item.importance)]
 
 

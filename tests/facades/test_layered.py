@@ -21,6 +21,7 @@ LAYERS = {
     "episodic": {"task_history", "error_log", "episodic"},
     "semantic": {
         "knowledge", "documentation", "semantic", "procedural", "pattern", "rule", "preference", "convention",
+        "note", "entry",
     },
 }  # fmt: skip
 
