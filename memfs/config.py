@@ -16,40 +16,19 @@ from typing import Any
 from memfs.errors import SettingInvalid, WorkspaceNotFound
 from memfs.files import tomltext
 from memfs.files.tomltext import FILE
+from memfs.files.whereabouts import MEMORY_FOLDER as MEMORY_FOLDER
+from memfs.files.whereabouts import WORKSPACE_VARIABLE as WORKSPACE_VARIABLE
+from memfs.files.whereabouts import find_workspace as find_workspace
 from memfs.model.kinds import nearest
 from memfs.setting_values import checked, from_text, toml
 from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, TABLES, Settings, spec_of
 from memfs.trust import Standing, standing
 
-MEMORY_FOLDER = "ContextMemory"
-WORKSPACE_VARIABLE = "MEMFS_WORKSPACE"
 KEY_VARIABLES = frozenset({"MEMFS_REVIEW_KEY", "MEMFS_EMBEDDING_KEY"})
 """Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
 _PREFIX = "MEMFS_"
 _MOUNT_VARIABLE = f"{_PREFIX}MOUNTS_"
 _TOP = (*(table for table in TABLES if "." not in table), MOUNTS)
-
-
-# -- finding the workspace ----------------------------------------------------------------------------------------
-def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> Path:
-    """The workspace's folder: at or above ``start``, else ``MEMFS_WORKSPACE``, else the current folder.
-
-    Raises:
-        WorkspaceNotFound: no such folder, or none at or above it holds ``ContextMemory/``.
-    """
-    named = (os.environ if environ is None else environ).get(WORKSPACE_VARIABLE, "")
-    asked = Path(start) if start is not None else Path(named).expanduser() if named else Path()
-    if not os.path.isdir(asked):
-        hint = f"{WORKSPACE_VARIABLE} names it" if start is None and named else "name one that exists"
-        raise WorkspaceNotFound(f"there is no folder {str(asked)!r}", hint=hint)
-    folder = asked.resolve()
-    for candidate in (folder, *folder.parents):
-        if os.path.isdir(candidate / MEMORY_FOLDER):
-            return candidate
-    raise WorkspaceNotFound(
-        f"no {MEMORY_FOLDER}/ in {str(folder)!r} or any folder above it",
-        hint=f"make a workspace with 'memfs init', or name one with -C or {WORKSPACE_VARIABLE}",
-    )
 
 
 # -- reading ------------------------------------------------------------------------------------------------------

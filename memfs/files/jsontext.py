@@ -25,6 +25,7 @@ _RUNS = re.compile(r"[\[{]+|[\]}]+")
 _BLANK = re.compile(r"[ \t\r\n]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _WORD = re.compile(r"-?[A-Za-z_]+")
+_COMMENTS = ("//", "/*", "#")
 _CONSTANTS: dict[str, Any] = {"null": None, "true": True, "false": False}
 # legal inside JSON strings, but line breaks or invisible to other readers
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
@@ -320,4 +321,6 @@ class _Scanner:
 
     def _fail(self, message: str, hint: str, kind: type[ContentError] = ItemSyntaxError) -> NoReturn:
         line, column = position(self.text, self.at)
+        if kind is ItemSyntaxError and self.text.startswith(_COMMENTS, self.at):
+            message, hint = "a comment, which JSON has none of", "remove it"
         raise kind(message, line=line, column=column, hint=hint)

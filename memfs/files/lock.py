@@ -25,6 +25,7 @@ from pathlib import Path
 
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.files import io
+from memfs.files.flock import leads_to, locked
 from memfs.files.queue import Turn
 
 _FIRST_WAIT = 0.0005
@@ -97,10 +98,10 @@ class FileLock:
         while True:
             fd = self._opened()
             try:
-                if not _locked(fd):
+                if not locked(fd):
                     break
-                if _names(self.path, fd):
-                    if _names(self._twin, fd) or self._twinned(fd):
+                if leads_to(self.path, fd):
+                    if leads_to(self._twin, fd) or self._twinned(fd):
                         return fd
                     break
             except BaseException:
@@ -136,7 +137,7 @@ class FileLock:
         except FileNotFoundError:
             return self._named_twice(fd)
         try:
-            if not _locked(old):
+            if not locked(old):
                 return False
             io.unlink(self._twin, missing_ok=True)
             return self._named_twice(fd)
@@ -150,7 +151,7 @@ class FileLock:
             return False
         except StorageIO:
             return True
-        return _names(self._twin, fd)
+        return leads_to(self._twin, fd)
 
     def _sign(self, fd: int, purpose: str) -> None:
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.time(), "purpose": purpose}
@@ -207,22 +208,6 @@ def _release(fd: int, owner: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_UN)
     finally:
         os.close(fd)
-
-
-def _locked(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _names(path: Path, fd: int) -> bool:
-    try:
-        named = io.facts(path)
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(os.fstat(fd), named)
 
 
 def _stopped(pid: int) -> bool:

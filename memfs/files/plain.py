@@ -59,7 +59,9 @@ def plain(value: Any, path: FieldPath = ()) -> Any:
         if value.__class__ is list and _is_row(value):
             return value.copy()
         return [plain(part, (*path, index)) for index, part in enumerate(value)]
-    raise SchemaInvalid(f"a {type(value).__name__} cannot be kept in a file", field=dotted(path), hint=_instead(value))
+    raise SchemaInvalid(
+        f"a value of type {type(value).__name__} cannot be kept in a file", field=dotted(path), hint=_instead(value)
+    )
 
 
 def _is_row(values: list[Any]) -> bool:

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, StorageIO, StorageReadOnly
 from memfs.files import io
-from memfs.model.stamp import Stamp
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _DEEPEST = 64
@@ -41,11 +40,6 @@ class Entry(NamedTuple):
     def refused(self) -> bool:
         """Whether the system would not let a folder be entered, so that it is not known what it holds."""
         return bool(self.reason) and self.reason not in (_NO_FOLDER, _TOO_DEEP)
-
-    def unchanged_since(self, stamp: Stamp) -> bool:
-        """Whether the stamp still vouches for the content, by facts alone."""
-        facts = (self.size, self.mtime_ns, self.ctime_ns, self.inode)
-        return facts == (stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode) and not stamp.racy
 
 
 def scan_below(fd: int, folder: str, hidden: bool) -> Iterator[Entry]:
@@ -120,5 +114,7 @@ def reason_of(error: Exception) -> str:
 
 def entry_of(path: str, facts: os.stat_result) -> Entry:
     regular = stat.S_ISREG(facts.st_mode)
-    times = (min(facts.st_mtime_ns, LAST_NS), min(facts.st_ctime_ns, LAST_NS))
-    return Entry(path, facts.st_size, *times, facts.st_ino, regular)
+    mtime, ctime = facts.st_mtime_ns, facts.st_ctime_ns
+    if mtime > LAST_NS or ctime > LAST_NS:
+        mtime, ctime = min(mtime, LAST_NS), min(ctime, LAST_NS)
+    return Entry(path, facts.st_size, mtime, ctime, facts.st_ino, regular)

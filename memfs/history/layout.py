@@ -6,12 +6,13 @@ nothing of refs, objects or processes.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.errors import NotRegularFile, RepoUnsupported, RepoUntrusted
+from memfs.errors import NotRegularFile, RepoUnsupported, RepoUntrusted, StorageReadOnly
 from memfs.files import io
 from memfs.history.configfile import read_config, truth
 
@@ -112,6 +113,29 @@ def require_owner(layout: Layout, allowed: frozenset[str], owners: frozenset[int
         path=str(layout.foreign[0][0]),
         hint=f"if you trust that user: memfs trust {shlex.quote(str(layout.workspace))}",
     )
+
+
+def state_folder(layout: Layout) -> Path:
+    """A workspace's own folder inside the git common folder, private to this user; made where it is not there.
+
+    Raises:
+        StorageReadOnly: a link stands there, or the folder is somebody else's.
+    """
+    where = os.path.relpath(layout.git_dir, layout.common_dir)
+    key = hashlib.sha256(os.fsencode(f"{where}\0{layout.prefix}")).hexdigest()[:16]
+    state = layout.common_dir / "memfs" / key
+    for folder in (state.parent, state):
+        _refuse_link(folder)
+        io.make_private_folder(folder)
+        # Whatever is kept there, now or later, is reached by name: none may lead elsewhere.
+        for name in os.listdir(folder):
+            _refuse_link(folder / name)
+    return state
+
+
+def _refuse_link(path: Path) -> None:
+    if path.is_symlink():
+        raise StorageReadOnly("a link stands where memfs keeps its state", path=str(path), hint="remove it")
 
 
 def read_small(path: Path) -> str | None:

@@ -6,20 +6,18 @@ history; that is ``memfs.history.commits``. Importing it starts no process and i
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from memfs.errors import HistoryError, HistoryUnavailable, MemfsError, PathEscape, StorageReadOnly
-from memfs.files import io
+from memfs.errors import HistoryError, HistoryUnavailable, MemfsError, PathEscape
 from memfs.history import objects, trees
 from memfs.history.busy import Obstacle, obstacle
 from memfs.history.commitobject import Parsed, parse_commit
 from memfs.history.git import GitCommands
 from memfs.history.identity import Identity, identity
-from memfs.history.layout import Layout, Trusted, discover, require_own_folder, require_owner
+from memfs.history.layout import Layout, Trusted, discover, require_own_folder, require_owner, state_folder
 from memfs.history.objects import Entry, Object, Tree
 from memfs.history.refs import HEX, Head, Refs
 from memfs.history.revisions import resolve
@@ -51,7 +49,7 @@ class Repository:
         self.workspace, self.work_tree = layout.workspace, layout.work_tree
         self.git_dir, self.common_dir, self.prefix = layout.git_dir, layout.common_dir, layout.prefix
         self.allow_detached = allow_detached
-        self.state = _state_folder(layout)
+        self.state = state_folder(layout)
         self.git = GitCommands(layout, self.state)
         self._refs = Refs(layout)
         self._trees: dict[str, Tree] = {}
@@ -321,24 +319,6 @@ class Repository:
         if kept is not None:
             others = {path: entry for path, entry in kept[1].items() if path not in paths}
             self._staged = ((facts, commit), others)
-
-
-def _state_folder(layout: Layout) -> Path:
-    where = os.path.relpath(layout.git_dir, layout.common_dir)
-    key = hashlib.sha256(os.fsencode(f"{where}\0{layout.prefix}")).hexdigest()[:16]
-    state = layout.common_dir / "memfs" / key
-    for folder in (state.parent, state):
-        _refuse_link(folder)
-        io.make_private_folder(folder)
-        # Whatever is kept there, now or later, is reached by name: none may lead elsewhere.
-        for name in os.listdir(folder):
-            _refuse_link(folder / name)
-    return state
-
-
-def _refuse_link(path: Path) -> None:
-    if path.is_symlink():
-        raise StorageReadOnly("a link stands where memfs keeps its state", path=str(path), hint="remove it")
 
 
 def _safe_folders() -> frozenset[str]:

@@ -20,7 +20,7 @@ from memfs.model.item import BY_TRUST
 from memfs.model.occasion import Fire
 from memfs.model.query import MOST
 from memfs.pipeline.learning import Patterns
-from memfs.pipeline.learnings import telling
+from memfs.pipeline.learnings import stated, telling
 from memfs.pipeline.likeness import normalised
 from memfs.pipeline.patterns import Pattern, find_common_context, when
 from memfs.pipeline.wording import gist
@@ -42,6 +42,7 @@ _TRIES = 5
 _SETTLE_SECONDS = 2.0
 _COMPARED = 8
 _SOURCE = "consolidation"
+_PERSON = "user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +307,7 @@ def _data(item: MemoryItem) -> str:
 
 def _why(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> str:
     """Why memories that say the same are kept, "" where they are not."""
-    if any(telling(gist(item)) for item in group):
+    if any(map(_decides, group)):
         return "decision"
     if any(_ACHIEVED.match(gist(item)) for item in group):
         return "outcome"
@@ -315,10 +316,16 @@ def _why(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> str:
     return "repeated" if len(group) > 1 else ""
 
 
+def _decides(item: MemoryItem) -> bool:
+    return bool(stated(item.content)) if item.origin.role == _PERSON else telling(gist(item))
+
+
 def _told(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> MemoryItem:
     """The newest of memories that say the same, with what the others add."""
     newest = group[-1]
+    said = stated(newest.content) if newest.origin.role == _PERSON else ""  # without what the message asks for
     return newest.replace(
+        content=said or newest.content,
         trust=_trust(group),
         importance=max(folded[item.id] for item in group),
         tags=_tags(group),

@@ -92,15 +92,14 @@ class Patterns:
         self._store = store
         self._ask = search
         self._lock = lock
-        self._kinds = kinds
-        self._config = config
-        self._fire = fire
+        self._kinds, self._config, self._fire = kinds, config, fire
         self._inside = threading.local()
         self._background = Background[MemoryItem](
             "memfs-patterns", self.learn, store.note_failure, bunch=self._learn_many
         )
         self._unwritten: dict[str, int] = {}
         self._looked = False
+        self.patience = CLOSE_SECONDS
 
     # -- learning ---------------------------------------------------------------------------------------------------
     def later(self, item: MemoryItem) -> bool:
@@ -115,8 +114,8 @@ class Patterns:
         return self._background.settle(seconds)
 
     def close(self) -> None:
-        """Learn what waits, for at most ``CLOSE_SECONDS``, and write down what was counted; then learn no more."""
-        self._background.close(CLOSE_SECONDS)
+        """Learn what waits, for at most ``patience`` seconds, and write down what was counted; then learn no more."""
+        self._background.close(self.patience)
         try:
             self._write_counts()
         except MemfsError as error:  # counts, at most: closing goes on

@@ -201,12 +201,17 @@ def _state(state: Path) -> dict[str, bytes]:
     for folder in _KEPT_FOLDERS:
         with suppress(FileNotFoundError, NotADirectoryError):
             inside = sorted(os.listdir(state / folder))
-            names += [f"{folder}/{name}" for name in inside if not name.endswith(".tmp")]
+            names += [f"{folder}/{name}" for name in inside if _is_kept(state / folder / name)]
     kept = {}
     for name in names:
         with suppress(FileNotFoundError):
             kept[name] = io.read_file(state / name)
     return kept
+
+
+def _is_kept(path: Path) -> bool:
+    """Whether a file belongs into a backup: locks and what was left unfinished do not."""
+    return path.is_file() and not path.name.endswith((".tmp", ".lock", ".lock.twin"))
 
 
 def _take_uses(state: Path, stage: _Stage) -> None:

@@ -6,13 +6,14 @@ adds a row.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from memfs.errors import CorruptRecord, LockTimeout, MemfsError
-from memfs.files import io, zstd
+from memfs.files import io, spoolfile, zstd
 from memfs.files.operation import FileChange, Operation
 from memfs.index.engines import engine
 from memfs.index.generations import POINTER, Generations
@@ -32,6 +33,8 @@ from memfs.usage import FILE as USES
 from memfs.usage import Usage
 
 Purge = Callable[[Parts, Target], int]
+TOLD = "told"
+"""Where it is kept what each session was told, by the ids of items."""
 _WAIT = 60.0
 _LARGEST = 1 << 31
 _PIECE = 1 << 22
@@ -127,6 +130,29 @@ def _warnings(parts: Parts, target: Target) -> int:  # noqa: ARG001  it is short
     for path in found:
         io.unlink(path, missing_ok=True)
     return len(found)
+
+
+def _events(parts: Parts, target: Target) -> int:
+    """What sessions told and nobody has taken in yet, what was noted of them, and what they were told."""
+    state = parts.repository.state
+    count = 0
+    for path in spoolfile.waiting(state / spoolfile.FOLDER):
+        count += spoolfile.keep_only(path, lambda text: not _told_in(text, target))
+    for path in _files(state / spoolfile.FOLDER):
+        count += path.suffix != spoolfile.SUFFIX and _drop(path, target)
+    for path in (*spoolfile.kept_aside(state / spoolfile.FOLDER), *_files(state / TOLD)):
+        io.unlink(path, missing_ok=True)
+        count += 1
+    return count
+
+
+def _told_in(text: bytes, target: Target) -> bool:
+    """Whether an event holds a line of the item, as it is written or as JSON writes it."""
+    try:
+        plain = json.dumps(json.loads(text), ensure_ascii=False).replace("\\n", "\n").replace('\\"', '"').encode()
+    except (ValueError, RecursionError):
+        return True  # nobody can tell what is in it
+    return target.traces.quoted_in(text) or target.traces.quoted_in(plain)
 
 
 def _secondary(parts: Parts, target: Target) -> int:
@@ -252,6 +278,7 @@ PLACES: dict[str, Purge] = {
     "set aside": _set_aside,
     "counts of uses": _uses,
     "what agents were warned with": _warnings,
+    "events that wait": _events,
     "damaged journals": _salvage,
     "secondary location": _secondary,
     "remembered conflicts": _resolutions,

@@ -324,3 +324,21 @@ def test_same_words_of_other_things_are_kept_apart(workspace: Workspace, field: 
     work(workspace, "We decided to run Debian 12", **{field: values[0]})
     assert [one.known for one in workspace.consolidation.run("s1").promoted] == [True]
     assert len(workspace.store.select(Query(types=frozenset({"semantic"})))) == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Please add a currency converter. Always use Decimal for money.", []),
+        ("Add caching instead of polling, and make sure that it never blocks", []),
+        ("Login never works for people who sign in with SSO", []),
+        ("Find out what the root cause was", []),
+        ("We decided to use Redis for sessions. Please add it.", ["We decided to use Redis for sessions."]),
+        ("The root cause was a stale DNS entry.", ["The root cause was a stale DNS entry."]),
+    ],
+)
+def test_what_a_person_asked_for_is_no_decision(workspace: Workspace, said: str, kept: list[str]) -> None:
+    """Of a person's message only what tells something lasts; what it asked for then does not (C6, C7)."""
+    workspace.store.put(MemoryItem(said, "working", origin=Origin(session="s1", role="user"), trust="human"))
+    assert [one.item.content for one in workspace.consolidation.run("s1").promoted] == kept
+    assert not left(workspace)

@@ -1,0 +1,1 @@
+"""What an agent's session tells by its events: kept durably first, made into memories afterwards."""

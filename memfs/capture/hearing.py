@@ -1,0 +1,138 @@
+"""Hearing: all that a stretch of a session's events says, before anything of it is stored.
+
+Owns which event is asked for what, and that an event that two hooks told is heard once. It stores nothing; what is
+stored of it and how, ``memfs.capture.draining`` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+from memfs.capture import memories, steps, tasks
+from memfs.capture.event import (
+    PROMPT,
+    SESSION_END,
+    STOP,
+    SUBAGENT_STOP,
+    TOOL_DONE,
+    TOOL_FAILED,
+    SessionEvent,
+)
+from memfs.capture.memories import Scope
+from memfs.capture.notes import Notes, digest
+from memfs.capture.prompts import by_person, own_words
+from memfs.capture.spool import Waiting
+from memfs.capture.statements import reports
+from memfs.model import MemoryItem
+from memfs.model.episode import Episode, Outcome, StateSnapshot
+from memfs.model.ids import slug
+from memfs.model.time import time_in
+from memfs.pipeline.episodeitem import clean_text
+from memfs.pipeline.likeness import normalised
+
+Warned = Callable[[StateSnapshot], tuple[str, ...]]
+_TWICE_SECONDS = 10.0
+_MOST_EPISODES = 100
+_MOST_STEPS = 12
+_STEP_LENGTH = 160
+
+
+@dataclass(slots=True)
+class Heard:
+    """What some events say.
+
+    Attributes:
+        items: new items, by id.
+        done: the items of tasks that were completed, by id.
+        episodes: what happened and teaches something.
+        corrections: messages in which a person may correct the agent, each with its event.
+        reports: sentences in which an agent reports something as done, each with its event.
+    """
+
+    items: dict[str, MemoryItem] = field(default_factory=dict)
+    done: dict[str, MemoryItem] = field(default_factory=dict)
+    episodes: list[Episode] = field(default_factory=list)
+    corrections: list[tuple[str, SessionEvent]] = field(default_factory=list)
+    reports: list[tuple[str, SessionEvent]] = field(default_factory=list)
+
+
+def hear(events: Iterable[Waiting], notes: Notes, scope: Scope, warned: Warned) -> Heard:
+    """What events say; the notes learn what the next ones have to know.
+
+    Args:
+        warned: tells which items a situation was warned with.
+    """
+    told = Heard()
+    for one in events:
+        notes.upto, notes.last = one.end, one.key
+        event = one.event
+        if _heard_before(event, notes):
+            continue
+        notes.session, notes.client, notes.cwd = event.session, event.client, event.cwd or notes.cwd
+        notes.heard, notes.ended = event.moment, event.name == SESSION_END
+        if event.name == PROMPT:
+            _prompt(event, one.key, scope, told)
+        elif event.name in (STOP, SUBAGENT_STOP):
+            told.items |= {item.id: item for item in memories.of_message(event, scope)}
+            told.reports += [(one, event) for one in reports(event.text("last_assistant_message"))]
+        else:
+            _work(event, one.key, notes, scope, told, warned)
+    return told
+
+
+def _prompt(event: SessionEvent, key: str, scope: Scope, told: Heard) -> None:
+    told.items |= {item.id: item for item in memories.of_prompt(event, key, scope)}
+    if by_person(event) and (said := own_words(event)):
+        told.corrections.append((said, event))
+
+
+def _work(event: SessionEvent, key: str, notes: Notes, scope: Scope, told: Heard, warned: Warned) -> None:
+    for task in tasks.completed(event, notes):
+        item = memories.of_task(task, event, key, scope)
+        told.done[item.id] = item
+    if event.name in (TOOL_DONE, TOOL_FAILED) and steps.teaches(event):
+        episode = _episode(event, notes, scope, warned)
+        if episode is not None and notes.episodes < _MOST_EPISODES:
+            notes.episodes += 1
+            named = slug(clean_text(episode.action.description, _STEP_LENGTH)) or "step"  # no secret in a file's name
+            told.episodes.append(replace(episode, id=f"{named}-{key[:10]}"))
+
+
+def _episode(event: SessionEvent, notes: Notes, scope: Scope, warned: Warned) -> Episode | None:
+    """What a tool's use teaches: that something fails, and that it works after a failure or a warning."""
+    thing = digest(steps.same_thing(event, scope.root))
+    error = steps.failure(event)
+    state, action = steps.situation_of(event, scope.root), steps.action_of(event, scope.root)
+    moment = time_in(event.moment)
+    if error:
+        how = digest(" ".join(error.split())[:400])
+        if notes.failures.get(thing) == how:  # the same once more
+            return None
+        notes.failures[thing] = how
+        return Episode.create(state, action, Outcome.FAILURE, error, timestamp=moment, warned=warned(state))
+    if event.name == TOOL_FAILED:  # a person stopped it
+        return None
+    _note_step(action.description, notes)
+    helped = warned(state)
+    if not helped and not notes.failures.get(thing):
+        return None
+    notes.failures[thing] = ""
+    return Episode.create(state, action, Outcome.SUCCESS, timestamp=moment, warned=helped)
+
+
+def _note_step(description: str, notes: Notes) -> None:
+    step = " ".join(clean_text(description, _STEP_LENGTH).split())
+    if step and step not in notes.steps:
+        notes.steps = [*notes.steps, step][-_MOST_STEPS:]
+
+
+def _heard_before(event: SessionEvent, notes: Notes) -> bool:
+    """Whether the same was told a moment ago: a program runs the hooks of each of its settings files."""
+    known = event.text("prompt_id" if event.name == PROMPT else "tool_use_id")
+    told = sorted(event.fields.items(), key=lambda entry: entry[0])
+    said = f"{known} {event.text('prompt')} {event.fields.get('tool_input')!r}" if known else normalised(repr(told))
+    key = digest(event.name, event.agent, event.tool, said)
+    before, now = time_in(notes.seen.pop(key, "")), time_in(event.moment)
+    notes.seen[key] = event.moment
+    return before is not None and now is not None and abs((now - before).total_seconds()) <= _TWICE_SECONDS

@@ -1,0 +1,179 @@
+"""Hooks: the functions that seed 003 calls at the events of an agent's session, for direct use (C6, C7).
+
+Owns the seed's names and arguments. What is made of an event is the business of ``memfs.capture``: the same whether a
+function here or an agent's program tells of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from memfs.capture.draining import Drain, Drained
+from memfs.capture.event import PROMPT, SESSION_END, STOP, TASK_DONE, SessionEvent, bounded
+from memfs.capture.reminders import MOST, Reminder, pending
+from memfs.capture.spool import Spool
+from memfs.errors import SchemaInvalid
+from memfs.facades.coordinator import MemoryCoordinator
+from memfs.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memfs.facades.memory import Memory
+
+Path = str | os.PathLike[str] | None
+CLIENT = "hooks"
+HEADING = "Pending tasks:"
+_TEXTS = ("last_assistant_message", "summary")
+
+
+def on_user_prompt_submit(prompt: str, context: Mapping[str, Any] | None = None, *, path: Path = None) -> Drained:
+    """Keep what a person asks: working memory of the session; what is to be done later; what corrects the agent (C6).
+
+    Args:
+        prompt: the message.
+        context: ``session_id``, ``agent`` and ``cwd``, as far as they are known.
+        path: the workspace, as for ``MemoryCoordinator``.
+
+    Returns:
+        The ids of what was stored, and why something was not: ``stored``, ``refused``.
+
+    Raises:
+        SchemaInvalid: an argument is of the wrong sort.
+        StorageIO, LockTimeout: nothing could be kept.
+    """
+    return _told(path, [_event(PROMPT, context, prompt=_text("prompt", prompt))])
+
+
+def on_todo_write_complete(
+    todo_item: Mapping[str, Any], context: Mapping[str, Any] | None = None, *, path: Path = None
+) -> Drained:
+    """Keep how a todo was done once its ``status`` is ``completed``, and close the intention that it carries out (C6).
+
+    Args:
+        todo_item: ``content`` and ``status``; ``task_type``, ``duration`` in minutes and ``steps``, a list of texts,
+            where they are known.
+        context, path: as for ``on_user_prompt_submit``.
+
+    Returns, Raises:
+        As ``on_user_prompt_submit``.
+    """
+    todo = _mapping("todo_item", todo_item)
+    if todo.get("status") != "completed":
+        return Drained()
+    named = next((todo[key] for key in ("content", "subject", "task", "title", "description") if todo.get(key)), None)
+    told = {
+        "task_subject": _text("todo_item.content", named),
+        "task_id": str(todo.get("id") or ""),
+        "task_type": todo.get("task_type"),
+        "duration_minutes": todo.get("duration", todo.get("duration_minutes")),
+        "steps": todo.get("steps"),
+    }
+    return _told(path, [_event(TASK_DONE, context, **told)])
+
+
+def on_session_stop(session_data: Mapping[str, Any], *, path: Path = None) -> Drained:
+    """Keep what a session decided (episodic) and found out (semantic), and consolidate its working memory (C6, C7).
+
+    Args:
+        session_data: ``session_id``; what the agent said: ``last_assistant_message``, ``summary``, or ``messages``, a
+            list of ``{"role", "content"}``; ``events``, a list of ``{"description", "type"}``, and ``concepts``, of
+            ``{"description", "category"}``, where somebody has found them already.
+        path: as for ``on_user_prompt_submit``.
+
+    Returns, Raises:
+        As ``on_user_prompt_submit``.
+    """
+    data = _mapping("session_data", session_data)
+    explicit = {key: data[key] for key in ("events", "concepts") if isinstance(data.get(key), list | tuple)}
+    events = [_event(STOP, data, last_assistant_message=text) for text in _said(data)]
+    events += [_event(STOP, data, **explicit)] if explicit else []
+    return _told(path, [*events, _event(SESSION_END, data, reason="other")])
+
+
+def on_session_start(
+    *, path: Path = None, limit: int = MOST, write: Callable[[str], object] | None = print
+) -> tuple[Reminder, ...]:
+    """Remind of what is still to be done: ``[PRIORITY] text``, the most urgent first, medium where nobody said (C6).
+
+    Args:
+        path: as for ``on_user_prompt_submit``.
+        limit: so many reminders at most.
+        write: is given each line, as a program takes what its hook prints; None: nothing is written.
+
+    Returns:
+        The reminders.
+    """
+    found = pending(_workspace(path), limit)
+    if found and write is not None:
+        write(HEADING)
+        for one in found:
+            write(f"  {one}")
+    return found
+
+
+def consolidate_session_memory(session_id: str, *, path: Path = None) -> list[Memory]:
+    """Keep what matters of a session's working memory as semantic memory, and clear the rest of it (C7).
+
+    Returns:
+        What was kept; a second call finds nothing.
+
+    Raises:
+        QueryInvalid: no session is named.
+        Conflict, StorageIO: nothing was changed.
+    """
+    coordinator = MemoryCoordinator(path)
+    if session_id:
+        Drain(coordinator.workspace).run(session_id)
+    return coordinator.end_session(session_id)
+
+
+# -- inside -------------------------------------------------------------------------------------------------------
+def _told(path: Path, events: list[SessionEvent]) -> Drained:
+    """Keep events, and make memories of them at once."""
+    workspace = _workspace(path)
+    spool = Spool(workspace.repository.state)
+    for event in events:
+        spool.append(event)
+    return Drain(workspace).run(bounded(events[-1]).session)
+
+
+def _workspace(path: Path) -> Workspace:
+    return MemoryCoordinator(path).workspace
+
+
+def _event(name: str, context: Mapping[str, Any] | None, **fields: Any) -> SessionEvent:
+    known = _mapping("context", context or {})
+    session, cwd, agent = (known.get(key) for key in ("session_id", "cwd", "agent"))
+    told = {key: value for key, value in fields.items() if value is not None and value != ""}
+    return SessionEvent(
+        name,
+        session=session if isinstance(session, str) else "",
+        cwd=cwd if isinstance(cwd, str) else os.getcwd(),
+        client=CLIENT,
+        fields={**told, **({"agent_type": agent} if isinstance(agent, str) else {})},
+    )
+
+
+def _said(data: Mapping[str, Any]) -> list[str]:
+    """What the agent said, each text once."""
+    found: list[Any] = [data.get(key) for key in _TEXTS]
+    messages = data.get("messages")
+    for message in messages if isinstance(messages, list | tuple) else ():
+        if isinstance(message, Mapping) and message.get("role") == "assistant":
+            content = message.get("content")
+            parts = content if isinstance(content, list) else [content]
+            found += [part.get("text") if isinstance(part, Mapping) else part for part in parts]
+    return list(dict.fromkeys(text for text in found if isinstance(text, str) and text.strip()))
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise SchemaInvalid(f"expected text, got {ascii(value)[:60]}", field=name)
+    return value
+
+
+def _mapping(name: str, value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise SchemaInvalid(f"expected a mapping, got {ascii(value)[:60]}", field=name)
+    return value

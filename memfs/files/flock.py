@@ -1,0 +1,34 @@
+"""Flock: one try to lock an open file, and whether a path still leads to that file.
+
+Owns these two questions. Who waits how long, who is named and what a lock is for, its users know. Imports little.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from memfs.files import io
+
+
+def locked(fd: int) -> bool:
+    """Lock an open file against every other process, if that can be had at once."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def leads_to(path: Path, fd: int) -> bool:
+    """Whether a path leads to an open file: somebody may have put another in its place, or taken it away.
+
+    Raises:
+        StorageIO: it cannot be looked at.
+    """
+    try:
+        found = io.facts(path)
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(os.fstat(fd), found)
