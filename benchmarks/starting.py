@@ -21,7 +21,7 @@ def cold(bench: Bench) -> Iterator[Row]:
     """Each verb in turn, round by round; bytecode is compiled, the file system's cache is warm."""
     if bench.engine == "memory" and bench.size > _LARGEST_IN_MEMORY:
         return  # it keeps nothing on disk: each process would read every file
-    _compile()
+    compile_all()
     asked = bench.asked[0]
     dates = ("--since", f"{asked.since:%Y-%m-%d}", "--until", f"{asked.until:%Y-%m-%d}")
     commands = {
@@ -48,7 +48,8 @@ def cold(bench: Bench) -> Iterator[Row]:
         yield timed("cold", name, bench.size, bench.engine, samples, PYTHON, floor)
 
 
-def _compile() -> None:
+def compile_all() -> None:
+    """Compile the bytecode of memfs, as an installation has it."""
     found = find_spec("memfs")
     for place in (found.submodule_search_locations or ()) if found else ():
         compileall.compile_dir(place, quiet=2)

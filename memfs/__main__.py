@@ -5,14 +5,29 @@ from __future__ import annotations
 import gc
 import sys
 
-from memfs.adapters.cli.app import run
+_HELP = frozenset({"-h", "--help"})
+
+
+def run() -> int:
+    """Run the command line and return its exit code."""
+    from memfs.adapters.cli.app import run as command  # click, which a hook does without
+
+    return command()
 
 
 def main() -> None:
-    """Run the command line and end the process with its exit code."""
+    """Run the command line and end the process with its exit code.
+
+    The events of an agent's session go straight to their door: the person waits for each of them.
+    """
+    words = sys.argv[1:]
+    if words[:1] == ["hook"] and not any(word.startswith("-") for word in words):
+        from memfs.adapters.claude_code.hook import main as hook  # ends the process
+
+        hook(words[1:])
     code = run()
     gc.freeze()  # an ending process needs no last look for garbage: that took a tenth of its time
-    sys.exit(code)
+    sys.exit(0 if words[:1] == ["hook"] and not _HELP & set(words) else code)
 
 
 if __name__ == "__main__":

@@ -123,6 +123,15 @@ _DEFAULT_SOURCES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HooksSettings:
+    """``[hooks]``: what an agent's program is told by hooks."""
+
+    start_tokens: int = _setting(500, "Most tokens told at the start of a session; 0: nothing.", low=0, high=4000)
+    prompt_tokens: int = _setting(500, "Most tokens told with a prompt; 0: nothing.", low=0, high=4000)
+    prompt_items: int = _setting(5, "How many memories are told with a prompt.", low=0, high=50)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSettings:
     """``[index]``: the search engine."""
 
@@ -220,6 +229,7 @@ class Settings:
     """
 
     memory: MemorySettings = MemorySettings()
+    hooks: HooksSettings = HooksSettings()
     index: IndexSettings = IndexSettings()
     history: HistorySettings = HistorySettings()
     recall: RecallSettings = RecallSettings()
@@ -282,6 +292,7 @@ MOUNT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 TABLES: Mapping[str, type[Any]] = {
     "memory": MemorySettings,
     **{f"memory.{name}": shape for name, shape in SOURCE_TABLES.items()},
+    "hooks": HooksSettings,
     "index": IndexSettings,
     "history": HistorySettings,
     "recall": RecallSettings,

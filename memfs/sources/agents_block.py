@@ -7,16 +7,13 @@ business of ``memfs.sources.agents_text``, how it lies among other bytes that of
 from __future__ import annotations
 
 import os
-import secrets
-import stat
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from memfs.errors import Conflict, MemfsError, NotRegularFile, PathEscape, StorageIO
-from memfs.files import io, placing
+from memfs.errors import PathEscape
+from memfs.files import sharedfile
 from memfs.files.ownpath import is_own, names_git
 from memfs.pipeline.conventions import AGREED, Convention, Conventions, told
 from memfs.pipeline.preferences import Preference
@@ -27,9 +24,6 @@ from memfs.store.parts import CONTENT
 FILE = "AGENTS.md"
 MOST_PREFERENCES = 100
 """So many of them the block says at most."""
-_LARGEST = 8 << 20
-_TRIES = 8
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY
 
 
 class Standing(StrEnum):
@@ -106,7 +100,7 @@ class AgentsBlock:
             ContentError: its marks are damaged. PathEscape, NotRegularFile: no block belongs there. StorageIO.
         """
         place = self._place(path)
-        data = _read(place)
+        data = sharedfile.read(place)
         block = marks.find(data, place.name) if data is not None else None
         return self._looked(place, block, preferences)
 
@@ -199,92 +193,4 @@ class AgentsBlock:
         path: str | os.PathLike[str] | None,
         change: Callable[[bytes | None, Path], tuple[bytes | None, Done]],
     ) -> Done:
-        """Read, change and write a file; again where somebody else wrote it meanwhile."""
-        for _ in range(_TRIES):
-            place = self._place(path)
-            before = _read(place)
-            after, done = change(before, place)
-            if after == before:
-                return done
-            try:
-                _replace(place, before, after)
-            except placing.FileChanged as changed:
-                _keep(place, changed.displaced)
-                continue
-            return done
-        raise Conflict("somebody keeps saving the file", path=str(path or FILE), hint="try again")
-
-
-# -- bytes on disk --------------------------------------------------------------------------------------------------
-def _read(place: Path) -> bytes | None:
-    """A file's bytes, None where there is none.
-
-    Raises:
-        NotRegularFile, ItemTooLarge, StorageIO.
-    """
-    try:
-        return io.read_file(place, _LARGEST)
-    except FileNotFoundError:
-        if not place.parent.is_dir():
-            raise StorageIO("its folder is not there", path=str(place), hint="make the folder first") from None
-        return None
-
-
-def _replace(place: Path, before: bytes | None, after: bytes | None) -> None:
-    """Give a file other bytes, with the same rights; None removes it.
-
-    Raises:
-        FileChanged: it is not what was read.
-    """
-    over = placing.sha256(before) if before is not None else ""
-    with _folder(place.parent) as folder:
-        if after is None:
-            placing.take_away(place.name, folder, str(place), over)
-        else:
-            io.sweep(place.parent, f".{place.name}.")
-            temporary = _prepared(place, folder, after, before is not None)
-            try:
-                placing.put(temporary, place.name, folder, str(place), over, after)
-            finally:
-                with suppress(StorageIO):
-                    io.unlink(temporary, dir_fd=folder, missing_ok=True)
-        io.fsync(folder, str(place.parent))
-
-
-def _prepared(place: Path, folder: int, data: bytes, existing: bool) -> str:
-    """A file beside the other with these bytes and the other's rights, durable; its name."""
-    temporary = f".{place.name}.{secrets.token_hex(4)}.{os.getpid()}.tmp"
-    fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
-    try:
-        io.write_all(fd, data, str(place))
-        if existing:
-            with suppress(FileNotFoundError):
-                io.chmod(fd, stat.S_IMODE(io.facts(place).st_mode))
-        io.fsync(fd, str(place))
-    except BaseException:
-        with suppress(MemfsError):
-            io.unlink(temporary, dir_fd=folder, missing_ok=True)
-        raise
-    finally:
-        os.close(fd)
-    return temporary
-
-
-def _keep(place: Path, displaced: bytes | None) -> None:
-    """Keep what somebody saved, and at once saved over, in the very moment of a write."""
-    if displaced is not None:
-        io.write_file(place.with_name(f"{place.name}.{placing.sha256(displaced)[:8]}.orig"), displaced, mode=0o644)
-
-
-@contextmanager
-def _folder(path: Path) -> Iterator[int]:
-    try:
-        fd = io.open_file(path, _FOLDER)
-    except FileNotFoundError:
-        raise StorageIO("its folder is not there", path=str(path), hint="make the folder first") from None
-    except NotRegularFile:
-        raise NotRegularFile("no folder", path=str(path), hint="name a file in a folder") from None
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+        return sharedfile.rewrite(lambda: self._place(path), change)

@@ -7,7 +7,7 @@ tokens. What a source selects, and how it is handed over, it does not know.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -118,14 +118,14 @@ def _fact(text: str) -> str:
     return line if len(line) <= _LONGEST_FACT else line[: _LONGEST_FACT - 1] + "…"
 
 
-def choose(said: Sequence[Said], known: Callable[[str], bool], room: Room) -> list[Said]:
-    """What of all that sources said is told, source by source.
+def choose(said: Sequence[Said], known: Callable[[str], bool], room: Room, had: Collection[str] = ()) -> list[Said]:
+    """What of all that sources said is told, source by source; ``had`` are ids of what the agent has already.
 
     What is known or repeats an earlier source is left out first. Then the budget is spent in turns: the first entry of
     every source, then the second of each, so that none takes all of it. One that would take more than half of it beside
     others is shortened, and so is one that is alone and too long.
     """
-    fresh = [replace(one, **kept) for one, kept in zip(said, _fresh(said, known), strict=True)]
+    fresh = [replace(one, **kept) for one, kept in zip(said, _fresh(said, known, had), strict=True)]
     told = []
     for one, taken in zip(fresh, _spent(fresh, room), strict=True):
         entries = tuple(entry for _, entry in sorted(taken.items()))
@@ -134,9 +134,19 @@ def choose(said: Sequence[Said], known: Callable[[str], bool], room: Room) -> li
     return told
 
 
-def _fresh(said: Sequence[Said], known: Callable[[str], bool]) -> Iterator[dict[str, Any]]:
+def first_of(told: Sequence[Said], most: int) -> list[Said]:
+    """``most`` entries of what is told, of all sources together: the first of every source before second ones."""
+    places = sorted((place, number) for number, one in enumerate(told) for place in range(len(one.selection.entries)))
+    kept = [sum(number == source for _, source in places[:most]) for number in range(len(told))]
+    return [
+        replace(one, selection=replace(one.selection, entries=tuple(one.selection.entries[:count])))
+        for one, count in zip(told, kept, strict=True)
+    ]
+
+
+def _fresh(said: Sequence[Said], known: Callable[[str], bool], had: Collection[str] = ()) -> Iterator[dict[str, Any]]:
     """For each source the entries that say something the agent does not have."""
-    ids: set[str] = set()
+    ids = set(had)
     shapes: list[Shape] = []
     for one in said:
         kept: list[Entry] = []

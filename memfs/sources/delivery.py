@@ -6,7 +6,7 @@ sources there are, and where a source has its knowledge from, it does not know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,10 @@ from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model.episode import StateSnapshot
 from memfs.model.item import VOUCHED
 from memfs.model.problem import WARNING, Problem
+from memfs.model.query import Query
 from memfs.pipeline.fence import enclosed
 from memfs.pipeline.tokens import count_tokens
-from memfs.sources.choosing import MISSING, Room, Said, choose, cost_of, unquoted
+from memfs.sources.choosing import MISSING, Room, Said, choose, cost_of, first_of, unquoted
 from memfs.sources.known_text import KnownText
 from memfs.sources.plugin import Delivery, Entry, Selection
 from memfs.sources.recalling import Question, recalled
@@ -122,15 +123,28 @@ class Deliverer:
         """
         return self._delivered(Delivery.AUTOMATIC, state, prompt, self._tokens("automatic_tokens", max_tokens))
 
-    def triggered(self, state: StateSnapshot, *, prompt: str = "", max_tokens: int | None = None) -> Delivered:
+    def triggered(
+        self,
+        state: StateSnapshot,
+        *,
+        prompt: str = "",
+        max_tokens: int | None = None,
+        told: Collection[str] = (),
+        most: int | None = None,
+    ) -> Delivered:
         """What a situation brings to mind, between marks of its own for each source (P1).
 
         What an agent is warned with is remembered until the outcome of the situation is recorded.
 
+        Args:
+            told: ids of what the agent was told before: they come under ``repeated``.
+            most: so many entries of all sources together; None: as many as the sources give.
+
         Raises:
             QueryInvalid: as ``automatic``.
         """
-        given = self._delivered(Delivery.TRIGGERED, state, prompt, self._tokens("triggered_tokens", max_tokens))
+        tokens = self._tokens("triggered_tokens", max_tokens)
+        given = self._delivered(Delivery.TRIGGERED, state, prompt, tokens, told, most)
         self._sources.warned.note(state, (*given.ids, *given.repeated))
         return given
 
@@ -142,8 +156,12 @@ class Deliverer:
         max_tokens: int | None = None,
         prompt: str = "",
         agent: str = "",
+        within: Query | None = None,
     ) -> Delivered:
         """What is remembered about a question, here and in mounted workspaces, and what further sources say (P1, P7).
+
+        Args:
+            within: whose filters restrict the items; further sources, which know no filters, are not asked then.
 
         Raises:
             SettingInvalid: ``memory.on_demand`` is false: by whichever door an agent comes, it is not answered.
@@ -155,8 +173,11 @@ class Deliverer:
         most = self._sources.settings.recall.limit if limit is None else limit
         told, query = _text(prompt), _text(query, "query")
         known = KnownText(unquoted(told)).has if told.strip() else (lambda _: False)
-        question = Question(text=query, limit=most, tokens=tokens, decay=self.memory.decay, known=known)
-        said, problems = self._asked(Delivery.ON_DEMAND, StateSnapshot(context=query, agent=agent))
+        question = Question(
+            text=query, limit=most, tokens=tokens, decay=self.memory.decay, known=known, within=within or Query()
+        )
+        state = StateSnapshot(context=query, agent=agent)
+        said, problems = self._asked(Delivery.ON_DEMAND, state) if within is None else ([], ())
         found = recalled(self._sources.mounts.recall, said, question)
         return Delivered(
             texts=(found.text,) if found.text else (),
@@ -165,7 +186,15 @@ class Deliverer:
             problems=problems,
         )
 
-    def _delivered(self, delivery: Delivery, state: StateSnapshot, prompt: str, tokens: int | None) -> Delivered:
+    def _delivered(
+        self,
+        delivery: Delivery,
+        state: StateSnapshot,
+        prompt: str,
+        tokens: int | None,
+        had: Collection[str] = (),
+        most: int | None = None,
+    ) -> Delivered:
         said, problems = self._asked(delivery, state)
         if not any(one.selection.entries for one in said):
             return Delivered(problems=problems)
@@ -174,7 +203,8 @@ class Deliverer:
         ready = list(map(_whole, whole))
         each, around = delivery is Delivery.TRIGGERED, frame_cost(_INTRODUCTIONS[delivery])
         left = None if tokens is None else tokens - sum(map(count_tokens, ready))
-        told = choose(said, known, Room(tokens=left, once=0 if each else around, each=around if each else 0))
+        told = choose(said, known, Room(tokens=left, once=0 if each else around, each=around if each else 0), had)
+        told = told if most is None else first_of(told, most)
         parts = [one.lines() for one in told] if each else [[line for one in told for line in one.lines()]]
         texts = [enclosed(lines, _INTRODUCTIONS[delivery]) for lines in parts]
         for one in (*whole, *told):

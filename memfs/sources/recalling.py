@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,7 @@ class Question:
         tokens: the budget; None where there is no bound.
         decay: whether what is old and unused sinks.
         known: tells what the agent has already.
+        within: whose filters restrict the items; its text, limit and budget do not count.
     """
 
     text: str
@@ -52,6 +53,7 @@ class Question:
     tokens: int | None
     decay: bool
     known: Callable[[str], bool]
+    within: Query = field(default_factory=Query)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +162,8 @@ def _told(answer: Recall, left: int | None) -> tuple[list[str], int | None]:
 def _query(question: Question, wanted: int) -> Query:
     tokens = question.tokens
     most = None if tokens is None else max(1, tokens - min(wanted, tokens // _SHARE) - cost_of(_MORE))
-    return Query(
+    return replace(
+        question.within,
         text=question.text,
         limit=question.limit,
         max_tokens=most,

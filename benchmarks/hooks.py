@@ -1,0 +1,139 @@
+"""Hooks: what each event of an agent's session costs the person who waits for it, as whole processes (C6).
+
+``python -m benchmarks.hooks`` makes a workspace of so many memories, a twentieth of them episodes, and hands each event
+to ``memfs hook`` as an agent's program does, in turns, beside a Python that does nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import corpus
+from benchmarks.delivery import Work
+from benchmarks.rows import Row, timed
+from benchmarks.samples import Samples
+from benchmarks.starting import compile_all
+from benchmarks.surroundings import facts, hermetic, memfs_command
+from benchmarks.yardsticks import PYTHON
+from memfs.model import MemoryItem
+from memfs.pipeline.episodeitem import item_of
+from memfs.workspace import open_workspace
+
+KEPT = ("PostToolUse", "PostToolUseFailure", "TaskCompleted", "SessionEnd")
+ANSWERED = ("SessionStart", "UserPromptSubmit", "PreToolUse")
+_EPISODE_EVERY = 20
+_YOUNG_SECONDS = 2.5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, and print a table."""
+    options = _options().parse_args(arguments)
+    with hermetic(options.folder) as place:
+        print(", ".join(f"{name} {value}" for name, value in facts(place)))
+        compile_all()
+        rows = []
+        for size, engine in itertools.product(map(int, options.sizes.split(",")), options.engines.split(",")):
+            root = place / f"workspace-{size}-{engine}"
+            _build(root, size, engine)
+            for row in measured(root, size, engine, options.rounds):
+                rows.append(row)
+                print(f"{row.name:<44} {row.size:>7,} {row.engine:<7} {_told(row)}", file=sys.stderr, flush=True)
+    print(_table(rows))
+    return 0
+
+
+def measured(root: Path, size: int, engine: str, rounds: int) -> Iterator[Row]:
+    """Each event in turn, round by round; of the first round nothing counts."""
+    asking = Work(2, size)
+    took = {name: Samples() for name in (*ANSWERED, *KEPT, "Stop")}
+    floor = Samples()
+    for number in range(rounds + 1):
+        floor.time(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
+        for name, samples in took.items():
+            event = _event(root, name, number, asking)
+            samples.time(lambda event=event: _hook(root, event))  # type: ignore[misc]
+        if number == 0:
+            for samples in (floor, *took.values()):
+                samples.values.clear()
+    for name, samples in took.items():
+        yield timed("hooks", f"memfs hook {name}", size, engine, samples, PYTHON, floor)
+
+
+def _event(root: Path, name: str, number: int, asking: Work) -> dict[str, Any]:
+    """An event as Claude Code tells it, of a session of its own each round, so that nothing was told before."""
+    given = {"command": asking.sentence(), "file_path": asking.files[number % len(asking.files)]}
+    return {
+        "hook_event_name": name,
+        "session_id": f"session-{number}",
+        "cwd": str(root),
+        "source": "startup" if name == "SessionStart" else "user",
+        "prompt": f"{asking.sentence()} {asking.sentence()}",
+        "tool_name": "Bash",
+        "tool_input": given,
+        "tool_response": {"stdout": asking.sentence() * 20, "stderr": ""},
+        "last_assistant_message": f"We decided to {asking.sentence()}.",
+        "task_id": "1",
+        "task_subject": asking.sentence(),
+    }
+
+
+def _hook(root: Path, event: dict[str, Any]) -> None:
+    words = [*memfs_command(), "hook", event["hook_event_name"]]
+    done = subprocess.run(words, input=json.dumps(event).encode(), cwd=root, capture_output=True, check=True)
+    if done.stderr:  # on a machine that does much else a hook gives up in time: its time counts all the same
+        print(done.stderr.decode().strip(), file=sys.stderr)
+
+
+def _build(root: Path, size: int, engine: str) -> None:
+    """Memories of texts, and episodes among them, written as a checkout does."""
+    work, texts = Work(1, size), corpus.read(size, 1).texts
+    open_workspace(root, create=True, watch=False, settings={"history.commit": "manual"}).close()
+    (root / "memfs.toml").write_text(
+        f'[index]\nengine = "{engine}"\n[history]\ncommit = "interval"\n', encoding="utf-8"
+    )
+    with open_workspace(root, watch=False, settings={"history.commit": "manual"}) as workspace:
+        for number, text in enumerate(texts):
+            plain = MemoryItem(text.content, text.type, title=text.title, tags=text.tags, timestamp=text.timestamp)
+            item = plain if number % _EPISODE_EVERY else item_of(work.episode())
+            path = f"ContextMemory/memories/{item.type}/2026-{number // 500 % 12 + 1:02}/e{number}.yaml"
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(workspace.parts.codec.write(item, path).data)
+        time.sleep(_YOUNG_SECONDS)
+        workspace.store.refresh()
+        workspace.store.fold()
+        workspace.sources.preferences.record("Always use spaces, never tabs.")
+
+
+def _told(row: Row) -> str:
+    return f"{row.value:.0f} ms, p95 {row.p95 or 0:.0f}, {row.ratio or 0:.1f} x {row.yardstick}"
+
+
+def _table(rows: Sequence[Row]) -> str:
+    columns = list(dict.fromkeys((row.size, row.engine) for row in rows))
+    lines = [f"| event | {' | '.join(f'{size:,} {engine}' for size, engine in columns)} |"]
+    lines.append("|---" * (len(columns) + 1) + "|")
+    for name in dict.fromkeys(row.name for row in rows):
+        told = {(row.size, row.engine): _told(row) for row in rows if row.name == name}
+        lines.append(f"| `{name}` | {' | '.join(told[column] for column in columns)} |")
+    return "\n".join(lines)
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.hooks", description="Measure the hooks (C6).")
+    parser.add_argument("--sizes", default="10000", help="numbers of memories")
+    parser.add_argument("--engines", default="whoosh,sqlite", help="search engines")
+    parser.add_argument("--rounds", type=int, default=9, help="how often each event is told")
+    parser.add_argument("--folder", type=Path, help="work below this folder, which must be in no git repository")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Answers: what a hook prints for an event, and the work it does with an open workspace.
+
+Owns which event is answered with what, which ones turn what waits into memories, and the form in which each program
+takes an answer. What is told, ``memfs.capture.telling`` knows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from memfs.adapters.claude_code.events import DRAINS, PLAIN_CLIENTS
+from memfs.capture.event import PRE_TOOL, PROMPT, SESSION_START, SessionEvent
+from memfs.capture.place import Place
+from memfs.capture.telling import Telling
+from memfs.errors import MemfsError
+from memfs.workspace import Workspace, open_workspace
+
+Complain = Callable[[str], None]
+_TELLS: Mapping[str, Callable[[Telling], str]] = {
+    SESSION_START: Telling.at_start,
+    PROMPT: Telling.at_prompt,
+    PRE_TOOL: Telling.before_tool,
+}
+_PLAIN_EVENTS = (SESSION_START, PROMPT)
+
+
+def answer(
+    event: SessionEvent, place: Place, say: Callable[[str], None], complain: Complain, settings: Mapping[str, Any]
+) -> None:
+    """Do what an event asks for.
+
+    What cannot be made into memories now stays in the spool, and keeps no answer back.
+
+    Args:
+        say: is given what is to be printed, before the workspace is closed, which may take a moment.
+        complain: is told what went wrong without ending the answer.
+        settings: values that win over the workspace's.
+
+    Raises:
+        MemfsError: the workspace cannot be opened or read.
+    """
+    with open_workspace(place.root, watch=False, settings=dict(settings)) as workspace:
+        if event.name == SESSION_START:
+            _drain(workspace, event, complain)  # what was said before the session began belongs into its beginning
+        tell = _TELLS.get(event.name)
+        if tell is not None:
+            say(output(event, tell(Telling(workspace, event, command()))))
+        elif event.name in DRAINS:
+            _drain(workspace, event, complain)
+        if event.name in DRAINS:
+            workspace.sources.triggers.count()  # what a step needs to know is made now, and read from a cache then
+
+
+def output(event: SessionEvent, text: str) -> str:
+    """A context in the form in which the program takes it; "" for none.
+
+    Claude Code takes JSON, and nothing in it here decides or blocks anything; Letta gives its agent what is printed.
+    """
+    if not text:
+        return ""
+    if event.client in PLAIN_CLIENTS:
+        return f"{text}\n" if event.name in _PLAIN_EVENTS else ""
+    told = {"hookEventName": event.name, "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": told}) + "\n"
+
+
+def command() -> str:
+    """How an agent's shell can call memfs."""
+    if shutil.which("memfs"):
+        return "memfs"
+    own = sys.argv[0] if sys.argv else ""
+    if os.path.basename(own) == "memfs" and os.access(own, os.X_OK):
+        return shlex.quote(os.path.abspath(own))
+    return f"{shlex.quote(sys.executable)} -P -m memfs"  # the folder it is called in may hold anything
+
+
+def _drain(workspace: Workspace, event: SessionEvent, complain: Complain) -> None:
+    """Turn what waits into memories: of every session at a start, else of this one, and of others if there is time."""
+    from memfs.capture.draining import Drain  # a prompt's hook is spared what it imports
+
+    session = None if event.name == SESSION_START else event.session
+    try:
+        seconds = DRAINS[event.name]
+        done = Drain(workspace).run(session, seconds=seconds, others=True)
+    except MemfsError as error:
+        complain(f"what was said waits: {error}")
+        return
+    for sentence in done.refused:
+        complain(sentence)
+    if done.stored:
+        workspace.patterns.patience = min(workspace.patterns.patience, seconds)

@@ -1,0 +1,60 @@
+"""``hook``: answers an event of an agent's session.
+
+Owns how the verb looks on the command line, and what status says of hooks. ``memfs.__main__`` hands an agent's call
+over without coming here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.adapters.cli.frame import Invocation, verb
+from memfs.adapters.cli.output import count
+
+if TYPE_CHECKING:
+    from memfs.model import Problem
+    from memfs.workspace import Workspace
+
+
+@verb("hook", example="memfs hook SessionStart < event.json", json=False)
+@click.argument("event", nargs=-1, type=click.UNPROCESSED, metavar="[EVENT]")
+@click.pass_context
+def hook(ctx: click.Context, /, event: tuple[str, ...]) -> None:
+    """Keep an event of an agent's session, and answer it.
+
+    The agent's program calls this with the event as JSON on standard input; 'memfs install claude-code' arranges that.
+    EVENT is its name, in any case: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PostToolUseFailure,
+    TaskCompleted, PreCompact, Stop, SubagentStop or SessionEnd; without it the JSON names it. Any other is ignored.
+
+    The exit code is 0 whatever happens: a memory must not stop anybody's work. What goes wrong is told in one line on
+    standard error, and by 'memfs status'.
+    """
+    from memfs.adapters.claude_code.hook import main  # --help does without it
+
+    asked = ctx.ensure_object(Invocation)
+    main(event, asked.workspace or "", dict(asked.settings))
+
+
+def hook_problems(workspace: Workspace) -> list[Problem]:
+    """What went wrong in hooks lately, as problems of the workspace: they may not say so themselves."""
+    from memfs.capture import backlog, troubles  # --help does without them
+
+    state = workspace.repository.state
+    return [*troubles.problems(state), *backlog.problems(state)]
+
+
+def hooks_facts(workspace: Workspace) -> dict[str, Any]:
+    """How many sessions told something that is no memory yet."""
+    from memfs.files import spoolfile  # --help does without it
+
+    return {"hooks": {"waiting": len(spoolfile.waiting(workspace.repository.state / spoolfile.FOLDER))}}
+
+
+def hooks_row(facts: Mapping[str, Any]) -> dict[str, str]:
+    """What waits; nothing where nothing does."""
+    waiting = facts["hooks"]["waiting"]
+    told = f"what {count(waiting, 'session')} told waits; the agent's next answer, or session, makes it memories"
+    return {"hooks": told} if waiting else {}
