@@ -103,6 +103,12 @@ class StampTable(Mapping[str, Entry]):
         """Every path with its content's id."""
         return zip(self._paths, self._blobs, strict=True)
 
+    def ids(self) -> Iterator[tuple[str, str]]:
+        """Every path with its item's id; of a table far quicker than making its stamps."""
+        strange = self._strange
+        for place, path in enumerate(self._paths):
+            yield path, strange[place] if place in strange else stem_of(path)
+
     def holder(self, id: str) -> str | None:  # noqa: A002
         """The path whose content the index holds under this id: of several, the one added last."""
         return self._holders.get(id)
@@ -246,6 +252,16 @@ class LayeredStamps(Mapping[str, Entry]):
         for path, row in over.items():
             if row is not None:
                 yield path, row[1].blob
+
+    def ids(self) -> Iterator[tuple[str, str]]:
+        """As ``StampTable.ids``."""
+        over = self._over()
+        for path, item_id in self._base.ids():
+            if path not in over:
+                yield path, item_id
+        for path, row in over.items():
+            if row is not None:
+                yield path, row[0]
 
 
 def _strange(paths: Iterable[str], ids: Iterable[str]) -> dict[int, str]:
