@@ -1,4 +1,4 @@
-"""Finds the bundled schemas and templates.
+"""Finds the bundled schemas, templates and plugins.
 
 Owns where they lie: beside the installed package, or at the top of a checkout. Must not know what they mean.
 """
@@ -40,6 +40,15 @@ def template_text(name: str) -> str:
         KeyError: there is no such template.
     """
     return _text("templates", name if name in _files("templates") else f"{name}.yaml")
+
+
+def plugin_text(name: str) -> str:
+    """The text of a file of a plugin for an agent's program, by its path: ``claude-code/README.md``, ...
+
+    Raises:
+        KeyError: there is no such file.
+    """
+    return _text("plugins", name)
 
 
 @cache
