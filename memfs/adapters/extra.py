@@ -1,0 +1,37 @@
+"""Extra: what a door says whose packages are not installed, or too old.
+
+Owns the words, and that importing a door imports none of its packages. Which these are, each door says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from importlib import import_module
+from typing import Any
+
+from memfs.errors import ExtraMissing
+
+
+def loaded(home: str, name: str, extra: str, packages: Collection[str]) -> Any:
+    """A public name of a door, from the module that needs others' packages.
+
+    Args:
+        home: that module.
+        extra: what is to be installed.
+        packages: by which of its imports the door knows that the extra is what it lacks.
+
+    Raises:
+        ExtraMissing: the extra is not installed, or an older version than memfs needs.
+    """
+    try:
+        return getattr(import_module(home), name)
+    except ImportError as error:
+        raise missing(name, extra, packages, error) from error
+
+
+def missing(what: str, extra: str, packages: Collection[str], error: ImportError) -> ImportError | ExtraMissing:
+    """The error to raise where an import failed: the same, where it is a fault of memfs's own."""
+    if str(error.name).partition(".")[0] not in packages:
+        return error
+    said = f"{what} needs packages that are not installed, or newer ones"
+    return ExtraMissing(said, hint=f"pip install 'gitmemfs[{extra}]'")

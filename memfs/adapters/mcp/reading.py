@@ -1,0 +1,195 @@
+"""Reading: what the tools that only read answer.
+
+Owns the words and the structure of their answers. What is found, and what an agent may be told, is decided below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from memfs.adapters.mcp.answer import LONGEST, Answer, brief, discreet, item_data, quoted
+from memfs.adapters.mcp.desk import Desk
+from memfs.model import MemoryItem, Query
+from memfs.model.query import moment
+from memfs.model.time import format_time
+from memfs.version import __version__
+
+if TYPE_CHECKING:
+    from memfs.capture.reminders import Reminder
+    from memfs.facades.caller import Caller
+    from memfs.history.log import Revision
+    from memfs.model import Problem
+    from memfs.sources.delivery import Delivered
+
+Given = Mapping[str, Any]
+"""The arguments of a call, checked."""
+NOTHING = "Nothing is remembered about that. Other words may find it; memory_list shows what there is."
+_PROBLEMS = 10
+_TO_DO = "Not done yet:"
+
+
+# -- finding --------------------------------------------------------------------------------------------------------
+def search(desk: Desk, caller: Caller, given: Given) -> Answer:
+    """``memory_search``."""
+    found = desk.memory.search(given["query"], given["limit"], filters(given), agent=caller.agent)
+    notes = _notes(desk, found)
+    text = "\n\n".join((found.text or NOTHING, *notes))
+    return Answer(text, {"memories": found.text, "ids": list(found.ids), "notes": notes})
+
+
+def filters(given: Given) -> Query | None:
+    """The filters of a call as a query; None where it names none.
+
+    Raises:
+        QueryInvalid: a filter cannot be understood.
+    """
+    since, until = moment("since", given.get("since")), moment("until", given.get("until"), end=True)
+    types, tags = frozenset(given.get("types", ())), frozenset(given.get("tags", ()))
+    return Query(types=types, tags=tags, since=since, until=until) if types or tags or since or until else None
+
+
+def get(desk: Desk, _: Caller, given: Given) -> Answer:
+    """``memory_get``."""
+    revision, offset = given.get("revision", ""), given.get("offset", 0)
+    item = desk.past.at(given["id"], revision) if revision else desk.memory.get(given["id"])
+    data = item_data(item, offset) | ({"revision": revision} if revision else {})
+    return Answer(fenced_item(item, offset), data)
+
+
+def fenced_item(item: MemoryItem, offset: int = 0) -> str:
+    """An item as quoted data, in parts where it is long, and what is needed to change it."""
+    from memfs.pipeline.fence import fence  # connecting does without it
+
+    part = item.content[offset : offset + LONGEST]
+    text = fence([item.replace(content=part or " ")])
+    if len(item.content) > offset + LONGEST:
+        text += f"\n\nIt goes on: offset {offset + LONGEST} of {len(item.content)}."
+    return f"{text}\n\nsha256: {item.sha256}" if item.sha256 else text
+
+
+def listed(desk: Desk, _: Caller, given: Given) -> Answer:
+    """``memory_list``."""
+    for name in given.get("types", ()):
+        desk.memory.workspace.kinds.get(name)
+    within = filters(given)
+    page = desk.memory.page(within or Query(), given["limit"], given.get("cursor", ""))
+    rows = [brief(item) for item in page.items]
+    text = quoted(map(_row, rows)) or ("No memory passes these filters." if within else "Nothing is remembered yet.")
+    if page.cursor:
+        text += f"\n\nMore with cursor {page.cursor}"
+    return Answer(text, {"items": rows, **({"next_cursor": page.cursor} if page.cursor else {})})
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    tags = f" [{', '.join(row['tags'])}]" if "tags" in row else ""
+    title = " ".join(str(row["title"]).split())
+    return f"{row['id']} ({row['type']}, {str(row.get('when', ''))[:10]}, {row['trust']}){tags}: {title}"
+
+
+# -- history --------------------------------------------------------------------------------------------------------
+def history(desk: Desk, _: Caller, given: Given) -> Answer:
+    """``memory_history``."""
+    revisions = desk.past.log(given.get("id"), given["limit"], moment("since", given.get("since")))
+    rows = [_revision(one) for one in revisions]
+    waiting = desk.memory.workspace.store.pending().count
+    lines = (f"{row['revision']} {row['time']} {row['author']}: {row['subject']}" for row in rows)
+    text = quoted(lines) or "No commit has changed it yet."
+    if waiting:
+        text += f"\n\n{waiting} more waiting for their commit: they are durable, and have no revision yet."
+    return Answer(text, {"revisions": rows, "waiting": waiting})
+
+
+def _revision(one: Revision) -> dict[str, Any]:
+    named = {name.removeprefix("Memfs-").lower(): ", ".join(values) for name, values in one.trailers.items()}
+    ids = [path.rpartition("/")[2].rpartition(".")[0] for path in one.paths[:20] if "/memories/" in f"/{path}"]
+    return {
+        "revision": one.short,
+        "time": format_time(one.time),
+        "author": one.author,
+        "subject": one.subject[:200],
+        **{name: value for name, value in named.items() if name in ("agent", "session", "source")},
+        "ids": ids,
+    }
+
+
+def diff(desk: Desk, _: Caller, given: Given) -> Answer:
+    """``memory_diff``."""
+    patch, start = desk.past.diff(given.get("id"), given.get("older", ""), given.get("newer"))
+    cut = len(patch) > LONGEST
+    text = quoted(patch[:LONGEST].splitlines()) or "Nothing differs."
+    if cut:
+        text += f"\n\nThe first {LONGEST:,} of {len(patch):,} characters; name an id for less."
+    shown = {"older": start[:12], "newer": given.get("newer") or "the files as they are"}
+    return Answer(text, {**shown, "diff": text if patch else "", "cut": cut})
+
+
+# -- being told -----------------------------------------------------------------------------------------------------
+def context(desk: Desk, caller: Caller, given: Given) -> Answer:
+    """``memory_context``: the start of a task, unless files or a tool say that this is a step of one."""
+    beginning = not (given.get("files") or given.get("tool"))
+    parts: list[str] = []
+    told: list[Delivered] = []
+    if beginning:
+        start, reminders = desk.memory.beginning("" if desk.read_only else caller.agent)
+        told.append(start)
+        parts += [start.text, reminded(reminders)]
+    if given.get("situation") or not beginning:
+        told.append(_before_step(desk, caller, given))
+        parts.append(told[-1].text)
+    notes = [note for one in told for note in _notes(desk, one)]
+    said = "\n\n".join(filter(None, parts))
+    text = "\n\n".join((said or _nothing(desk), *notes))
+    ids = [item_id for one in told for item_id in one.ids]
+    return Answer(text, {"memories": said, "ids": ids, "notes": notes})
+
+
+def _nothing(desk: Desk) -> str:
+    """What is said where there is nothing to tell unasked, which is not all that is remembered."""
+    more = "; memory_search asks for everything else" if desk.memory.workspace.settings.memory.on_demand else ""
+    return f"No preference, warning or rule matters here{more}."
+
+
+def _before_step(desk: Desk, caller: Caller, given: Given) -> Delivered:
+    from memfs.model.episode import StateSnapshot  # connecting does without it
+
+    told = given.get("situation", ""), given.get("files", ())
+    state = StateSnapshot.create(
+        told[1], told[0], tool=given.get("tool", ""), agent=caller.agent, session=caller.session
+    )
+    return desk.memory.before_step(state)
+
+
+def reminded(reminders: Iterable[Reminder]) -> str:
+    """What is still to be done, as quoted data; "" for nothing."""
+    lines = [f"{one} ({one.id})" for one in reminders]
+    return quoted((_TO_DO, *lines)) if lines else ""
+
+
+def _notes(desk: Desk, told: Delivered) -> list[str]:
+    notes = [f"{told.left_out} more had no room."] if told.left_out else []
+    return notes + [discreet(problem.message, desk.root) for problem in told.problems[:_PROBLEMS]]
+
+
+# -- standing -------------------------------------------------------------------------------------------------------
+def status(desk: Desk, caller: Caller, _: Given) -> Answer:
+    """``memory_status``."""
+    found = desk.memory.standing()
+    problems: Sequence[Problem] = found.pop("problems")
+    shown = [_problem(desk, problem) for problem in problems[:_PROBLEMS]]
+    data = {**found, "waiting_reason": discreet(found["waiting_reason"], desk.root), "problem_count": len(problems)}
+    data |= {"problems": shown, "agent": caller.agent, "session": caller.session, "version": __version__}
+    types = ", ".join(f"{count} {name}" for name, count in found["types"].items())
+    lines = [
+        f"{found['memories']:,} memories" + (f": {types}" if types else ""),
+        f"branch {found['branch'] or 'detached'} at {found['revision'] or 'no commit yet'}",
+        f"{found['waiting']} waiting for a commit" + (f": {data['waiting_reason']}" if data["waiting_reason"] else ""),
+        "agents may search" if found["may_search"] else "agents may not search (memory.on_demand)",
+        f"{len(problems)} problems; 'memfs check' names them all" if problems else "no problems",
+    ]
+    return Answer("\n".join([*lines, *(f"- {row}" for row in shown)]), data)
+
+
+def _problem(desk: Desk, problem: Problem) -> str:
+    place = f"{problem.path}: " if problem.path else ""
+    return discreet(f"{problem.severity}: {place}{problem.message}", desk.root)[:300]
