@@ -1,0 +1,307 @@
+"""Pages: texts kept under paths, as a tree of files that is none on disk (B5).
+
+Owns what reading, changing, moving and removing such a page means in the workspace: each is an item of kind ``note``
+whose title is its path, and a folder is there as long as a page lies below it. What an agent is told of it, in which
+words, doors decide.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from memfs.errors import Conflict, IdExists, IdInvalid, ItemNotFound
+from memfs.facades.opening import Facade
+from memfs.files.secrets import reason_in
+from memfs.model import MemoryItem, Origin, Trust
+from memfs.model.pagepath import PAGE, clean, page_id, path_of
+from memfs.store.catalogue import Catalogue
+from memfs.store.signing import signed_by
+from memfs.workspace import Workspace
+
+_TRIES = 20
+_TURNS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as it stands: its path, how many bytes its text has, and the item it is."""
+
+    path: str
+    size: int
+    id: str
+
+
+class Pages(Facade):
+    """The pages of one workspace, or those below a folder of it. Threads and processes may share them.
+
+    Every path is taken in any spelling (``a//b``, ``a/./b``); one that leads above the root is refused. Pages that
+    people or other tools made are among them.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        folder: str = "",
+        origin: Origin | None = None,
+        source: str = "pages",
+        workspace: Workspace | None = None,
+    ) -> None:
+        """Choose the workspace, as every facade does.
+
+        Args:
+            folder: the pages below this path only, which are called by what follows it.
+            origin: who writes, for the items' origin and the commits.
+            source: which door it is, for the commits.
+
+        Raises:
+            WorkspaceNotFound: see ``path``.
+            PathEscape, IdInvalid: ``folder`` is no path.
+        """
+        super().__init__(path, workspace=workspace)
+        self._folder = clean(folder)
+        self._origin = origin or Origin()
+        self._source = source
+
+    # -- reading --------------------------------------------------------------------------------------------------
+    def read(self, path: str) -> str | None:
+        """The text of a page, None where there is none.
+
+        Raises:
+            PathEscape, IdInvalid: it is no path.
+            ContentError: the page's file is invalid at present.
+        """
+        item = self._find(self._whole(path))
+        return None if item is None else item.content
+
+    def below(self, path: str = "") -> list[Page]:
+        """The pages below a folder, by path; none where there is no such folder.
+
+        Raises:
+            PathEscape, IdInvalid: it is no path.
+        """
+        whole = self._whole(path)
+        head = f"{whole}/" if whole else ""
+        cut = len(self._folder) + 1 if self._folder else 0
+        found = {page.path: page for page in self._listed() if page.path.startswith(head)}
+        return [Page(page.path[cut:], page.size, page.id) for _, page in sorted(found.items())]
+
+    def is_folder(self, path: str) -> bool:
+        """Whether a page lies below this path; the root is always a folder.
+
+        Raises:
+            PathEscape, IdInvalid: it is no path.
+        """
+        return not clean(path) or bool(self.below(path))
+
+    # -- changing -------------------------------------------------------------------------------------------------
+    def create(self, path: str, text: str) -> None:
+        """Store a page that is not there yet, durable on return (B5).
+
+        Raises:
+            PathEscape, IdInvalid: it is no path, or one of a page leads through another page.
+            IdExists: a page or a folder is there.
+            ContentError, StorageIO: nothing was stored.
+        """
+        whole = self._free(path)
+        self._refuse_below(whole)
+        draft = self._signed(MemoryItem(text, PAGE, title=whole))
+        for turn in range(_TURNS):
+            try:
+                self._put(draft.replace(id=page_id(whole, turn)), "", f"Write {whole}")
+                return
+            except IdExists:
+                if self._find(whole) is not None:
+                    raise _taken(path) from None
+        raise _taken(path)
+
+    def change(self, path: str, edit: Callable[[str], str]) -> None:
+        """Give a page the text that ``edit`` makes of the one it has; nobody else's change is lost (B5).
+
+        Args:
+            edit: called again where the page was changed meanwhile; what it raises ends the change.
+
+        Raises:
+            PathEscape, IdInvalid: it is no path.
+            ItemNotFound: there is no such page.
+            Conflict: it was changed by others again and again.
+            ContentError, StorageIO: nothing was changed.
+        """
+        whole = self._whole(path)
+        for _ in range(_TRIES):
+            item = self._find(whole)
+            if item is None:
+                raise _missing(path)
+            changed = self._signed(item.replace(content=edit(item.content), title=whole))
+            try:
+                self._put(changed, item.sha256, f"Change {whole}")
+                return
+            except Conflict:
+                continue
+        raise Conflict(f"the page {path!r} keeps changing", hint="try again")
+
+    def remove(self, path: str) -> int:
+        """Remove a page, or a folder with all pages below it, in one commit; git keeps them.
+
+        Returns:
+            How many pages that were.
+
+        Raises:
+            PathEscape, IdInvalid: it is no path.
+            ItemNotFound: there is neither.
+            Conflict, StorageIO: nothing was removed.
+        """
+        whole = self._whole(path)
+        if whole == self._folder:
+            return self.clear()
+        item = self._find(whole)
+        found = [item.id] if item is not None else [page.id for page in self.below(path)]
+        if not found:
+            raise _missing(path)
+        self._remove(found, f"Remove {whole}")
+        return len(found)
+
+    def clear(self) -> int:
+        """Remove every page, in one commit; git keeps them. Returns how many there were.
+
+        Raises:
+            Conflict, StorageIO: nothing was removed.
+        """
+        found = [page.id for page in self.below()]
+        self._remove(found, f"Remove all pages{' below ' + self._folder if self._folder else ''}")
+        return len(found)
+
+    def rename(self, old: str, new: str) -> None:
+        """Move a page, or a folder with all pages below it, all or nothing and in one commit.
+
+        Raises:
+            PathEscape, IdInvalid: one of them is no path, or ``new`` lies below ``old``.
+            IdExists: there is something at ``new``.
+            ItemNotFound: there is nothing at ``old``.
+            Conflict, StorageIO: nothing was moved.
+        """
+        source, target = self._whole(old), self._free(new)
+        for _ in range(_TRIES):
+            moves = self._moves(source, target)
+            if not moves:
+                raise _missing(old)
+            self._refuse_below(target, source)
+            try:
+                self._move(moves, f"Move {source} to {target}")
+                return
+            except (Conflict, ItemNotFound):
+                continue  # somebody changed one of them, or was quicker
+            except IdExists:
+                raise _taken(new) from None
+        raise Conflict(f"{old!r} keeps changing", hint="try again")
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+    @cached_property
+    def _catalogue(self) -> Catalogue[Page]:
+        return Catalogue(self.workspace.store, self.workspace.parts.index, _page)
+
+    def _listed(self) -> list[Page]:
+        return self._catalogue.every(self.workspace.kinds.get(PAGE))
+
+    def _whole(self, path: str) -> str:
+        """A path as it is in the workspace."""
+        tidy = clean(path)
+        return clean(f"{self._folder}/{tidy}") if tidy else self._folder
+
+    def _free(self, path: str) -> str:
+        """The path in the workspace of what is to be made there.
+
+        Raises:
+            IdExists: a page or folder is there.
+        """
+        whole = self._whole(path)
+        listed = [page.path for page in self._listed()]
+        if whole == self._folder or whole in listed or any(one.startswith(f"{whole}/") for one in listed):
+            raise _taken(path)
+        return whole
+
+    def _refuse_below(self, whole: str, moving: str = "") -> None:
+        """Refuse a path that leads through a page, or through what is to be moved there."""
+        if moving and whole.startswith(f"{moving}/"):
+            raise IdInvalid(f"{whole!r} lies below {moving!r}", hint="choose another path")
+        above = next((page.path for page in self._listed() if whole.startswith(f"{page.path}/")), None)
+        if above is not None:
+            raise IdInvalid(f"{above!r} is a page, not a folder", hint="choose another path")
+
+    def _find(self, whole: str) -> MemoryItem | None:
+        """The page at a path of the workspace: the one whose id follows from it, or else the first with its title."""
+        item = self.workspace.store.get(page_id(whole))
+        if item is not None and item.type == PAGE and path_of(item) == whole:
+            return item
+        ids = sorted(page.id for page in self._listed() if page.path == whole)
+        return self.workspace.store.get(ids[0]) if ids else None
+
+    def _signed(self, item: MemoryItem) -> MemoryItem:
+        return item.replace(origin=self._origin, trust=Trust.AGENT.value)
+
+    def _put(self, item: MemoryItem, expected: str, message: str) -> None:
+        with signed_by(self._origin):
+            self.workspace.store.put(item, expected, message=message, source=self._source)
+
+    def _remove(self, ids: Sequence[str], message: str) -> None:
+        store = self.workspace.store
+        with signed_by(self._origin):
+            if len(ids) == 1:
+                store.delete(ids[0], source=self._source)
+                return
+            with store.batch(message, source=self._source) as batch:
+                for one in ids:
+                    batch.delete(one)
+
+    def _moves(self, source: str, target: str) -> list[tuple[MemoryItem, str]]:
+        """What lies at or below a path, each with the path it is to have."""
+        if not source:
+            return []
+        item = self._find(source)
+        if item is not None:
+            return [(item, target)]
+        inside = [page for page in self._listed() if page.path.startswith(f"{source}/")]
+        items = [self.workspace.store.get(page.id) for page in inside]
+        return [(one, target + path_of(one)[len(source) :]) for one in items if one is not None]
+
+    def _move(self, moves: Sequence[tuple[MemoryItem, str]], message: str) -> None:
+        with signed_by(self._origin), self.workspace.store.batch(message, source=self._source) as batch:
+            for item, whole in moves:
+                moved = item.replace(id=self._free_id(clean(whole), item.id), title=whole)
+                if moved.id == item.id:
+                    batch.put(moved, item.sha256)
+                    continue
+                batch.delete(item.id, item.sha256)
+                known = {**item.metadata, "moved_from": item.id}
+                moved = moved.replace(metadata=known, path="", sha256="")
+                batch.put(moved, "", allow_secret=reason_in(item.metadata))
+
+    def _free_id(self, whole: str, present: str) -> str:
+        """The id for a page that moves to a path where no page is.
+
+        Raises:
+            IdExists: there is one by now.
+        """
+        ids = [page_id(whole, turn) for turn in range(_TURNS)]
+        for one in ids:
+            item = self.workspace.store.get(one)
+            if item is None or one == present:
+                return one
+            if item.type == PAGE and path_of(item) == whole:
+                break  # somebody made it meanwhile
+        raise _taken(whole)
+
+
+def _page(item: MemoryItem) -> Page:
+    return Page(path_of(item), len(item.content.encode()), item.id)
+
+
+def _taken(path: str) -> IdExists:
+    return IdExists(f"there is something at {path!r} already", hint="choose another path")
+
+
+def _missing(path: str) -> ItemNotFound:
+    return ItemNotFound(f"there is nothing at {path!r}", hint="list the folder to see what there is")
