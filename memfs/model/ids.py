@@ -5,6 +5,7 @@ Owns what an id may look like and how a new one is made. Nothing here touches a 
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import unicodedata
@@ -85,6 +86,15 @@ def slug(text: str) -> str:
             break
         chosen = longer
     return chosen
+
+
+def suffix_of(data: bytes, length: int) -> str:
+    """The end of an id that follows from bytes: the same for the same bytes, and hardly ever for others."""
+    number, suffix = int.from_bytes(hashlib.sha256(data).digest(), "big"), ""
+    for _ in range(length):
+        number, digit = divmod(number, len(_SUFFIX_ALPHABET))
+        suffix += _SUFFIX_ALPHABET[digit]
+    return suffix
 
 
 def new_id(text: str) -> str:

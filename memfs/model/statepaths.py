@@ -1,8 +1,8 @@
 """State paths: where each state document lies below the workspace, and what a path says of its document (seed 001).
 
-Owns the names of files and folders below ``iterations/``, ``checkpoints/``, ``aggregates/`` and ``archive/``, and the
-encoding by which any name of an agent, task or hypothesis becomes a file name that is safe everywhere. Touches no disk
-and knows nothing of what the documents hold.
+Owns the names of files and folders below ``iterations/``, ``checkpoints/``, ``threads/``, ``aggregates/`` and
+``archive/``, and the encoding by which any name of an agent, task or hypothesis becomes a file name that is safe
+everywhere. Touches no disk and knows nothing of what the documents hold.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 _CONTENT = "ContextMemory"
 ITERATIONS = f"{_CONTENT}/iterations"
 CHECKPOINTS = f"{_CONTENT}/checkpoints"
+THREADS = f"{_CONTENT}/threads"
 AGGREGATES = f"{_CONTENT}/aggregates"
 ARCHIVE = f"{_CONTENT}/archive"
 AGGREGATE_NAMES = ("effectiveness_metrics", "pattern_history", "research_progress")
@@ -23,6 +24,7 @@ SIDECAR_SUFFIX = ".zst"
 
 _LONGEST = 200
 _KEPT = 150
+_IN_DOCUMENTS = 10_000  # no schema lets a document hold a longer one: asking for it need not cost its length
 _SHORTENED = "%-"
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9]|lpt[0-9])(?:\.|$)", re.IGNORECASE)
@@ -31,6 +33,10 @@ _TURN = re.compile(r"\.[0-9]+$")
 _OWN_ENDING = re.compile(r"\.(?:json|zst|tmp|lock)$", re.IGNORECASE)
 _ITERATION = re.compile(rf"{ITERATIONS}/iteration_([0-9]{{3,12}})(?:/(.+))?")
 _CHECKPOINT = re.compile(rf"{CHECKPOINTS}/[^/]+/{re.escape(MANIFEST)}")
+_SNAPSHOTS, _WRITES, _SUBGRAPHS = "checkpoints", "writes", "subgraphs"
+_THREAD = re.compile(
+    rf"{THREADS}/([^/]+)(?:/{_SUBGRAPHS}/([^/]+))?/(?:({_SNAPSHOTS})/([^/]+)|({_WRITES})/([^/]+)/([^/]+))\.json"
+)
 _SIDECAR = re.compile(r"(.+\.json)\.[0-9a-f]{16}\.zst")
 _BELOW = {
     "state_updates": ("state_update", 1),
@@ -59,7 +65,8 @@ def encode_name(text: str) -> str:
     if not text:
         raise ValueError("a name must not be empty")
     data = text.encode("utf-8")  # UnicodeEncodeError is a ValueError
-    name = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in data)
+    seen = data if len(text) <= _IN_DOCUMENTS else data[: 2 * _LONGEST]
+    name = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in seen)
     for pattern in (_TURN, _OWN_ENDING):
         if match := pattern.search(name):
             name = f"{name[: match.start()]}%2E{name[match.start() + 1 :]}"
@@ -166,6 +173,32 @@ def aggregate_path(name: str) -> str:
     return f"{AGGREGATES}/{name}.json"
 
 
+def thread_folder(thread: str, namespace: str | None = None) -> str:
+    """The folder of a graph's thread; with a namespace, where the documents of that one lie ("" is the graph's own)."""
+    top = f"{THREADS}/{encode_name(thread)}"
+    return f"{top}/{_SUBGRAPHS}/{encode_name(namespace)}" if namespace else top
+
+
+def snapshots_folder(thread: str, namespace: str) -> str:
+    """Where a graph's checkpoints lie."""
+    return f"{thread_folder(thread, namespace)}/{_SNAPSHOTS}"
+
+
+def snapshot_path(thread: str, namespace: str, checkpoint: str) -> str:
+    """A graph's checkpoint."""
+    return f"{snapshots_folder(thread, namespace)}/{encode_name(checkpoint)}.json"
+
+
+def writes_folder(thread: str, namespace: str, checkpoint: str) -> str:
+    """Where the writes of the tasks that began at a checkpoint lie."""
+    return f"{thread_folder(thread, namespace)}/{_WRITES}/{encode_name(checkpoint)}"
+
+
+def writes_path(thread: str, namespace: str, checkpoint: str, task: str) -> str:
+    """What one task wrote."""
+    return f"{writes_folder(thread, namespace, checkpoint)}/{encode_name(task)}.json"
+
+
 def sidecar_path(document: str, sha256: str) -> str:
     """The file beside a document that holds a value too large for it, named by the digest of the value's bytes."""
     return f"{document}.{sha256[:16]}{SIDECAR_SUFFIX}"
@@ -192,8 +225,8 @@ def below_iteration(path: str) -> str:
 
 def document_kind(path: str) -> str:
     """Which document a path names: ``system_state``, ``state_update``, ``agent_output``, ``hypothesis``,
-    ``tournament_result``, ``meta_review``, ``continuation``, ``feedback``, ``conflict``, ``checkpoint``, ``aggregate``;
-    "" where it names none.
+    ``tournament_result``, ``meta_review``, ``continuation``, ``feedback``, ``conflict``, ``checkpoint``, ``aggregate``,
+    ``graph_checkpoint``, ``graph_writes``; "" where it names none.
     """
     if not path.endswith(".json") or "/." in path:
         return ""
@@ -205,6 +238,8 @@ def document_kind(path: str) -> str:
         return _DIRECT.get(inside, "")
     if path.startswith(f"{AGGREGATES}/"):
         return "aggregate" if path[len(AGGREGATES) + 1 : -len(".json")] in AGGREGATE_NAMES else ""
+    if match := _THREAD.fullmatch(path):
+        return "graph_checkpoint" if match[3] else "graph_writes"
     return "checkpoint" if _CHECKPOINT.fullmatch(path) else ""
 
 
@@ -212,6 +247,16 @@ def document_of_sidecar(path: str) -> str:
     """The document that a sidecar belongs to, "" where the path is no sidecar's."""
     match = _SIDECAR.fullmatch(path)
     return match[1] if match and document_kind(match[1]) else ""
+
+
+def snapshot_at(path: str) -> tuple[str, str, str] | None:
+    """The thread, the namespace and the id of the graph checkpoint that a path names; None where it names none, or
+    where one of them was shortened: then the document alone tells.
+    """
+    match = _THREAD.fullmatch(path)
+    if match is None or match[3] is None or _SHORTENED in path:
+        return None
+    return decode_name(match[1]), decode_name(match[2] or ""), decode_name(match[4])
 
 
 def task_and_turn(path: str) -> tuple[str, int]:

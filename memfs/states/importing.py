@@ -99,6 +99,7 @@ class Importer:
         format: str = "",  # noqa: A002  what a caller would look for
         *,
         replace: bool = False,
+        dry_run: bool = False,
         tell: Tell | None = None,
         step: Step | None = None,
     ) -> Imported:
@@ -108,6 +109,7 @@ class Importer:
             source: a file by name, or an open binary file, which need not be seekable.
             format: ``jsonl``, ``csv`` or ``parquet``; "" means as the file's ending says, else ``jsonl``.
             replace: documents that differ are replaced; without it they are conflicts.
+            dry_run: tell what would be stored, and store nothing.
             tell: is told of each record that cannot be imported; without it only the error raised says so.
             step: is told how far it is.
 
@@ -123,8 +125,8 @@ class Importer:
         with self._opened(source, name) as stream:
             way = _Way(stream, chosen, name, step)
             self._check(way, replace, tell or (lambda _: None))
-            done = self._store_all(way, replace)
-        if done.iterations:
+            done = self._store_all(way, replace, dry_run)
+        if done.iterations and not dry_run:
             self._tell_others(done.iterations)
         return done
 
@@ -198,7 +200,7 @@ class Importer:
         return ([change], [], bool(change.expected)) if change else ([], [], False)
 
     # -- storing --------------------------------------------------------------------------------------------------
-    def _store_all(self, way: _Way, replace: bool) -> Imported:
+    def _store_all(self, way: _Way, replace: bool, dry_run: bool) -> Imported:
         counts: Counter[str] = Counter()
         iterations: set[int] = set()
         replaced = same = derived = 0
@@ -206,7 +208,8 @@ class Importer:
 
         def store() -> None:
             nonlocal batch, replaced
-            self._carry_out(batch, way.name, counts.total())
+            if not dry_run:
+                self._carry_out(batch, way.name, counts.total())
             counts.update(kind for kind, _, _ in batch.records)
             iterations.update(number for _, number, _ in batch.records if number is not None)
             replaced += sum(over for _, _, over in batch.records)

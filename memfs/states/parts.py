@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from memfs.states.recording import Recorder
     from memfs.states.retention import Retention
     from memfs.states.retrieval import Retrieval
+    from memfs.states.threads import Threads
+    from memfs.states.threadtidy import ThreadTidier
     from memfs.states.transfer import Exporter
     from memfs.states.trends import Trends
     from memfs.store import Store
@@ -149,6 +151,23 @@ class States:
 
     def _is_archived(self, path: str) -> bool:
         return bool(self.archives.period_of(path))
+
+    # -- graphs ---------------------------------------------------------------------------------------------------
+    @cached_property
+    def threads(self) -> Threads:
+        """Keeps the checkpoints of agent graphs."""
+        from memfs.states.threads import Threads
+        from memfs.store.statefiles import StateFiles
+
+        # files of its own: what belongs to no iteration is not for the index to learn
+        return self._first("threads", Threads(StateFiles(self.store, self.parts), self.parts.clock))
+
+    @cached_property
+    def thread_tidier(self) -> ThreadTidier:
+        """Removes and copies the threads of agent graphs."""
+        from memfs.states.threadtidy import ThreadTidier
+
+        return self._first("thread_tidier", ThreadTidier(self.threads))
 
     # -- feedback and analysis ------------------------------------------------------------------------------------
     @cached_property

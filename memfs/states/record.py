@@ -135,7 +135,8 @@ def load(text: str, number: int) -> Any:
     except RecursionError as error:
         raise ItemTooDeep("nested too deeply", line=number, hint="flatten it") from error
     except json.JSONDecodeError as error:
-        raise ItemSyntaxError(f"not JSON: {error.msg}", line=number, column=error.colno, hint=_HINT) from error
+        hint = f"{_HINT}; what another memory keeps needs its name: --from"
+        raise ItemSyntaxError(f"not JSON: {error.msg}", line=number, column=error.colno, hint=hint) from error
     except ValueError as error:  # a number of thousands of digits
         raise ItemSyntaxError("a number is too long", line=number, hint="put it in quotes") from error
     except ContentError as error:

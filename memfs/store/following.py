@@ -97,7 +97,7 @@ class Following:
 
     def ids(self) -> list[str]:
         """The ids of all valid items."""
-        return [item_id for item_id, _ in self._index.stamps().values()]
+        return [item_id for _, item_id in self._index.stamps().ids()]
 
     def stamp_of(self, path: str) -> Stamp | None:
         """The stamp that vouches for a file, None when it is unknown."""
@@ -178,7 +178,7 @@ class Following:
     # -- internal -------------------------------------------------------------------------------------------------
     def _paths(self) -> dict[str, str]:
         if self._owners is None:
-            self._owners = {item_id.casefold(): path for path, (item_id, _) in self._index.stamps().items()}
+            self._owners = {item_id.casefold(): path for path, item_id in self._index.stamps().ids()}
         return self._owners
 
     def _refresh_all(self, progress: Progress | None) -> Refreshed:

@@ -145,6 +145,19 @@ class StateFiles:
         entry = self._parts.seen.entry(path)
         return entry is not None and entry.regular
 
+    def stays(self, path: str) -> bool:
+        """Whether there is such a document, and it does not wait for another branch.
+
+        What was written before a checkout, and not committed by then, lies here until it is: then it goes.
+        """
+        if not self.exists(path):
+            return False
+        try:
+            branch = self._parts.repository.head().ref or ""
+        except HistoryError:
+            return True
+        return not self._parts.journal.waits_elsewhere(path, branch)
+
     def scan(self, folder: str) -> Iterator[Entry]:
         """The facts about every document below a folder, in no particular order; nothing is read."""
         return (one for one in self._parts.seen.scan(folder) if one.regular and document_kind(one.path))

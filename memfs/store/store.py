@@ -58,7 +58,7 @@ class Store:
         self._window = Window(self._flush_window, parts.policy.interval, self.note_failure)
         self._sight = Sight(self.following, self.refresh, self._writing.news)
         self._planning = threading.RLock()
-        self._wrote = False
+        self.wrote = False  # by anybody who holds this store
         self.seeking = Seeking(parts, self.follow, self.refresh)
         ended = end_interrupted(parts)
         self.notes: list[Problem] = [*ended, *self._writing.recover(), *map(Problem.of, parts.journal.damage)]
@@ -182,7 +182,7 @@ class Store:
         stamps: dict[str, Stamp] = {}
         learn = partial(take_in, self.following, changing)
         through(self._parts.gate, partial(write, learn=lambda written: (stamps.update(written), learn(written))))
-        self._wrote = True
+        self.wrote = True
         policy = self._parts.policy.commit
         if policy == "interval" or not self._writing.all_home():
             self._window.opened()
@@ -354,9 +354,9 @@ class Store:
         count = len(self._parts.journal.operations())
         return Pending(count=count, reason=self._parts.repository.busy() if count else "")
 
-    def hand_edits(self) -> list[str]:
-        """Paths a person changed since the last commit."""
-        return self.edits.changed_paths()
+    def hand_edits(self, among: Iterable[str] | None = None) -> list[str]:
+        """Paths a person changed since the last commit; of ``among`` only, where that is given."""
+        return self.edits.changed_paths() if among is None else self.edits.changed_among(among)
 
     def plan_restore(self, path: str, data: bytes | None) -> Planned | None:
         """Plan to bring a file back to given bytes (None: absent); None when it is so already."""
@@ -394,7 +394,7 @@ class Store:
             self._window.close()
             self._sight.close()
             self._writing.bring_home()
-            if self._wrote and parts.policy.commit in _COMMITTING:
+            if self.wrote and parts.policy.commit in _COMMITTING:
                 self._committing.flush()
             never = self.seeking.asked and parts.index.generation == 0 and len(parts.index.stamps()) > 0
             self.fold_if_large(0 if never else _FOLD_AT_CLOSE)

@@ -27,6 +27,7 @@ AREAS: Mapping[str, str] = {
     DOCUMENTS: "settings, schemas, context, aggregates and whatever else lies below ContextMemory/",
     "iterations": "iterations with their documents",
     "checkpoints": "checkpoints and their payloads",
+    "threads": "threads of agent graphs",
     "archive": "archives",
     HISTORY: "what git keeps of the workspace's own paths",
     INDEX: "the search index in the user's cache",
@@ -37,6 +38,7 @@ _FOLDERS = {
     "conventions": "items",
     "iterations": "iterations",
     "checkpoints": "checkpoints",
+    "threads": "threads",
     "archive": "archive",
 }
 _SETTINGS = "memfs.toml"

@@ -1,0 +1,136 @@
+"""Threads: the state of an agent graph after each of its steps, and what its tasks wrote meanwhile (B5).
+
+Owns the shapes, and how a document holds them. What a value means, and how it becomes one that a file can hold, the
+graph's framework decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from memfs.errors import SchemaInvalid
+
+Kept = Mapping[str, Any]
+"""A value as a document holds it: ``value``; or ``type`` and ``base64``; or ``kept_in``, an earlier checkpoint."""
+
+KEPT_IN = "kept_in"
+ALLOWED = "secret_allowed"
+
+
+class Place(NamedTuple):
+    """Which checkpoint: its thread, its namespace ("" is the graph itself), and its id."""
+
+    thread: str
+    namespace: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A checkpoint.
+
+    Attributes:
+        parent: the id of the one before, None for the first.
+        metadata, state: what the framework keeps of it.
+        versions: of each channel.
+        channels: the value of each channel that has one; of one that did not change since, where it is kept.
+        source, step: for people, who read the file or its commit.
+        allowed: why what looks like a secret may stay in it.
+    """
+
+    place: Place
+    parent: str | None = None
+    metadata: Kept
+    state: Kept
+    versions: Mapping[str, Any]
+    channels: Mapping[str, Kept]
+    source: str = ""
+    step: int | None = None
+    written: str = ""
+    allowed: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """What the file holds."""
+        about = {"parent": self.parent, "source": self.source, "step": self.step, "written": self.written}
+        body = {"metadata": self.metadata, "state": self.state, "versions": self.versions, "channels": self.channels}
+        return {**_head(self.place), **about, **body, **_reason(self.allowed)}
+
+    @classmethod
+    def from_document(cls, values: Mapping[str, Any]) -> Snapshot:
+        """The checkpoint in a file that obeys its schema."""
+        return cls(
+            place=_place(values),
+            parent=values.get("parent"),
+            metadata=values["metadata"],
+            state=values["state"],
+            versions=values["versions"],
+            channels=values["channels"],
+            source=values.get("source", ""),
+            step=values.get("step"),
+            written=values["written"],
+            allowed=values.get(ALLOWED, ""),
+        )
+
+    def home_of(self, channel: str) -> str | None:
+        """The id of the checkpoint that holds a channel's value, None where the channel has none."""
+        kept = self.channels.get(channel)
+        return None if kept is None else kept.get(KEPT_IN, self.place.id)
+
+
+class Write(NamedTuple):
+    """A task's write: its number (negative for special ones), the channel, and the value."""
+
+    number: int
+    channel: str
+    kept: Kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskWrites:
+    """What one task wrote that began at a checkpoint; ``path`` is its place among the tasks of that step."""
+
+    place: Place
+    task: str
+    path: str = ""
+    writes: Sequence[Write]
+    written: str = ""
+    allowed: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """What the file holds."""
+        rows = [{"index": one.number, "channel": one.channel, **one.kept} for one in self.writes]
+        about = {"task": self.task, "path": self.path, "written": self.written}
+        return {**_head(self.place), **about, "writes": rows, **_reason(self.allowed)}
+
+    @classmethod
+    def from_document(cls, values: Mapping[str, Any]) -> TaskWrites:
+        """The writes in a file that obeys its schema."""
+        return cls(
+            place=_place(values),
+            task=values["task"],
+            path=values.get("path", ""),
+            writes=tuple(_write(row) for row in values["writes"]),
+            written=values["written"],
+            allowed=values.get(ALLOWED, ""),
+        )
+
+
+def _head(place: Place) -> dict[str, Any]:
+    return {"thread": place.thread, "namespace": place.namespace, "checkpoint": place.id}
+
+
+def _place(values: Mapping[str, Any]) -> Place:
+    return Place(values["thread"], values["namespace"], values["checkpoint"])
+
+
+def _reason(reason: str) -> dict[str, str]:
+    return {ALLOWED: reason} if reason else {}
+
+
+def _write(row: Mapping[str, Any]) -> Write:
+    kept = {key: value for key, value in row.items() if key not in ("index", "channel")}
+    if KEPT_IN in kept:
+        raise SchemaInvalid("a write holds its own value", field=f"writes.{KEPT_IN}", hint="write 'value'")
+    return Write(row["index"], row["channel"], kept)
