@@ -29,12 +29,13 @@ _ERRORS_SHOWN = 20
 
 
 def import_lines(
-    workspace: Workspace, file: str, wanted: Draft, replace: bool, allow_secret: str = ""
+    workspace: Workspace, file: str, wanted: Draft, replace: bool, allow_secret: str = "", dry_run: bool = False
 ) -> list[MemoryItem]:
     """Store every line of a file, in order; return the stored items.
 
     Args:
         allow_secret: why lines may hold what looks like a secret.
+        dry_run: only check them.
 
     Raises:
         ContentError: some lines are wrong; each was named on standard error, and nothing was stored.
@@ -42,6 +43,8 @@ def import_lines(
     """
     name = "standard input" if file == "-" else file
     items = _checked(workspace, name, _lines(file, name), wanted, replace, allow_secret)
+    if dry_run:
+        return items
     stored: list[MemoryItem] = []
     expected = None if replace else ""
     with progress("Storing") as step:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from memfs.adapters.cli.allowing import allow_secret_option
+from memfs.adapters.cli.arriving import STORES, Wishes, import_store
 from memfs.adapters.cli.asking import when
 from memfs.adapters.cli.frame import Unclear, opened, verb
 from memfs.adapters.cli.landing import land
@@ -150,35 +151,73 @@ def _print_bytes(data: bytes) -> None:
 @verb(
     "import",
     example="memfs import state.jsonl\nmemfs import outputs.csv --replace\n"
-    "memfs export -C old | memfs import - -C new\nmemfs import notes.jsonl",
+    "memfs export -C old | memfs import - -C new\nmemfs import notes.jsonl\n"
+    "memfs import --from claude-code --dry-run\nmemfs import CLAUDE.md\nmemfs import memory.jsonl --from mcp-memory",
 )
-@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
-@click.option("--format", "form", type=click.Choice(_FORMATS), help="By default, what FILE's ending says, else jsonl.")
-@click.option("--replace", is_flag=True, help="Replace documents that are there with other content.")
+@click.argument("file", required=False, type=click.Path(allow_dash=True), metavar="[PATH]")
+@click.option("--from", "origin", type=click.Choice(("memfs", *STORES)), help="By default, what PATH looks like.")
+@click.option("--format", "form", type=click.Choice(_FORMATS), help="Of an export of memfs; by default by its ending.")
+@click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
+@click.option("--replace", is_flag=True, help="Replace what is there with other content.")
+@click.option("--reviewed", is_flag=True, help="A person has looked through it: it counts as reviewed.")
 @allow_secret_option
 @click.pass_context
-def import_(ctx: click.Context, file: str, form: str | None, replace: bool, allow_secret: str, as_json: bool) -> None:
-    """Store what 'memfs export' wrote; '-' reads standard input.
+def import_(ctx: click.Context, /, file: str | None, as_json: bool, **given: Any) -> int:
+    """Store what 'memfs export' wrote, or what another memory keeps; '-' reads standard input.
 
-    What is there already with equal content is passed over, so an import that was cut short is taken up by importing
-    again. If anything in FILE cannot be stored, nothing is. Lines without a document, such as {"content": "..."}, are
-    memories as 'memfs remember --file' takes them; --allow-secret is for those.
+    Other memories are Claude Code's memory folder, AGENTS.md and CLAUDE.md, the reference MCP memory server, mem0 and
+    basic-memory. What is there already is passed over, so importing again stores only what has changed.
+
+    Of an export, nothing is stored if anything in it cannot be. Lines without a document, such as {"content": "..."},
+    are memories as 'memfs remember --file' takes them. Of another memory, what is refused is named and left out.
+
+    Exit code 1: something was refused.
     """
+    form = given["form"]
+    if file is None and given["origin"] != "claude-code":
+        raise click.UsageError("name a file or folder, or '-'; only '--from claude-code' knows its own", ctx)
+    store = given["origin"] or ("memfs" if form else _recognised(str(file)))
+    if store in STORES:
+        if form:
+            raise click.UsageError("--format is for an export of memfs", ctx)
+        with opened(ctx) as workspace:
+            return import_store(workspace, store, file, Wishes(as_json=as_json, **_chosen(given)))
+    if given["reviewed"]:
+        raise click.UsageError("--reviewed is for what another memory keeps", ctx)
+    return _import_export(ctx, str(file), form, as_json, given)
+
+
+def _import_export(ctx: click.Context, name: str, form: str | None, as_json: bool, given: Mapping[str, Any]) -> int:
+    """Store what ``memfs export`` wrote, or lines that are memories by themselves."""
+    replace, allow_secret, dry_run = (given[key] for key in ("replace", "allow_secret", "dry_run"))
+    done: Imported | None = None
     with opened(ctx) as workspace:
-        if _holds_bare_items(file, form):
-            stored, done = _import_items(workspace, file, replace, allow_secret), None
+        if _holds_bare_items(name, form):
+            stored = _import_items(workspace, name, replace, allow_secret, dry_run)
         elif allow_secret:
             raise click.UsageError("--allow-secret is for lines that are memories without a document", ctx)
         else:
-            done = _import_documents(workspace, file, form or "", replace)
+            done = _import_documents(workspace, name, form or "", replace, dry_run)
             stored = done.total
         reason = land(workspace, None).reason
-    _tell_import(file, stored, done, as_json)
+    _tell_import(name, stored, done, as_json, dry_run)
     if reason:
         note(f"stored; the commit waits: {reason}")
+    return 0
 
 
-def _import_documents(workspace: Workspace, file: str, form: str, replace: bool) -> Imported:
+def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in ("dry_run", "replace", "reviewed", "allow_secret")}
+
+
+def _recognised(file: str) -> str:
+    """Which memory a file or folder is of: ``memfs`` for what memfs exports, and for what is none of them."""
+    from memfs.adapters.importing.formats import detect  # --help is spared what it imports
+
+    return detect(Path(file), _beginning(file) if file == "-" else None) or "memfs"
+
+
+def _import_documents(workspace: Workspace, file: str, form: str, replace: bool, dry_run: bool) -> Imported:
     told = 0
 
     def tell(error: MemfsError) -> None:
@@ -189,14 +228,14 @@ def _import_documents(workspace: Workspace, file: str, form: str, replace: bool)
 
     source: str | BinaryIO = sys.stdin.buffer if file == "-" else file
     with progress("Importing") as step:
-        return workspace.states.importer.read(source, form, replace=replace, tell=tell, step=step)
+        return workspace.states.importer.read(source, form, replace=replace, dry_run=dry_run, tell=tell, step=step)
 
 
-def _import_items(workspace: Workspace, file: str, replace: bool, allow_secret: str) -> int:
+def _import_items(workspace: Workspace, file: str, replace: bool, allow_secret: str, dry_run: bool) -> int:
     from memfs.adapters.cli.draft import Draft
     from memfs.adapters.cli.importing import import_lines
 
-    return len(import_lines(workspace, file, Draft(context={}), replace, allow_secret))
+    return len(import_lines(workspace, file, Draft(context={}), replace, allow_secret, dry_run))
 
 
 def _holds_bare_items(file: str, form: str | None) -> bool:
@@ -229,11 +268,11 @@ def _beginning(file: str) -> bytes:
     return beginning
 
 
-def _tell_import(file: str, stored: int, done: Imported | None, as_json: bool) -> None:
+def _tell_import(file: str, stored: int, done: Imported | None, as_json: bool, dry_run: bool) -> None:
     if as_json:
         facts = {"stored": stored, "counts": dict(done.counts) if done else {"memory": stored}}
         more = {"replaced": done.replaced, "same": done.same, "derived": done.derived} if done else {}
-        print_json({"file": file, **facts, **more})
+        print_json({"file": file, **facts, **more, **({"dry_run": True} if dry_run else {})})
         return
     what = _counted(done.counts) if done else count(stored, "memory", "memories")
     also = []
@@ -243,4 +282,5 @@ def _tell_import(file: str, stored: int, done: Imported | None, as_json: bool) -
         also.append(f"{done.same:,} were there already")
     if done is not None and done.derived:
         also.append(f"{done.derived:,} computed from the rest")
-    print_raw(f"{styled('Imported', fg='green')} {what} from {file}" + (f"; {', '.join(also)}" if also else ""))
+    did = styled("Would import" if dry_run else "Imported", fg="green")
+    print_raw(f"{did} {what} from {file}" + (f"; {', '.join(also)}" if also else ""))

@@ -1,0 +1,180 @@
+"""``memfs import`` of what other memories keep: how it is asked for, and what is told of it (B5)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from memfs import open_workspace
+
+from .conftest import Memfs, git
+
+SECRET = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+GRAPH = [
+    {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["Prefers tea"]},
+    {"type": "entity", "name": "Acme", "entityType": "company", "observations": ["Delivers parcels"]},
+    {"type": "relation", "from": "Ada", "to": "Acme", "relationType": "works_at"},
+]
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Path:
+    """The memory file of the reference MCP memory server."""
+    path = tmp_path / "memory.jsonl"
+    path.write_text("\n".join(map(json.dumps, GRAPH)))
+    return path
+
+
+@pytest.fixture
+def claude(root: Path, own_world: Path) -> Path:
+    """Claude Code's memory of the workspace's project, in the person's home, and another project's."""
+    name = re.sub("[^A-Za-z0-9]", "-", str(root.resolve()))
+    folder = own_world / ".claude/projects" / name / "memory"
+    for place, text in ((folder, "Never mock"), (folder.parent.parent / "-other/memory", "Never sleep")):
+        place.mkdir(parents=True)
+        (place / "MEMORY.md").write_text("- [Tests](feedback_tests.md) — tests\n")
+        (place / "feedback_tests.md").write_text(
+            f"---\nname: tests\ndescription: How to test\ntype: feedback\n---\n{text}\n"
+        )
+    return folder
+
+
+def test_what_it_is_need_not_be_said(graph: Path, memfs: Memfs, root: Path) -> None:
+    """A file is recognised, its memories are stored and found, and the second time nothing is (B5)."""
+    done = memfs("import", str(graph))
+    assert (done.code, done.out) == (0, f"Imported 2 memories (2 knowledge) from mcp-memory, {graph}\n")
+    assert "--reviewed" in done.err
+    assert "Ada" in memfs("recall", "who prefers tea").out
+    again = memfs("import", str(graph))
+    assert again.out == f"Imported 0 memories from mcp-memory, {graph}; 2 there already\n"
+    assert "Memfs-Source: import" in git(root, "log", "-1", "--format=%B")
+    assert memfs("import", "-", stdin=graph.read_bytes()).out.endswith("standard input; 2 there already\n")
+
+
+def test_a_dry_run_shows_and_stores_nothing(graph: Path, memfs: Memfs, root: Path) -> None:
+    """Each memory that would be stored has a line; no file and no commit is made (B5)."""
+    before = git(root, "rev-parse", "HEAD")
+    done = memfs("import", str(graph), "--dry-run")
+    assert [line.split()[0] for line in done.out.splitlines()] == ["+", "+", "Would"]
+    assert "memory.jsonl:1" in done.out
+    assert git(root, "rev-parse", "HEAD") == before
+    assert memfs("list").out == ""
+    told = memfs("import", str(graph), "--dry-run", "--json").json
+    assert (told["dry_run"], told["stored"], told["counts"]) == (True, 2, {"knowledge": 2})
+
+
+def test_exports_of_memfs_have_a_dry_run_too(memfs: Memfs, root: Path, tmp_path: Path) -> None:
+    """Documents, and lines that are memories, are counted and not stored (S19)."""
+    with open_workspace(root, watch=False) as workspace:
+        workspace.states.recorder.hypothesis({"id": "h-1", "rating": 1.0, "agent": "Scout"})
+    memfs("export", str(tmp_path / "out.jsonl"))
+    other = str(tmp_path / "other")
+    memfs("init", other)
+    assert memfs("-C", other, "import", str(tmp_path / "out.jsonl"), "--dry-run").out.startswith("Would import")
+    assert memfs("-C", other, "export").out == ""
+    (tmp_path / "notes.jsonl").write_text('{"content": "x"}\n')
+    done = memfs("import", str(tmp_path / "notes.jsonl"), "--dry-run")
+    assert done.out == f"Would import 1 memory from {tmp_path / 'notes.jsonl'}\n"
+    assert memfs("list").out == ""
+
+
+def test_claude_codes_memory_of_this_project_needs_no_path(claude: Path, memfs: Memfs) -> None:
+    """Only this project's memory is taken, and what a person looked through counts as reviewed (C6)."""
+    done = memfs("import", "--from", "claude-code", "--reviewed")
+    assert done.code == 0, done.err
+    assert "--reviewed" not in done.err
+    item = memfs("list", "--json").json["items"]
+    assert [(one["content"], one["trust"], one["type"]) for one in item] == [("Never mock", "reviewed", "preference")]
+    assert item[0]["origin"] == {"agent": "claude-code", "tool": "claude-code"}
+    assert memfs("import", str(claude.parent.parent.parent), "--from", "claude-code").out.endswith("1 there already\n")
+
+
+def test_all_working_trees_have_the_memory_of_the_first(claude: Path, memfs: Memfs, root: Path, tmp_path: Path) -> None:
+    """Claude Code keeps one memory for a repository, whichever working tree it is started in (C6)."""
+    memfs("commit")
+    git(root, "worktree", "add", "-q", str(tmp_path / "second"))
+    done = memfs("-C", str(tmp_path / "second"), "import", "--from", "claude-code", "--dry-run")
+    assert (done.code, "Would import 1 memory (1 preference)" in done.out) == (0, True), done.err
+
+
+def test_what_is_refused_skipped_kept_or_repeated_is_named(memfs: Memfs, tmp_path: Path, root: Path) -> None:
+    """A secret is refused by its rule and never shown; exit code 1 says that something was (B6)."""
+    memfs("remember", "Prefers tea", "--type", "semantic")
+    path = tmp_path / "export.json"
+    rows = [
+        {"id": "1", "memory": "Prefers tea"},
+        {"id": "2", "memory": f"The key is {SECRET}"},
+        {"id": "3", "memory": "Likes short answers"},
+        {"id": "4", "memory": ""},
+    ]
+    path.write_text(json.dumps({"results": rows}))
+    done = memfs("import", str(path))
+    assert done.code == 1
+    assert "1 said by others here, 1 refused" in done.out
+    assert "skipped: export.json#4: no memory" in done.err
+    assert "refused: export.json#2: content: this looks like a GitHub" in done.err
+    assert SECRET not in done.out + done.err
+    name = next(one["id"] for one in memfs("list", "--json").json["items"] if "short" in one["content"])
+    place = next((root / "ContextMemory").rglob(f"{name}.yaml"))
+    place.write_text(place.read_text().replace("short", "very short"))
+    rows[2]["memory"] = "Likes long answers"
+    path.write_text(json.dumps({"results": rows[2:3]}))
+    kept = memfs("import", str(path))
+    assert "1 edited here and left alone" in kept.out
+    assert f"kept: export.json#1: {name} was edited here" in kept.err
+    assert memfs("import", str(path), "--replace").out.startswith("Imported 0 memories from mem0")
+    assert "long" in place.read_text()
+    told = memfs("import", str(path), "--json").json
+    assert told["same"] == 1
+
+
+def test_what_is_no_longer_in_its_source_stays_and_is_named(claude: Path, memfs: Memfs, tmp_path: Path) -> None:
+    """A rule reworded, or a memory deleted there, is told of, as a person may want to forget it (B5)."""
+    path = tmp_path / "AGENTS.md"
+    path.write_text("- Use tabs\n- Never push to main\n")
+    memfs("import", str(path))
+    path.write_text("- Use spaces\n- Never push to main\n")
+    done = memfs("import", str(path))
+    assert done.out.startswith("Imported 1 memory (1 convention)")
+    assert [line for line in done.err.splitlines() if "gone: use-tabs-" in line]
+    assert len(memfs("list", "--json").json["items"]) == 3
+    path.write_text("# Rules\n- Use spaces\n- Never push to main\n")
+    moved = memfs("import", str(path), "--json").json
+    assert [one["became"] for one in moved["memories"]] == ["repeated", "repeated"]
+    assert [one.partition("-")[0] for one in moved["gone"]] == ["use"]
+    memfs("import", str(claude))
+    (claude / "feedback_tests.md").unlink()
+    assert len(memfs("import", str(claude), "--json").json["gone"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "name a file or folder"),
+        (("--from", "mem0"), "name a file or folder"),
+        (("x.json", "--from", "mem0", "--format", "csv"), "--format is for an export"),
+        (("notes.jsonl", "--reviewed"), "--reviewed is for what another memory keeps"),
+        (("missing.jsonl",), "cannot be read"),
+        (("missing.md", "--from", "agents-md"), "not there"),
+        ((".", "--from", "mem0"), "asks for a file"),
+        (("-", "--from", "agents-md"), "cannot come from standard input"),
+        (("--from", "claude-code"), "no memory of Claude Code"),
+        ((".", "--from", "memfs"), "directory"),
+        (("empty",), "cannot be told"),
+    ],
+)
+def test_what_cannot_be_imported_says_why(
+    arguments: tuple[str, ...], told: str, memfs: Memfs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong call or a missing file is one sentence, with the way out, and no traceback."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.jsonl").write_text('{"content": "x"}\n')
+    (tmp_path / "x.json").write_text("[]")
+    done = memfs("import", *arguments)
+    assert done.code in (1, 2)
+    assert told in done.err
+    assert memfs("list").out == ""
