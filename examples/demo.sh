@@ -14,7 +14,8 @@ rm -rf "$demo"
 mkdir -p "$demo"
 
 # Nothing outside .demo is read or written: no git settings of yours, no cache of yours.
-for name in $(env | sed -n -e 's/^\(GIT_[A-Z_]*\)=.*/\1/p' -e 's/^\(MEMFS_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
+for name in $(env | sed -n -e 's/^\(GIT_[A-Z_]*\)=.*/\1/p' -e 's/^\(MEMFS_[A-Z_]*\)=.*/\1/p' \
+    -e 's/^\(CLAUDE_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_PAGER=cat NO_COLOR=1 XDG_CACHE_HOME="$demo/cache"
 
 bold='' plain=''
@@ -154,7 +155,18 @@ run 'memfs correct "No, always write dates like 2026-03-01 in reports."'
 run 'memfs inject --max-tokens 300'
 expect "always write dates like 2026-03-01"
 
-say "10. Is everything in order?"
+say "10. Agents come through doors of their own. Here the hooks of Claude Code: what was said on Monday is known on Tuesday."
+doors=$here/examples/doors
+run 'while read -r event; do printf "%s\n" "$event" | memfs hook; done <"$doors/monday.jsonl"'
+run 'while read -r event; do printf "%s\n" "$event" | memfs hook; done <"$doors/tuesday.jsonl"'
+expect "always name the depot before the carrier"
+expect "tariff code with 10 digits"
+run 'memfs import "$doors/memory" --reviewed'
+expect "Imported 2 memories (1 documentation, 1 preference) from claude-code"
+run 'memfs recall "what is on the dispatcher board" --limit 1'
+expect "dispatcher board lists"
+
+say "11. Is everything in order?"
 run 'memfs status'
 expect "fresh"
 run 'memfs check'

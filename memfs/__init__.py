@@ -66,6 +66,13 @@ if TYPE_CHECKING:
     from memfs.facades.context_memory import ContextMemory
     from memfs.facades.coordinator import MemoryCoordinator
     from memfs.facades.detector import PatternDetector
+    from memfs.facades.hooks import (
+        consolidate_session_memory,
+        on_session_start,
+        on_session_stop,
+        on_todo_write_complete,
+        on_user_prompt_submit,
+    )
     from memfs.facades.injector import MemoryInjector
     from memfs.facades.layered import MultiLayeredMemorySystem
     from memfs.facades.memory import Memory, MemoryStats
@@ -150,6 +157,11 @@ _HOMES = {
     "TimeWeightedRetrieval": "memfs.facades.retrieval",
     "TrivialFilter": "memfs.pipeline.trivial",
     "Workspace": "memfs.workspace",
+    "consolidate_session_memory": "memfs.facades.hooks",
+    "on_session_start": "memfs.facades.hooks",
+    "on_session_stop": "memfs.facades.hooks",
+    "on_todo_write_complete": "memfs.facades.hooks",
+    "on_user_prompt_submit": "memfs.facades.hooks",
     "open_workspace": "memfs.workspace",
     "record_correction": "memfs.facades.memory_layer",
     "record_outcome": "memfs.facades.memory_layer",
@@ -267,6 +279,11 @@ __all__ = [
     "Workspace",
     "WorkspaceNotFound",
     "__version__",
+    "consolidate_session_memory",
+    "on_session_start",
+    "on_session_stop",
+    "on_todo_write_complete",
+    "on_user_prompt_submit",
     "open_workspace",
     "record_correction",
     "record_outcome",

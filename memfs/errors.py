@@ -264,4 +264,4 @@ class EndpointFailed(MemfsError):
 
 
 class ExtraMissing(MemfsError):
-    """A setting needs an optional package that is not installed; the hint names what to install."""
+    """A setting or a door needs an optional package that is not installed; the hint names what to install."""

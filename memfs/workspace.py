@@ -111,7 +111,7 @@ class Workspace:
             parts=self.parts,
             recovered=self.recovered,
             backups=lambda: self.backups.kept(),
-            checkpoints=lambda: self.states.checkpoints.problems(),
+            checkpoints=lambda: [*self.states.checkpoints.problems(), *self.states.threads.problems()],
             memory_context=self.settings.memory.context,
             embedder=lambda: self.meaning.wanted(),
         )
@@ -274,6 +274,11 @@ class Workspace:
 
     def __repr__(self) -> str:
         return f"<Workspace {self.root}>"
+
+    def end_session(self) -> None:
+        """Commit what waits for an agent's session to end, if anything was written here; a person's edits stay (C6)."""
+        if self.settings.history.commit == "session" and self.store.wrote:
+            self.store.flush(adopt=False)
 
     def close(self) -> None:
         """Commit what waits where the policy says so, make the backup that is due after a write, release everything."""

@@ -17,6 +17,7 @@ ROWS: list[set[str]] = [
     {"memfs.testing"},
     {"memfs.adapters"},
     {"memfs.facades"},
+    {"memfs.capture"},
     {"memfs.workspace"},
     {"memfs.behaviours"},
     {"memfs.sources"},
@@ -31,6 +32,7 @@ ROWS: list[set[str]] = [
     {"memfs.files", "memfs.history", "memfs.index", "memfs.usage"},
     {"memfs.endpoint"},
     {"memfs.model"},
+    {"memfs.home"},
     {"memfs.resources", "memfs.version", "memfs.errors"},
 ]
 # Every layer's writes pass the one module with the fault hook.
@@ -39,6 +41,8 @@ SHARED = "memfs.files.io"
 # Where anything may be caught, because it is reported: callbacks of somebody else's, a library that raises anything
 # over a damaged index, and the two threads whose silent death would leave writes uncommitted or the index behind.
 CATCHERS = {
+    "memfs.adapters.claude_code.hook",
+    "memfs.adapters.mcp.calling",
     "memfs.behaviours",
     "memfs.index.whoosh.files",
     "memfs.pipeline.background",
@@ -51,6 +55,17 @@ CATCHERS = {
     "memfs.watch.watcher",
 }
 OWNERS = {
+    "agents": "memfs.adapters.openai_agents",
+    "anthropic": "memfs.adapters.anthropic",
+    "anyio": "memfs.adapters.mcp",
+    "langchain_core": "memfs.adapters.langgraph",
+    "langgraph": "memfs.adapters.langgraph",
+    "ormsgpack": "memfs.adapters.langgraph",
+    "mcp": "memfs.adapters.mcp",
+    "mcp_types": "memfs.adapters.mcp",
+    "pydantic": "memfs.adapters.mcp",
+    "starlette": "memfs.adapters.mcp",
+    "uvicorn": "memfs.adapters.mcp",
     "click": "memfs.adapters.cli",
     "git": "memfs.history.git",
     "httpx": "memfs.endpoint",

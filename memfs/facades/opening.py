@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 import time
 import weakref
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from memfs.config import WORKSPACE_VARIABLE, find_workspace
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.facades import kept
 from memfs.files import io
+from memfs.files.whereabouts import user_folder
 from memfs.model.memory_config import MemoryConfig
 from memfs.upkeep.contextfile import checked_values
 from memfs.workspace import Workspace, open_workspace
@@ -32,13 +32,6 @@ _Some = TypeVar("_Some", bound="Facade")
 
 
 # -- which workspace ----------------------------------------------------------------------------------------------
-def user_folder() -> Path:
-    """Where the workspace of this user lies, for whatever belongs to no other: in the user's data folder."""
-    named = os.environ.get("XDG_DATA_HOME", "")
-    usual = Path.home() / ("Library/Application Support" if sys.platform == "darwin" else ".local/share")
-    return (Path(named) if os.path.isabs(named) else usual) / "memfs"
-
-
 def open_user_workspace(watch: bool | None = None) -> Workspace:
     """Open this user's own workspace, made where it is not there yet: private, with a repository of its own.
 
@@ -150,6 +143,23 @@ class Facade:
         self._closed = True
         if self._place is not None:
             kept.give_back(self._place, self)
+
+    def finish(self) -> None:
+        """Close, where that is the end of an agent's session: what waits for it is committed (C6).
+
+        The next session or ``memfs commit`` commits what git refuses now. May be repeated.
+        """
+        opened = self._given or self._in_use()
+        try:
+            if opened is not None and not self._closed:
+                opened.end_session()
+        finally:
+            self.close()
+
+    def _in_use(self) -> Workspace | None:
+        """The shared workspace, where this facade has used it."""
+        opened = kept.held.get(self._place) if self._place is not None else None
+        return opened.workspace if opened is not None and self in opened.users else None
 
     def __enter__(self: _Some) -> _Some:
         return self

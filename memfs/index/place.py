@@ -13,6 +13,7 @@ from pathlib import Path
 
 from memfs.errors import StorageIO
 from memfs.files import io
+from memfs.home import home
 
 
 def index_folder(root: Path, reader: str = "") -> Path:
@@ -36,5 +37,5 @@ def folder_named(root: Path, reader: str = "") -> Path:
     named = f"{root}\0{facts.st_ino}\0{os.getuid()}" + (f"\0{reader}" if reader else "")
     key = hashlib.sha256(named.encode("utf-8", "surrogateescape")).hexdigest()[:20]
     cache = os.environ.get("XDG_CACHE_HOME")
-    fallback = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
+    fallback = home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
     return (Path(cache) if cache else fallback) / "memfs" / key

@@ -16,7 +16,8 @@ import pytest
 from memfs import MemfsError, MemoryItem, SchemaInvalid, SettingInvalid, WorkspaceNotFound, open_workspace
 from memfs.facades import kept
 from memfs.facades.kept import close_all
-from memfs.facades.opening import Facade, user_folder
+from memfs.facades.opening import Facade
+from memfs.files.whereabouts import user_folder
 from memfs.sources import known_text
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.adapters.cli.frame import complete_ids, opened, verb
+from memfs.adapters.cli.hooking import hook_problems
 from memfs.adapters.cli.output import (
     clean,
     count,
@@ -46,7 +47,7 @@ def check(ctx: click.Context, fix: bool, integrity: bool, strict: bool, as_json:
     try:
         with opened(ctx) as workspace:
             fixed = workspace.checker.repair() if fix else []
-            problems = workspace.checker.check(integrity=integrity)
+            problems = [*workspace.checker.check(integrity=integrity), *hook_problems(workspace)]
     except MemfsError as error:
         write_error(error)
         return _COULD_NOT_TELL

@@ -8,6 +8,7 @@ import click
 
 from memfs.adapters.cli.checkpointing import checkpoint_facts, checkpoint_row
 from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.hooking import hook_problems, hooks_facts, hooks_row
 from memfs.adapters.cli.keeping import keeping_facts, keeping_rows
 from memfs.adapters.cli.meaning import meaning_facts, meaning_row
 from memfs.adapters.cli.mounting import mounts_facts, mounts_problems, mounts_row
@@ -39,6 +40,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
         facts = _status(workspace)
         invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
         problems = [*workspace.store.problems(), *filter(None, [workspace.quota.problem]), *mounts_problems(workspace)]
+        problems += hook_problems(workspace)
         root = str(workspace.root)
     if as_json:
         print_json({**facts, "problems": [problem_json(problem) for problem in problems]})
@@ -71,6 +73,7 @@ def _status(workspace: Workspace) -> dict[str, Any]:
         **states_facts(workspace),
         **checkpoint_facts(workspace),
         **delivery_facts(workspace, items),
+        **hooks_facts(workspace),
         **mounts_facts(workspace),
     }
 
@@ -90,7 +93,7 @@ def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> 
         "watch": facts["watch"]["state"],
     }
     rows |= storage_row(facts["storage"]) | status_row(facts["trust"]) | keeping_rows(facts) | meaning_row(facts)
-    rows |= states_row(facts) | checkpoint_row(facts) | delivery_row(facts) | mounts_row(facts)
+    rows |= states_row(facts) | checkpoint_row(facts) | delivery_row(facts) | hooks_row(facts) | mounts_row(facts)
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
     for path in edits:

@@ -40,6 +40,12 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
         Verb("agents-md", "agents_md:agents_md", "Keep what is agreed on in AGENTS.md."),
         Verb("conflicts", "conflicts:conflicts", "Show what cannot both hold, and decide about it."),
     ),
+    "Meet agents where they are": (
+        Verb("install", "installing:install", "Let an agent's program use this memory."),
+        Verb("uninstall", "installing:uninstall", "Take out what install put in, to the byte."),
+        Verb("hook", "hooking:hook", "Answer an event of an agent's session."),
+        Verb("mcp", "serving:mcp", "Serve this memory to programs that speak MCP."),
+    ),
     "Write by hand": (
         Verb("new", "writing:new", "Start an item from its kind's template."),
         Verb("edit", "writing:edit", "Open an item in your editor and check it afterwards."),
@@ -61,7 +67,7 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
         Verb("trends", "insight:trends", "Show the patterns that meta-reviews name."),
         Verb("aggregates", "insight:aggregates", "Sum up all iterations in three files."),
         Verb("export", "transferring:export", "Write documents or memories out, for analysis elsewhere."),
-        Verb("import", "transferring:import_", "Store what an export holds."),
+        Verb("import", "transferring:import_", "Store what an export, or another memory, holds."),
     ),
     "Care": (
         Verb("status", "status:status", "Show how the workspace stands."),
