@@ -69,8 +69,7 @@ def hear(events: Iterable[Waiting], notes: Notes, scope: Scope, warned: Warned) 
         event = one.event
         if _heard_before(event, notes):
             continue
-        notes.session, notes.client, notes.cwd = event.session, event.client, event.cwd or notes.cwd
-        notes.heard, notes.ended = event.moment, event.name == SESSION_END
+        notes.session, notes.heard, notes.ended = event.session, event.moment, event.name == SESSION_END
         if event.name == PROMPT:
             _prompt(event, one.key, scope, told)
         elif event.name in (STOP, SUBAGENT_STOP):

@@ -27,7 +27,7 @@ class Notes:
     """What is known of one session.
 
     Attributes:
-        session, client, cwd: whose notes these are, as the last event told.
+        session: whose notes these are.
         heard: when the last event came, ISO 8601.
         upto, last: where the line ends that was taken last, and its key.
         head, tries: the key of the event that is to be taken first, and how often that was begun.
@@ -42,8 +42,6 @@ class Notes:
     """
 
     session: str = ""
-    client: str = ""
-    cwd: str = ""
     heard: str = ""
     upto: int = 0
     last: str = ""

@@ -108,8 +108,9 @@ class SettingsFile:
             Conflict: somebody keeps saving it.
             what ``read`` and the change raise; then nothing was changed.
         """
-        if self.preview(change).done is Done.SAME:
-            return self.preview(change)
+        expected = self.preview(change)
+        if expected.done is Done.SAME:
+            return expected
         folder = self._place().parent
         made = self._make(folder)
         try:
