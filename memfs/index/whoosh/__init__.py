@@ -8,10 +8,6 @@ normally reads whole posting blocks; where Whoosh's insides are not as expected 
 Whoosh unpickles what it opens: this engine is only ever given folders that ``memfs.index.generations`` has verified.
 """
 
-from memfs.index.whoosh.lean import import_lean
-
-import_lean()
-
-from memfs.index.whoosh.engine import WhooshIndex  # noqa: E402
+from memfs.index.whoosh.engine import WhooshIndex
 
 __all__ = ["WhooshIndex"]
