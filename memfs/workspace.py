@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,14 +19,21 @@ from memfs.config import find_workspace, first_policies, load, make_root
 from memfs.history.busy import ERASE_FOLDER
 from memfs.history.repository import Repository
 from memfs.model import KindTable
-from memfs.model.memory_config import Trigger
 from memfs.model.time import utc_now
+from memfs.occasions import connect
 from memfs.pipeline.finding import Helpers
 from memfs.pipeline.retrieval import Recaller
 from memfs.settings import Settings
 from memfs.store import Store
 from memfs.store.parts import Parts
-from memfs.upkeep.opening import arrange_watching, has_states, parts_of, repository_at
+from memfs.upkeep.opening import (
+    arrange_watching,
+    checked_values,
+    has_states,
+    lay_out,
+    parts_of,
+    repository_at,
+)
 from memfs.upkeep.quota import Quota
 from memfs.upkeep.secondary import problems_of
 from memfs.usage import FILE as USAGE_FILE
@@ -46,6 +53,7 @@ if TYPE_CHECKING:
     from memfs.sources.parts import Sources
     from memfs.states.parts import States
     from memfs.store.context import Contexts
+    from memfs.teams.parts import Teams
     from memfs.upkeep.backups import Backups
     from memfs.upkeep.check import Checker
     from memfs.upkeep.cleanup import Act, Cleaner
@@ -217,6 +225,25 @@ class Workspace:
         return self._first("sources", made)
 
     @cached_property
+    def teams(self) -> Teams:
+        """What a team does with memory in git: reviews, merges, time travel, undoing."""
+        from memfs.teams.parts import Teams
+
+        made = Teams(
+            root=self.root,
+            store=self.store,
+            parts=self.parts,
+            settings=self.settings,
+            usage=self.usage,
+            recall=self.recall,
+            history=lambda: self.history,
+            sources=lambda: self.sources,
+            states=lambda: self.states,
+            memory_config=lambda: self.memory_config,
+        )
+        return self._first("teams", made)
+
+    @cached_property
     def _context_file(self) -> FollowedContext:
         from memfs.upkeep.contextfile import FollowedContext
 
@@ -286,7 +313,7 @@ class Workspace:
             ending.callback(self.store.close)
             ending.callback(self.usage.close)
             self.recall.close()
-            for begun in ("patterns", "meaning", "sources", "states"):
+            for begun in ("teams", "patterns", "meaning", "sources", "states"):
                 if begun in self.__dict__:
                     ending.callback(getattr(self, begun).close)
             if self.quota.written:
@@ -349,16 +376,10 @@ def open_workspace(
         behaviours=behaviours,
         quota=quota,
         usage=Usage(repository.state / USAGE_FILE),
-        memory_values=_checked_values(memory) if memory else {},
-        created=_lay_out(store, made) if create else None,
+        memory_values=checked_values(memory) if memory else {},
+        created=lay_out(store, made) if create else None,
     )
-    behaviours.on("memory_stored", lambda facts: workspace.patterns.later(facts["item"]))
-    for trigger in Trigger:
-        behaviours.on(trigger.value, partial(_react, workspace, trigger.value))
-    behaviours.on("episode_recorded", lambda facts: workspace.sources.react("episode_recorded", facts))
-    behaviours.on("storage_threshold", lambda _: workspace.cleaner.clean())
-    for occasion in ("state_stored", "iteration_closed", "storage_threshold"):
-        behaviours.on(occasion, partial(_tell_states, workspace, occasion))
+    connect(workspace)
     quota.chores.append(workspace._keep_up)
     if chosen.history.adopt == "auto":
         from memfs.upkeep.adopting import Adopter
@@ -375,24 +396,3 @@ def _helpers(workspace: Callable[[], Workspace]) -> Helpers:
         relevance=lambda: workspace().relevance,
         meaning=lambda: workspace()._by_meaning(),
     )
-
-
-def _react(workspace: Workspace, occasion: str, facts: Mapping[str, Any]) -> None:
-    workspace.reactions.react(occasion, facts)
-
-
-def _tell_states(workspace: Workspace, occasion: str, facts: Mapping[str, Any]) -> None:
-    if "states" in workspace.__dict__ or has_states(workspace.parts.seen):
-        workspace.states.react(occasion, facts)
-
-
-def _checked_values(memory: Mapping[str, Any]) -> dict[str, Any]:
-    from memfs.upkeep.contextfile import checked_values  # few callers give any
-
-    return checked_values(memory)
-
-
-def _lay_out(store: Store, made: bool) -> Created:
-    from memfs.upkeep.layout import lay_out  # wanted once in a workspace's life
-
-    return lay_out(store, made)

@@ -1,7 +1,7 @@
 """Clashes: fields of state documents in which one writer's value gave way, brought before a person.
 
 Owns which records of conflicts still wait for a decision, and what becomes of record and document with it. How two
-versions are joined in the first place is ``memfs.states.merging``' business.
+versions are joined in the first place is ``memfs.files.merge``' business.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
+from memfs.files.merge.values import equal
 from memfs.files.secrets import refuse_text
 from memfs.model.conflicts import KEPT, LOST, Clash
 from memfs.model.statepaths import document_kind, iteration_of
@@ -18,7 +19,6 @@ from memfs.model.statequery import Question
 from memfs.model.states import plain
 from memfs.model.time import time_in
 from memfs.states.contention import settled
-from memfs.states.merging import equal
 from memfs.store.statefiles import Change
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, SchemaInvalid
+from memfs.files.merge.values import equal
 from memfs.files.plain import refuse_hidden
 from memfs.model import statepaths
 from memfs.model.ids import new_id
@@ -22,7 +23,6 @@ from memfs.model.time import parse_time, time_in, utc_now
 from memfs.states.contention import settled
 from memfs.states.evolution import HypothesisVersion
 from memfs.states.known import Known
-from memfs.states.merging import equal
 from memfs.states.shared import HYPOTHESIS, RESULT, Shared, SharedDocuments, name_of
 from memfs.store.statefiles import Change, State, Written
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from memfs.files.merge.values import Merged, equal, merge
 from memfs.model import statepaths
 from memfs.model.statequery import Question
 from memfs.model.time import format_time, time_in
@@ -22,7 +23,6 @@ from memfs.resources import schema_text
 from memfs.states.contention import settled
 from memfs.states.glance import Glance
 from memfs.states.known import Known
-from memfs.states.merging import Merged, equal, merge
 from memfs.store.statefiles import Change, State, Written
 
 if TYPE_CHECKING:

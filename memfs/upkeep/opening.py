@@ -7,9 +7,10 @@ stand on these is ``memfs.workspace``' business.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from memfs import trust
 from memfs.errors import RepoUnsupported
@@ -27,6 +28,9 @@ from memfs.store.parts import Parts, Policy
 from memfs.upkeep.format import check_format
 from memfs.upkeep.kindfile import load_kinds
 from memfs.upkeep.secondary import find_secondary
+
+if TYPE_CHECKING:
+    from memfs.upkeep.layout import Created
 
 
 def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> tuple[Repository, bool]:
@@ -97,3 +101,17 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         tree.close()
         repository.close()
         raise
+
+
+def checked_values(memory: Mapping[str, Any]) -> dict[str, Any]:
+    """What a caller gives of the memory context, as its file would say it (``memfs.upkeep.contextfile``)."""
+    from memfs.upkeep import contextfile  # few callers give any
+
+    return contextfile.checked_values(memory)
+
+
+def lay_out(store: Store, repository_made: bool) -> Created:
+    """Write the first files of a workspace (``memfs.upkeep.layout``)."""
+    from memfs.upkeep import layout  # wanted once in a workspace's life
+
+    return layout.lay_out(store, repository_made)

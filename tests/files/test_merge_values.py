@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memfs.states.merging import Clash, equal, merge
+from memfs.files.merge.values import Clash, equal, merge
 
 SCHEMA: dict[str, Any] = {
     "properties": {

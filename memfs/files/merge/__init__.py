@@ -1,0 +1,1 @@
+"""Joining versions of memory files that began from one (B3)."""
