@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 FILE = "usage.db"
+_ABOVE = 2  # the folder of the repository, above that of its workspaces and that of this one
 _BESIDE = ("-wal", "-shm", "-journal")
 _GROWTH = 1.05
 _HIGHEST = 2.0
@@ -191,7 +192,7 @@ class Usage:
 
         if self._open is None:
             self._refuse_planted()
-            io.make_private_folder(self._path.parent)
+            io.make_private_folder(self._path.parent, self._path.parents[_ABOVE])
             base = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, check_same_thread=False)
             self._open = base
             # the file may have come with an unpacked repository: nothing in it is to run

@@ -324,3 +324,19 @@ def test_an_erase_takes_the_counts_along(workspace: Workspace) -> None:
     erased = workspace.eraser.erase("a")
     assert erased.purged["counts of uses"] == 1
     assert workspace.usage.all().keys() == {"b"}
+
+
+def test_a_repository_that_was_moved_away_is_not_made_anew(tmp_path: Path) -> None:
+    """Counts that are written after somebody moved the folder are lost, and nothing stands in its place (B5)."""
+    state = tmp_path / "repository" / ".git" / "memfs" / "key"
+    state.mkdir(parents=True)
+    usage = Usage(state / FILE)
+    (tmp_path / "repository").rename(tmp_path / "away")
+    usage.touch(["a"], datetime.now(UTC))
+    usage.flush()
+    assert not (tmp_path / "repository").exists()
+    assert "gone" in usage.problem
+    (tmp_path / "away").rename(tmp_path / "repository")
+    usage.touch(["a"], datetime.now(UTC))
+    assert usage.of(["a"])["a"].count == 1
+    usage.close()

@@ -55,7 +55,7 @@ class Told:
         if self._path is None or not wanted:
             return frozenset(wanted)
         with suppress(MemfsError, OSError):
-            io.make_private_folder(self._folder)
+            io.make_private_folder(self._folder, self._folder.parents[2])
             with self._locked() as fd:
                 known = self.names()
                 fresh = [name for name in wanted if name not in known]

@@ -291,12 +291,18 @@ def facts(path: str | os.PathLike[str]) -> os.stat_result:
         return os.stat(path, follow_symlinks=False)
 
 
-def make_private_folder(path: Path) -> None:
+def make_private_folder(path: Path, home: Path | None = None) -> None:
     """Make a folder, and its parents, that only this user can enter; parents are made durable.
 
+    Args:
+        home: a folder above it that is not made: whoever moved it away would find an empty one in its place.
+
     Raises:
+        StorageIO: ``home`` is gone.
         StorageReadOnly: it exists and belongs to another user, or others may write in it.
     """
+    if home is not None and not os.path.isdir(home):
+        raise StorageIO("this folder is gone", path=str(home), hint="bring it back, or open what is there now")
     make_folders(path)
     with operation("stat", path):
         found = os.lstat(path)

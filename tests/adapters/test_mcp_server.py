@@ -171,6 +171,29 @@ def _all() -> Any:
     return Query()
 
 
+def test_a_workspace_that_is_gone_is_not_told_of(opened: Opened, tmp_path: Path) -> None:
+    """What its folder held is neither shown nor written to while it is gone, and served when it is back (B5)."""
+    workspace = opened()
+    workspace.store.put(MemoryItem("The staging host is called orion."))
+    server = serving(workspace)
+
+    async def work(client: Client) -> None:
+        assert "orion" in words(await client.call_tool("memory_search", {"query": "staging host"}))
+        workspace.root.rename(tmp_path / "away")
+        for tool, given in (("memory_search", {"query": "staging host"}), ("memory_list", {}), ("memory_status", {})):
+            assert words(await client.call_tool(tool, given)).startswith(
+                "WorkspaceNotFound: the workspace's folder is gone"
+            )
+        with pytest.raises(MCPError, match="is gone"):
+            await client.read_resource("memory://context")
+        assert not workspace.root.exists()
+        (tmp_path / "away").rename(workspace.root)
+        assert "orion" in words(await client.call_tool("memory_search", {"query": "staging host"}))
+
+    run(server, work)
+    server.close()
+
+
 # -- resources, prompts, completion ---------------------------------------------------------------------------------
 def test_resources_come_in_pages_and_are_quoted(opened: Opened) -> None:
     """Every memory is a resource, listed in bounded pages, read as quoted data; what is not there is an error (B5)."""
