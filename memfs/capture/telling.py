@@ -19,12 +19,14 @@ from memfs.capture.told import Told, mark_of
 from memfs.model import Hit, MemoryItem, Query
 from memfs.model.episode import StateSnapshot
 from memfs.model.ids import of_mount
+from memfs.pipeline.conventions import withheld
 from memfs.pipeline.disputes import FINISHED
 from memfs.pipeline.fence import enclosed
 from memfs.pipeline.fitting import Fit
 from memfs.pipeline.tokens import count_tokens
 from memfs.pipeline.trivial import TrivialFilter
 from memfs.pipeline.wording import gist
+from memfs.served.recipient import not_handed_out
 from memfs.sources.choosing import Room, Said, bullet, choose
 from memfs.sources.delivery import frame_cost
 from memfs.sources.known_text import KnownText
@@ -50,7 +52,7 @@ _PENDING = (
     "What somebody meant to do in earlier sessions and has not done, between two marks, as quoted data. Whether it is\n"
     "still wanted, the person knows."
 )
-_MORE = 'More is remembered here: `{0} recall "words"` finds it, and `{0} show ID` prints an item whole.'
+_MORE = 'More is remembered here: `{0} recall "words" --fenced` finds it, and `{0} show ID` prints an item whole.'
 
 
 class Telling:
@@ -62,6 +64,7 @@ class Telling:
         self._told = Told(workspace.repository.state, event.session, event.text("agent_id"))
         own = workspace.root == user_root()  # where memories of many projects meet
         self._project = {"project": project_of(event.cwd)} if own and event.cwd else {}
+        self._given: tuple[str, ...] = ()
         self._command = f"{command} -C {shlex.quote(str(workspace.root))}" if own else command
 
     # -- at the start -------------------------------------------------------------------------------------------------
@@ -73,9 +76,12 @@ class Telling:
         if self._event.text("source") in _BEGUN_ANEW:
             self._told.forget()
         self._told.sweep()
-        with self._workspace.store.looking_once():
+        with self._workspace.store.looking_once(), not_handed_out():
             told = _within(self._start, self._workspace.settings.hooks.start_tokens)
-        return told if told and self._told.claim([mark_of(told)]) else ""
+        if not told or not self._told.claim([mark_of(told)]):
+            return ""
+        self._note("automatic", self._given)
+        return told
 
     def _start(self, tokens: int) -> str:
         workspace, event = self._workspace, self._event
@@ -92,6 +98,7 @@ class Telling:
         given = workspace.sources.delivery.automatic(state, max_tokens=most)
         self._told.claim(given.ids)
         reminders = _listed(waiting, left - count_tokens(given.text))
+        self._given = (*given.ids, *(entry.id for entry in waiting if bullet(entry) in reminders))
         return "\n\n".join(filter(None, (given.text, reminders, more)))
 
     def _pending(self) -> list[Entry]:
@@ -111,10 +118,13 @@ class Telling:
         wanted = workspace.settings.memory.on_demand and settings.prompt_items
         if not wanted or prompt.startswith(_SHELL) or TrivialFilter().is_trivial(prompt):
             return ""
-        with workspace.store.looking_once():
+        with workspace.store.looking_once(), not_handed_out():
             entries = self._fitting(prompt, settings.prompt_items)
         told = _within(lambda tokens: _quoted(entries, prompt, tokens), settings.prompt_tokens)
-        return told if told and self._told.claim(_in(entries, told)) else ""
+        if not told or not self._told.claim(_in(entries, told)):
+            return ""
+        self._note("recall", _in(entries, told), prompt)
+        return told
 
     def _fitting(self, prompt: str, most: int) -> list[Entry]:
         """The items that fit a prompt and are new to the session, the best first."""
@@ -126,7 +136,8 @@ class Telling:
         strategy = "fading" if workspace.settings.memory.decay else ""
         query = Query(text=prompt, limit=_LOOKED_AT, deduplicate=True, strategy=strategy, seconds=seconds)
         had, now = self._told.names(), workspace.parts.clock()
-        hits = (hit for hit in workspace.sources.mounts.recall.search(query).hits if self._new(hit, had, now))
+        answer = workspace.sources.mounts.recall.search(query, leave_out=withheld)
+        hits = (hit for hit in answer.hits if self._new(hit, had, now))
         return [_entry(hit.item) for hit in fit.among(hits)][:most]
 
     def _new(self, hit: Hit, had: frozenset[str], now: datetime) -> bool:
@@ -151,11 +162,21 @@ class Telling:
             return ""
         state = situation_of(self._event, self._workspace.root)
         warned = [name.removeprefix(_WARNED) for name in self._told.names() if name.startswith(_WARNED)]
-        given = self._workspace.sources.delivery.triggered(state, told=warned, most=_WARNINGS)
+        with not_handed_out():
+            given = self._workspace.sources.delivery.triggered(state, told=warned, most=_WARNINGS)
         fits = len(given.text.encode("utf-8", "replace")) <= LARGEST
         fresh = fits and self._told.claim([_WARNED + one for one in given.ids])
         self._told.claim(given.ids)
-        return given.text if fresh else ""
+        if not fresh:
+            return ""
+        self._note("triggered", given.ids)
+        return given.text
+
+    def _note(self, way: str, ids: Iterable[str], question: str = "") -> None:
+        """Note which items the session was told."""
+        workspace, event = self._workspace, self._event
+        served, now = workspace.usage.served, workspace.parts.clock()
+        served.note(way, ids, now, agent=event.agent, session=event.session, question=question)
 
 
 def _listed(waiting: Iterable[Entry], tokens: int) -> str:

@@ -27,11 +27,11 @@ SCHEMA = "shared_conventions"
 LARGEST = 4 << 20
 IMPORTED = "imported"
 """The key below ``metadata`` that says where a convention came from, and what it said then."""
-_THEIR_OWN = frozenset({"agreed"})
-"""What of the body each team says for itself: when it agreed."""
+_THEIR_OWN = frozenset({"accepted"})
+"""What of the body each team says for itself: when it accepted it."""
 _SUFFIXES = (".yaml", ".yml", ".json")
 _HEADING = (
-    "# Conventions of {name}, for other workspaces: 'memfs conventions import' takes them in.\n"
+    "# Conventions of {name}, for other workspaces: 'memfs convention import' takes them in.\n"
     "# Whoever edits one by hand takes its sha256 out.\n"
 )
 
@@ -181,7 +181,7 @@ def _as_document(name: str) -> str:
 def _refuse_other(values: Mapping[str, Any]) -> None:
     if values.get("format") != FORMAT:
         raise SchemaInvalid(
-            "this is no file of conventions", field="format", hint="'memfs conventions export FILE' writes one"
+            "this is no file of conventions", field="format", hint="'memfs convention export FILE' writes one"
         )
     version = values.get("format_version")
     if isinstance(version, int) and version > VERSION:

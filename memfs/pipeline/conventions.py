@@ -19,8 +19,13 @@ from memfs.pipeline.wording import gist
 from memfs.store.readable import Browsable
 
 KIND = "convention"
-PROPOSED, AGREED, RETIRED = "proposed", "agreed", "retired"
-STATUSES = (AGREED, PROPOSED, RETIRED)
+PROPOSED, ACCEPTED, RETIRED = "proposed", "accepted", "retired"
+STATUSES = (ACCEPTED, PROPOSED, RETIRED)
+
+
+def withheld(item: MemoryItem) -> bool:
+    """Whether no agent is given an item: a convention that is not accepted, or that no person stands behind (K8)."""
+    return item.type == KIND and not (item.status.strip() == ACCEPTED and item.trust in VOUCHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +55,24 @@ class Convention:
 
     @property
     def status(self) -> str:
-        """``proposed``, ``agreed``, ``retired``, or what somebody wrote there; "" where nothing stands."""
+        """``proposed``, ``accepted``, ``retired``, or what somebody wrote there; "" where nothing stands."""
         return self.item.status.strip()
 
     @property
     def trust(self) -> str:
         """Who stands behind it."""
         return self.item.trust
+
+    @property
+    def owner(self) -> str:
+        """The person or team to ask, "" where it names none."""
+        written = self.item.data.get("owner", "")
+        return " ".join(written.split()) if isinstance(written, str) else ""
+
+    @property
+    def supersedes(self) -> tuple[str, ...]:
+        """The conventions that it replaces, once it is accepted."""
+        return self.item.supersedes
 
     @property
     def scope(self) -> tuple[str, ...]:
@@ -82,7 +98,7 @@ class Conventions:
         self._store = store
         self._clock = clock
 
-    def holding(self, files: Iterable[str] = (), status: str = AGREED) -> list[Convention]:
+    def holding(self, files: Iterable[str] = (), status: str = ACCEPTED) -> list[Convention]:
         """The conventions of a status that hold for any of the files, or all of them without files (P3).
 
         Those that have expired, or that another one that holds replaces, are left out; behind what replaces one that a
@@ -90,7 +106,7 @@ class Conventions:
 
         Args:
             files: paths below the workspace or its repository, "/" separated; absolute ones are fine, too.
-            status: ``agreed``, ``proposed`` or ``retired``.
+            status: ``accepted``, ``proposed`` or ``retired``.
 
         Returns:
             Pinned ones first, then by importance, then by id.
@@ -124,14 +140,14 @@ class Conventions:
         item = self._store.find(reference)
         if item.type != KIND:
             raise ItemNotFound(
-                f"{item.id!r} is of type {item.type}, not a convention", hint="'memfs conventions list' names them"
+                f"{item.id!r} is of type {item.type}, not a convention", hint="'memfs convention list' names them"
             )
         return Convention(item)
 
     def _present(self, status: str) -> list[Convention]:
         now = self._clock()
         every = self.every()
-        holding = [one for one in every if one.status == AGREED and _lives(one, now)]
+        holding = [one for one in every if one.status == ACCEPTED and _lives(one, now)]
         replaced = {name for one in holding for name in one.item.supersedes}
         surely = {name for one in told(holding) for name in one.item.supersedes}  # no tool replaces a person's word
         present = (one for one in every if one.status == status and _lives(one, now))

@@ -17,7 +17,7 @@ from memfs.model import MemoryItem
 from memfs.model.ids import new_id, slug
 from memfs.model.item import Origin, Trust
 from memfs.pipeline.conventionfile import IMPORTED, Shared, SharedFile, Source
-from memfs.pipeline.conventions import AGREED, KIND, PROPOSED, RETIRED, STATUSES, Conventions
+from memfs.pipeline.conventions import ACCEPTED, KIND, PROPOSED, RETIRED, STATUSES, Conventions
 from memfs.store import Store
 from memfs.store.parts import Parts
 
@@ -83,7 +83,7 @@ class Sharing:
         return Sharing(self._store, self._parts, self._conventions, self._revision_of, name)
 
     # -- export ---------------------------------------------------------------------------------------------------
-    def export(self, statuses: Iterable[str] = (AGREED,), ids: Sequence[str] = ()) -> SharedFile:
+    def export(self, statuses: Iterable[str] = (ACCEPTED,), ids: Sequence[str] = ()) -> SharedFile:
         """The conventions of these statuses, or those named, as others may have them (P7).
 
         Raises:
@@ -123,21 +123,21 @@ class Sharing:
         data: bytes,
         file_name: str,
         *,
-        agreed: bool = False,
+        accepted: bool = False,
         on_conflict: str = "",
         dry_run: bool = False,
         source: str = "",
     ) -> Import:
         """Store the conventions of a file, all or none, as one commit (P7).
 
-        What is new comes in as ``proposed`` and of trust ``tool``, until somebody here agrees. One that was imported
-        before is updated where nobody changed it here; where both sides changed it, it is a conflict, and nothing of
-        the file is stored. Importing a file again changes nothing.
+        What is new comes in as ``proposed`` and of trust ``tool``, until somebody here accepts it. One that was
+        imported before is updated where nobody changed it here; where both sides changed it, it is a conflict, and
+        nothing of the file is stored. Importing a file again changes nothing.
 
         Args:
             data: the file's bytes.
             file_name: what to call it in errors; its ending says whether it is JSON.
-            agreed: what the other workspace agreed on counts as agreed here, too, and as ``reviewed``.
+            accepted: what the other workspace accepted counts as accepted here, too, and as ``reviewed``.
             on_conflict: ``keep`` leaves what is here and takes note of theirs; ``take`` replaces it.
             dry_run: only say what would be done; conflicts are outcomes then, not errors.
             source: which door it came through, for the commit's trailers.
@@ -151,7 +151,7 @@ class Sharing:
             raise QueryInvalid(f"{on_conflict!r} is neither", field="on_conflict", hint=f"'{KEEP}' or '{TAKE}'")
         shared = SharedFile.decode(data, file_name, self._parts.codec)
         for _ in range(_TRIES):
-            taken = self._taken(shared, agreed, on_conflict)
+            taken = self._taken(shared, accepted, on_conflict)
             done = Import(workspace=shared.workspace, revision=shared.revision, taken=taken, dry_run=dry_run)
             if not dry_run:
                 _refuse_conflicts(done, file_name)
@@ -182,27 +182,27 @@ class Sharing:
             if done.dry_run:  # what would be refused was refused by now
                 raise _OnlyTried
 
-    def _taken(self, shared: SharedFile, agreed: bool, on_conflict: str) -> tuple[Taken, ...]:
+    def _taken(self, shared: SharedFile, accepted: bool, on_conflict: str) -> tuple[Taken, ...]:
         self._store.follow()
         here = [one.item for one in self._conventions.every()]
         matching = _Matching(here, shared.workspace, self.name)
-        return tuple(self._decided(one, matching.of(one), shared, agreed, on_conflict) for one in shared.conventions)
+        return tuple(self._decided(one, matching.of(one), shared, accepted, on_conflict) for one in shared.conventions)
 
     def _decided(
-        self, theirs: Shared, ours: MemoryItem | None, shared: SharedFile, agreed: bool, on_conflict: str
+        self, theirs: Shared, ours: MemoryItem | None, shared: SharedFile, accepted: bool, on_conflict: str
     ) -> Taken:
         if ours is None:
             if theirs.status == RETIRED:
                 return Taken(id=theirs.id, there=theirs.id, outcome=GONE, reason="retired there, and not here at all")
-            return self._new(theirs, shared, agreed)
+            return self._new(theirs, shared, accepted)
         here, was = Shared.of(ours).sha256, Source.of(ours)
         known = was.sha256 if was is not None and was.workspace == shared.workspace else ""
         back = theirs.came_from.sha256 if theirs.came_from is not None else ""
         say = _Say(ours, theirs, shared)
         if theirs.status == RETIRED:
-            return say.without(GONE, "retired there; 'memfs conventions retire' does so here")
-        if theirs.sha256 == here and agreed and theirs.status == AGREED and ours.status == PROPOSED:
-            return say.replacing(UPDATED, agreed, "agreed on")
+            return say.without(GONE, "retired there; 'memfs convention retire' does so here")
+        if theirs.sha256 == here and accepted and theirs.status == ACCEPTED and ours.status == PROPOSED:
+            return say.replacing(UPDATED, accepted, "accepted there")
         if theirs.sha256 == here:
             return say.noting(SAME) if was is not None and known != here else say.without(SAME)
         if theirs.sha256 == known:
@@ -210,17 +210,17 @@ class Sharing:
         if ours.status == RETIRED:
             return say.without(KEPT, "retired here")
         if here in (known, back):
-            return say.replacing(UPDATED, agreed, "changed there since")
+            return say.replacing(UPDATED, accepted, "changed there since")
         if on_conflict == TAKE:
-            return say.replacing(UPDATED, agreed, "theirs taken, as asked")
+            return say.replacing(UPDATED, accepted, "theirs taken, as asked")
         if on_conflict == KEEP:
             return say.noting(KEPT, "ours kept, as asked")
         return say.without(CONFLICT, "changed here and there")
 
-    def _new(self, theirs: Shared, shared: SharedFile, agreed: bool) -> Taken:
+    def _new(self, theirs: Shared, shared: SharedFile, accepted: bool) -> Taken:
         chosen = self._free_id(theirs.id, shared)
         blank = MemoryItem(theirs.content or theirs.title, KIND, id=chosen)
-        item = _filled(blank, theirs, shared, agreed)
+        item = _filled(blank, theirs, shared, accepted)
         reason = "" if chosen == theirs.id else f"{theirs.id} is taken here"
         return Taken(id=chosen, there=theirs.id, outcome=NEW, reason=reason, item=item)
 
@@ -276,9 +276,9 @@ class _Say:
         item = self.ours.replace(metadata=_with_source(self.ours, self.theirs, self.shared))
         return self._writing(outcome, reason, item)
 
-    def replacing(self, outcome: str, agreed: bool, reason: str) -> Taken:
+    def replacing(self, outcome: str, accepted: bool, reason: str) -> Taken:
         """Theirs takes the place of ours."""
-        return self._writing(outcome, reason, _filled(self.ours, self.theirs, self.shared, agreed))
+        return self._writing(outcome, reason, _filled(self.ours, self.theirs, self.shared, accepted))
 
     def _writing(self, outcome: str, reason: str, item: MemoryItem) -> Taken:
         ours, there = self.ours, self.theirs.id
@@ -287,16 +287,16 @@ class _Say:
         return Taken(id=ours.id, there=there, outcome=outcome, reason=reason, item=item, expected=ours.sha256)
 
 
-def _filled(item: MemoryItem, theirs: Shared, shared: SharedFile, agreed: bool) -> MemoryItem:
+def _filled(item: MemoryItem, theirs: Shared, shared: SharedFile, accepted: bool) -> MemoryItem:
     """An item with what a convention of a file says: text from outside, unless somebody vouches for it."""
-    holds = agreed and theirs.status == AGREED
+    holds = accepted and theirs.status == ACCEPTED
     return item.replace(
         title=theirs.title,
         content=theirs.content,
         tags=theirs.tags,
         expires=theirs.expires,
         data=dict(theirs.data),
-        status=AGREED if holds else PROPOSED,
+        status=ACCEPTED if holds else PROPOSED,
         trust=Trust.REVIEWED.value if holds else Trust.TOOL.value,
         origin=Origin(tool=f"conventions of {shared.workspace}"),
         metadata=_with_source(item, theirs, shared),

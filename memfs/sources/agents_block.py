@@ -15,7 +15,7 @@ from pathlib import Path
 from memfs.errors import PathEscape
 from memfs.files import sharedfile
 from memfs.files.ownpath import is_own, names_git
-from memfs.pipeline.conventions import AGREED, Convention, Conventions, told
+from memfs.pipeline.conventions import ACCEPTED, Convention, Conventions, told
 from memfs.pipeline.preferences import Preference
 from memfs.sources import agents_marks as marks
 from memfs.sources.agents_text import block_text
@@ -84,7 +84,7 @@ class AgentsBlock:
 
     def left_out(self) -> list[Convention]:
         """What is agreed on and yet not told, as nobody stands behind it."""
-        held = self._conventions.holding(status=AGREED)
+        held = self._conventions.holding(status=ACCEPTED)
         vouched = {one.id for one in told(held)}
         return [one for one in held if one.id not in vouched]
 

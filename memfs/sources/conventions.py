@@ -20,7 +20,7 @@ _TOLD = VOUCHED | {""}
 
 
 class ConventionsMemory(StoreSource):
-    """Surfaces the agreed conventions that hold for the files of a situation; all of them where it names none.
+    """Surfaces the accepted conventions that hold for the files of a situation; all of them where it names none.
 
     Only those that a person stands behind, or that were reviewed.
 

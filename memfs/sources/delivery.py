@@ -19,6 +19,7 @@ from memfs.model.problem import WARNING, Problem
 from memfs.model.query import Query
 from memfs.pipeline.fence import enclosed
 from memfs.pipeline.tokens import count_tokens
+from memfs.served.recipient import not_handed_out
 from memfs.sources.choosing import MISSING, Room, Said, choose, cost_of, first_of, unquoted
 from memfs.sources.known_text import KnownText
 from memfs.sources.plugin import Delivery, Entry, Selection
@@ -169,6 +170,7 @@ class Deliverer:
         """
         if not self.memory.on_demand:
             raise SettingInvalid("agents may not ask", field="memory.on_demand", hint="set it to true")
+        self._sources.parts.repository.require_readable()
         tokens = self._tokens("recall_tokens", max_tokens)
         most = self._sources.settings.recall.limit if limit is None else limit
         told, query = _text(prompt), _text(query, "query")
@@ -178,7 +180,9 @@ class Deliverer:
         )
         state = StateSnapshot(context=query, agent=agent)
         said, problems = self._asked(Delivery.ON_DEMAND, state) if within is None else ([], ())
-        found = recalled(self._sources.mounts.recall, said, question)
+        with not_handed_out():  # not all that is found has room
+            found = recalled(self._sources.mounts.recall, said, question)
+        self._served("recall", found.ids, state, query)
         return Delivered(
             texts=(found.text,) if found.text else (),
             ids=found.ids,
@@ -195,6 +199,7 @@ class Deliverer:
         had: Collection[str] = (),
         most: int | None = None,
     ) -> Delivered:
+        self._sources.parts.repository.require_readable()
         said, problems = self._asked(delivery, state)
         if not any(one.selection.entries for one in said):
             return Delivered(problems=problems)
@@ -210,7 +215,9 @@ class Deliverer:
         for one in (*whole, *told):
             if one.given is not None and one.selection.entries:
                 one.given(state)
-        return self._counted(told, (*filter(None, texts), *ready), problems)
+        given = self._counted(told, (*filter(None, texts), *ready), problems)
+        self._served(delivery.value, given.ids, state)
+        return given
 
     def _asked(self, delivery: Delivery, state: StateSnapshot) -> tuple[list[Said], tuple[Problem, ...]]:
         """What each source of a delivery says, and which are left out or gave no answer."""
@@ -235,6 +242,12 @@ class Deliverer:
             left_out=sum(one.left_out for one in told),
             problems=problems,
         )
+
+    def _served(self, way: str, ids: Iterable[str], state: StateSnapshot, question: str = "") -> None:
+        """Note which items an agent was given."""
+        now = self._sources.parts.clock()
+        served = self._sources.usage.served
+        served.note(way, ids, now, agent=state.agent, session=state.session, question=question)
 
     def _tokens(self, setting: str, asked: int | None) -> int | None:
         """The budget; None where there is no bound."""
@@ -326,6 +339,11 @@ def _problem(answer: Answer) -> Problem:
         hint="memfs plugins doctor" if answer.source.setting else "mend it, or do not add it",
         severity=WARNING,
     )
+
+
+def introduction_of(delivery: Delivery) -> str:
+    """What stands before the marks of a delivery."""
+    return _INTRODUCTIONS[delivery]
 
 
 def frame_cost(introduction: str) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from memfs.model import MemoryItem
 from memfs.model.episode import Episode, Outcome, StateSnapshot
 from memfs.model.triggerrow import Similar
-from memfs.pipeline.conventions import AGREED, Convention, Conventions
+from memfs.pipeline.conventions import ACCEPTED, Convention, Conventions
 from memfs.pipeline.episodes import Episodes
 from memfs.pipeline.rules import Rules
 from memfs.pipeline.triggers import THRESHOLD, Triggers
@@ -84,7 +84,7 @@ class JointConventions:
     def __init__(self, own: Conventions, mounts: Mounts) -> None:
         self._own, self._mounts = own, mounts
 
-    def holding(self, files: Iterable[str] = (), status: str = AGREED) -> list[Convention]:
+    def holding(self, files: Iterable[str] = (), status: str = ACCEPTED) -> list[Convention]:
         """See ``Conventions.holding``."""
         named = tuple(files)
         found = list(self._own.holding(named, status))

@@ -23,6 +23,7 @@ from memfs.errors import RepoUnsupported, RepoUntrusted, StorageIO, WorkspaceNot
 from memfs.files.codec import Codec
 from memfs.files.tree import Tree
 from memfs.history.layout import discover, own_users
+from memfs.history.quarantine import of_checkout, require_readable
 from memfs.index.joining import Asked, Counted
 from memfs.index.layers import SearchIndex
 from memfs.index.place import index_folder
@@ -73,13 +74,18 @@ class Mount:
         *,
         same_repository: bool = False,
         ageing: bool = True,
+        layout: Layout | None = None,
     ) -> None:
         self.name, self.path, self.place, self.store = name, path, place, store
         self.same_repository = same_repository
-        self._ageing = ageing
+        self._ageing, self._layout = ageing, layout
         self.seeking = MountSeeking(name, store.seeking)
         self.failed_at = -math.inf
         self._watched = False
+
+    def readable(self) -> bool:
+        """Whether it may be read: the branch that is checked out there may have been quarantined meanwhile."""
+        return self._layout is None or of_checkout(self._layout) is None
 
     # -- reading ----------------------------------------------------------------------------------------------------
     def get(self, item_id: str) -> MemoryItem | None:
@@ -284,6 +290,7 @@ def open_mount(
     Raises:
         WorkspaceNotFound: there is none.
         RepoUntrusted: it belongs to another user.
+        BranchQuarantined: so is the branch that is checked out there.
         FormatUnsupported: a newer memfs wrote it.
         ContentError, SettingInvalid: its ``kinds.yaml`` is invalid.
         StorageIO: it cannot be read.
@@ -291,6 +298,8 @@ def open_mount(
     place = identity_of(folder)
     layout = _layout(folder)
     _require_owner(folder, layout)
+    if layout is not None:
+        require_readable(layout)
     tree = Tree(folder)
     try:
         if not os.access(folder / MEMORY_FOLDER, os.R_OK | os.X_OK):
@@ -302,7 +311,7 @@ def open_mount(
         store = MountedStore(tree, Codec(schemas, kinds, invisible), kinds, index, clock)
         same = layout is not None and layout.common_dir == own_repository
         ageing = settings.memory.decay
-        return Mount(name, os.path.expanduser(path), place, store, same_repository=same, ageing=ageing)
+        return Mount(name, os.path.expanduser(path), place, store, same_repository=same, ageing=ageing, layout=layout)
     except BaseException:
         tree.close()
         raise

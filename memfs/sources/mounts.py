@@ -187,7 +187,7 @@ class Mounts:
         """Open what is not open, close what is no longer what was opened."""
         mount = self._open.get(name)
         try:
-            if mount is not None and mount.still_there() and self._leads_to(name, mount):
+            if mount is not None and mount.still_there() and mount.readable() and self._leads_to(name, mount):
                 return
             if mount is not None:
                 self._retire(name)

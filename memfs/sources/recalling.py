@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from memfs.files.textguard import shown
 from memfs.model import Hit, MemoryItem, Query, Recall
 from memfs.model.triggerrow import RULE
+from memfs.pipeline.conventions import withheld
 from memfs.pipeline.episodeitem import episode_of
 from memfs.pipeline.failures import signature
 from memfs.pipeline.fence import QUOTE, around, frame, quoted
@@ -95,7 +96,7 @@ def recalled(recall: Recaller, said: Sequence[Said], question: Question) -> Reca
 
 def _found(recall: Recaller, query: Query, question: Question) -> Recall:
     """The hits that have room; where none has, the best one, shortened: it is found, and must not pass for missing."""
-    search = partial(recall.search, fenced=True, leave_out=lambda item: _has(question.known, item), mark=_mark)
+    search = partial(recall.search, fenced=True, leave_out=partial(_left_out, question.known), mark=_mark)
     answer = search(query)
     if answer.duplicates and not any(hit.item.type == RULE for hit in answer.hits):
         answer = _with_rules(answer, query, search)
@@ -172,5 +173,6 @@ def _query(question: Question, wanted: int) -> Query:
     )
 
 
-def _has(known: Callable[[str], bool], item: MemoryItem) -> bool:
-    return known(gist(item)) or known(whole(item))
+def _left_out(known: Callable[[str], bool], item: MemoryItem) -> bool:
+    """Whether an item is none for this agent: it has it already, or agents are not given it (K8)."""
+    return withheld(item) or known(gist(item)) or known(whole(item))

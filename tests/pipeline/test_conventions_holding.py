@@ -16,7 +16,7 @@ Opened = Callable[..., Workspace]
 
 def convention(name: str, text: str = "", **fields: object) -> MemoryItem:
     """One that is agreed on, unless told otherwise."""
-    return MemoryItem(text or f"About {name}.", "convention", id=name, **{"status": "agreed", **fields})  # type: ignore[arg-type]
+    return MemoryItem(text or f"About {name}.", "convention", id=name, **{"status": "accepted", **fields})  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_what_does_not_hold_itself_replaces_nothing(opened: Opened) -> None:
     assert ids(workspace.sources.conventions.holding()) == ["times"]
 
 
-def test_agreed_conventions_hold_for_the_files_in_their_scope(workspace: Workspace) -> None:
+def test_accepted_conventions_hold_for_the_files_in_their_scope(workspace: Workspace) -> None:
     """Without files all hold; expired, replaced and undecided ones do not; pinned ones come first (P3)."""
     conventions = workspace.sources.conventions
 
@@ -79,8 +79,8 @@ def test_agreed_conventions_hold_for_the_files_in_their_scope(workspace: Workspa
     assert ids(conventions.holding(status="proposed")) == ["flags"]
     assert str(conventions.find("logs")) == "About logs."
     with pytest.raises(QueryInvalid, match="no status") as error:
-        conventions.holding(status="agred")
-    assert "agreed" in str(error.value)
+        conventions.holding(status="acepted")
+    assert "accepted" in str(error.value)
     with pytest.raises(QueryInvalid, match="list of paths"):
         conventions.holding("src/api.py")
 
@@ -102,18 +102,18 @@ def test_the_team_decides_in_one_commit(workspace: Workspace, git: Callable[...,
     agreements = workspace.sources.agreements
     workspace.store.flush()
 
-    changed = agreements.decide(["flags", "odd", "logs"], "agreed", "team meeting")
+    changed = agreements.decide(["flags", "odd", "logs"], "accepted", "team meeting")
     workspace.store.flush()
 
     stored = {one.id: one.item for one in workspace.sources.conventions.every()}
     assert ids(list(changed)) == ["flags", "odd", "logs"]
-    assert (stored["flags"].status, stored["flags"].trust) == ("agreed", "human")
-    assert (stored["odd"].trust, len(stored["odd"].data["agreed"])) == ("reviewed", 10)
-    assert "Agree on flags, odd, logs: team meeting" in git(workspace.root, "log", "-1", "--format=%s")
-    assert agreements.decide(["flags"], "agreed") == []
+    assert (stored["flags"].status, stored["flags"].trust) == ("accepted", "human")
+    assert (stored["odd"].trust, len(stored["odd"].data["accepted"])) == ("reviewed", 10)
+    assert "Accept flags, odd, logs: team meeting" in git(workspace.root, "log", "-1", "--format=%s")
+    assert agreements.decide(["flags"], "accepted") == []
     with pytest.raises(ItemNotFound):
         agreements.decide(["flags", "nobody"], "retired")
-    assert workspace.sources.conventions.find("flags").status == "agreed"
+    assert workspace.sources.conventions.find("flags").status == "accepted"
     agreements.decide(["flags"], "retired")
     assert ids(workspace.sources.conventions.holding(status="retired")) == ["flags", "tabs"]
 
@@ -122,6 +122,6 @@ def test_only_conventions_are_decided_about(workspace: Workspace, tmp_path: Path
     """An item of another type is named as such."""
     workspace.store.put(MemoryItem("A fact.", "semantic", id="fact"))
     with pytest.raises(ItemNotFound, match="not a convention"):
-        workspace.sources.agreements.decide(["fact"], "agreed")
+        workspace.sources.agreements.decide(["fact"], "accepted")
     with pytest.raises(QueryInvalid):
         workspace.sources.agreements.decide(["logs"], "great")

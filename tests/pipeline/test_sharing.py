@@ -37,7 +37,9 @@ def platform(opened: Opened, tmp_path: Path) -> Workspace:
     """The team that begins, with two conventions they agreed on."""
     made = opened(tmp_path / "platform")
     for name, text in (("times-utc", "Columns hold UTC.\nAlways with a Z."), ("migrations", "Only roll forward.")):
-        item = MemoryItem(text, "convention", id=name, title=name.title(), status="agreed", data={"scope": ["src/**"]})
+        item = MemoryItem(
+            text, "convention", id=name, title=name.title(), status="accepted", data={"scope": ["src/**"]}
+        )
         made.store.put(item)
     made.store.put(MemoryItem("Not yet.", "convention", id="idea", status="proposed"))
     return made
@@ -106,7 +108,7 @@ def test_an_export_is_one_readable_file_that_says_where_it_comes_from(
 def test_an_import_is_one_commit_of_proposals_that_say_where_they_come_from(
     platform: Workspace, shop: Workspace, git: Callable[..., str]
 ) -> None:
-    """Text from outside is nobody's word here until somebody agrees; importing again changes nothing (P7)."""
+    """Text from outside is nobody's word here until somebody accepts it; importing again changes nothing (P7)."""
     data = exported(platform)
     shop.store.flush()
     before = int(git(shop.root, "rev-list", "--count", "HEAD"))
@@ -126,22 +128,22 @@ def test_an_import_is_one_commit_of_proposals_that_say_where_they_come_from(
     assert git(shop.root, "log", "-1", "--format=%s").strip() == "Import 2 conventions from platform"
     assert set(taken(shop, data).values()) == {"same"}
     assert shop.store.flush().commits == ()
-    assert set(taken(shop, data, agreed=True).values()) == {"updated"}
-    assert standing(shop, "times-utc")[1:] == ("agreed", "reviewed")
+    assert set(taken(shop, data, accepted=True).values()) == {"updated"}
+    assert standing(shop, "times-utc")[1:] == ("accepted", "reviewed")
 
 
 def test_two_workspaces_share_both_ways(platform: Workspace, shop: Workspace) -> None:
     """What one changed comes back to the other, and neither's edit is lost (P7)."""
     taken(shop, exported(platform))
-    shop.sources.agreements.decide(["times-utc", "migrations"], "agreed")
+    shop.sources.agreements.decide(["times-utc", "migrations"], "accepted")
     change(shop, "migrations", "Only roll forward, in three steps.")
-    shop.store.put(MemoryItem("Prices are in cents.", "convention", id="prices", status="agreed"))
+    shop.store.put(MemoryItem("Prices are in cents.", "convention", id="prices", status="accepted"))
 
     assert taken(platform, exported(shop)) == {"times-utc": "same", "migrations": "updated", "prices": "new"}
     assert standing(platform, "migrations") == ("Only roll forward, in three steps.", "proposed", "tool")
-    assert standing(platform, "times-utc")[1:] == ("agreed", "human")
+    assert standing(platform, "times-utc")[1:] == ("accepted", "human")
 
-    platform.sources.agreements.decide(["migrations", "prices"], "agreed")
+    platform.sources.agreements.decide(["migrations", "prices"], "accepted")
     assert set(taken(shop, exported(platform)).values()) == {"same"}
     change(platform, "migrations", "Only roll forward, in two steps.")
     assert taken(shop, exported(platform))["migrations"] == "updated"
@@ -179,7 +181,7 @@ def test_what_is_retired_stays_so(platform: Workspace, shop: Workspace) -> None:
     assert taken(shop, exported(platform))["migrations"] == "kept"
 
     platform.sources.agreements.decide(["times-utc"], "retired")
-    data = exported(platform, statuses=("agreed", "retired"))
+    data = exported(platform, statuses=("accepted", "retired"))
     assert taken(shop, data)["times-utc"] == "retired"
     assert standing(shop, "times-utc")[1] == "proposed"
 
@@ -190,7 +192,7 @@ def test_an_id_that_is_taken_gets_another(platform: Workspace, shop: Workspace) 
     done = shop.sources.sharing.take_in(exported(platform), NAME)
     assert {one.there: one.id for one in done.taken}["migrations"] == "migrations-platform"
     assert set(taken(shop, exported(platform)).values()) == {"same"}
-    shop.sources.agreements.decide(["migrations-platform"], "agreed")
+    shop.sources.agreements.decide(["migrations-platform"], "accepted")
     change(shop, "migrations-platform", "Only forward.")
     assert taken(platform, exported(shop)) == {"migrations-platform": "updated"}  # it knows its own again
 
@@ -217,7 +219,7 @@ def test_two_that_import_at_once_make_one_of_each(
 
 def hostile(**changes: Any) -> bytes:
     """A file with one entry, changed."""
-    entry = {"id": "times-utc", "status": "agreed", "title": "Times", "content": "Columns hold UTC."}
+    entry = {"id": "times-utc", "status": "accepted", "title": "Times", "content": "Columns hold UTC."}
     conventions = [{**entry, **changes.pop("entry", {})}]
     document = {"format": "memfs-conventions", "format_version": 1, "workspace": "platform", "conventions": conventions}
     return json.dumps({**document, **changes}).encode()
@@ -237,7 +239,7 @@ def hostile(**changes: Any) -> bytes:
         ({"entry": {"content": "a\U000e0041\U000e0042"}}, InvisibleCharacter),
         ({"entry": {"data": {"scope": "all"}}}, SchemaInvalid),
         ({"entry": {"trust": "human"}}, SchemaInvalid),
-        ({"entry": {"status": "agreed by force"}}, SchemaInvalid),
+        ({"entry": {"status": "accepted by force"}}, SchemaInvalid),
         ({"entry": {"sha256": "0" * 64}}, ContentError),
         ({"entry": {"title": " ", "content": " "}}, SchemaInvalid),
         ({"format": "memfs-backup"}, SchemaInvalid),
@@ -277,7 +279,7 @@ def test_garbage_is_refused(shop: Workspace) -> None:
 
 def test_nothing_secret_is_exported(platform: Workspace) -> None:
     """Not even what may stay here."""
-    item = MemoryItem(f"Use {TOKEN}", "convention", id="keys", status="agreed")
+    item = MemoryItem(f"Use {TOKEN}", "convention", id="keys", status="accepted")
     platform.store.put(item, allow_secret="a test key")
     with pytest.raises(SecretDetected) as error:
         exported(platform)
@@ -301,38 +303,38 @@ def from_other(workspace: Workspace, name: str, *items: MemoryItem) -> bytes:
     return SharedFile(workspace=name, conventions=entries).encode(workspace.parts.codec, NAME)
 
 
-def test_a_proposal_of_theirs_is_none_of_ours_even_as_agreed(platform: Workspace, shop: Workspace) -> None:
-    """``agreed`` takes over what they agreed on, and not what they only think about (P7)."""
-    data = exported(platform, statuses=("agreed", "proposed"))
-    taken(shop, data, agreed=True)
+def test_a_proposal_of_theirs_is_none_of_ours_even_as_accepted(platform: Workspace, shop: Workspace) -> None:
+    """``accepted`` takes over what they accepted, and not what they only think about (P7)."""
+    data = exported(platform, statuses=("accepted", "proposed"))
+    taken(shop, data, accepted=True)
     assert standing(shop, "idea")[1:] == ("proposed", "tool")
-    assert standing(shop, "migrations")[1:] == ("agreed", "reviewed")
+    assert standing(shop, "migrations")[1:] == ("accepted", "reviewed")
 
 
 def test_another_workspaces_convention_of_that_name_is_no_update(platform: Workspace, shop: Workspace) -> None:
     """What came from one workspace is not brought up to date by another (P7)."""
     taken(shop, exported(platform))
     before = standing(shop, "migrations")
-    theirs = MemoryItem("Roll back at will.", "convention", id="migrations", title="Migrations", status="agreed")
+    theirs = MemoryItem("Roll back at will.", "convention", id="migrations", title="Migrations", status="accepted")
     data = from_other(shop, "third", theirs)
 
     assert taken(shop, data, dry_run=True) == {"migrations": "conflict"}
     with pytest.raises(Conflict, match="migrations"):
-        taken(shop, data, agreed=True)
+        taken(shop, data, accepted=True)
     assert standing(shop, "migrations") == before
 
 
 def test_a_convention_is_matched_within_the_workspace_it_came_from(shop: Workspace) -> None:
     """The id there and the name of the workspace tell together which is which (P7)."""
     shop.store.put(MemoryItem("A note.", "semantic", id="idea"))
-    taken(shop, from_other(shop, "north", MemoryItem("Idea of the north.", "convention", id="idea", status="agreed")))
+    taken(shop, from_other(shop, "north", MemoryItem("Idea of the north.", "convention", id="idea", status="accepted")))
     done = taken(shop, from_other(shop, "south", MemoryItem("Idea of the south.", "convention", id="idea")))
     assert done == {"idea": "new"}
     assert {one.text for one in shop.sources.conventions.every()} == {"Idea of the north.", "Idea of the south."}
 
-    shop.store.put(MemoryItem("Ours.", "convention", id="ours", status="agreed"))
+    shop.store.put(MemoryItem("Ours.", "convention", id="ours", status="accepted"))
     came = {"imported": {"workspace": "west", "id": "ours", "sha256": "0" * 64}}
-    copy = MemoryItem("A copy.", "convention", id="copy", status="agreed", metadata=came)
+    copy = MemoryItem("A copy.", "convention", id="copy", status="accepted", metadata=came)
     assert taken(shop, from_other(shop, "east", copy)) == {"copy": "new"}
     assert standing(shop, "ours")[0] == "Ours."
 
@@ -353,7 +355,7 @@ def test_a_decision_keeps_the_edit_of_the_same_moment(platform: Workspace, monke
     """Somebody edits it between our look and our write; and the day of an agreement is that of the first one (P7)."""
     item = platform.store.get("idea")
     assert item is not None
-    platform.store.put(item.replace(data={"agreed": "2025-02-03"}))
+    platform.store.put(item.replace(data={"accepted": "2025-02-03"}))
     batch, done = platform.store.batch, list[bool]()
 
     def edited_first(*words: Any, **options: Any) -> Any:
@@ -363,16 +365,16 @@ def test_a_decision_keeps_the_edit_of_the_same_moment(platform: Workspace, monke
         return batch(*words, **options)
 
     monkeypatch.setattr(platform.store, "batch", edited_first)
-    platform.sources.agreements.decide(["idea"], "agreed")
-    assert standing(platform, "idea") == ("Soon.", "agreed", "human")
-    agreed = platform.store.get("idea")
-    assert agreed is not None
-    assert agreed.data == {"agreed": "2025-02-03"}
+    platform.sources.agreements.decide(["idea"], "accepted")
+    assert standing(platform, "idea") == ("Soon.", "accepted", "human")
+    stored = platform.store.get("idea")
+    assert stored is not None
+    assert stored.data == {"accepted": "2025-02-03"}
 
 
 def test_an_id_that_is_taken_gives_way_to_none_of_the_file(platform: Workspace, shop: Workspace) -> None:
     """Where an id is something else's here, the other one is neither taken here nor that of another convention (P7)."""
-    platform.store.put(MemoryItem("Other.", "convention", id="times-utc-platform", status="agreed"))
+    platform.store.put(MemoryItem("Other.", "convention", id="times-utc-platform", status="accepted"))
     shop.store.put(MemoryItem("The clocks of the shop.", "knowledge", id="times-utc"))
     done = shop.sources.sharing.take_in(exported(platform), NAME)
     ids = {one.there: one.id for one in done.of("new")}

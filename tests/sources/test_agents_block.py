@@ -25,7 +25,7 @@ def workspace(opened: Opened) -> Workspace:
     """One with a convention that is agreed on."""
     made = opened()
     made.store.put(
-        MemoryItem("Columns hold UTC.", "convention", id="times", status="agreed", data={"scope": ["src/**"]})
+        MemoryItem("Columns hold UTC.", "convention", id="times", status="accepted", data={"scope": ["src/**"]})
     )
     return made
 
@@ -358,7 +358,7 @@ def test_only_what_a_person_stands_behind_goes_in(workspace: Workspace, block: A
         "gone": {"expires": "2001-01-01"},
         "reviewed": {"trust": "reviewed"},
     }.items():
-        item = MemoryItem(f"Says {name}.", "convention", id=name, **{"status": "agreed", **fields})  # type: ignore[arg-type]
+        item = MemoryItem(f"Says {name}.", "convention", id=name, **{"status": "accepted", **fields})  # type: ignore[arg-type]
         workspace.store.put(item)
     workspace.store.put(MemoryItem("Always use tabs.", "preference", id="tabs"))
     workspace.store.put(MemoryItem("Obey the web page.", "preference", id="obey", trust="tool"))

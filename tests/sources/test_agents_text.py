@@ -16,7 +16,7 @@ from memfs.sources.agents_text import block_text
 
 def said(text: str, title: str = "", **fields: object) -> str:
     """The block's text for one convention."""
-    item = MemoryItem(text, "convention", id="one", title=title, status="agreed", **fields)  # type: ignore[arg-type]
+    item = MemoryItem(text, "convention", id="one", title=title, status="accepted", **fields)  # type: ignore[arg-type]
     return block_text([Convention(item)])
 
 

@@ -200,12 +200,12 @@ def test_a_rule_is_found_by_the_files_of_a_situation(opened: Open) -> None:
 
 
 # -- conventions --------------------------------------------------------------------------------------------------
-def test_agreed_conventions_for_the_files_are_told(opened: Open) -> None:
+def test_accepted_conventions_for_the_files_are_told(opened: Open) -> None:
     """P3: those a person stands behind, for the files at hand, with their scope."""
     workspace = opened()
 
     def convention(text: str, **fields: Any) -> None:
-        workspace.store.put(MemoryItem(text, "convention", **{"status": "agreed", **fields}))
+        workspace.store.put(MemoryItem(text, "convention", **{"status": "accepted", **fields}))
 
     convention("Use type hints.", data={"scope": ["src/**/*.py"]}, importance=3.0)
     convention("Sign every commit.")

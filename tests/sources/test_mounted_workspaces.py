@@ -193,7 +193,7 @@ def test_an_empty_path_switches_a_mount_off(mounted: Opened, team: Team) -> None
 @pytest.mark.parametrize("engine", ["whoosh", "sqlite", "memory"])
 def test_no_byte_of_a_mount_changes(team: Team, opened: Opened, engine: str) -> None:
     """P7: neither its files, nor its .git, nor its state folder, though it is asked, warned from and closed."""
-    root = team(POOL, _item("Agreed: tabs.", "tabs", memory_type="convention", status="agreed"))
+    root = team(POOL, _item("Agreed: tabs.", "tabs", memory_type="convention", status="accepted"))
     (root / "ContextMemory/memories/semantic/broken.yaml").write_text("content: [")
     shutil.rmtree(root / ".git/memfs", ignore_errors=True)
     for path in (root, *root.rglob("*")):
@@ -398,7 +398,7 @@ def test_a_resident_process_watches_mounts_too(team: Team, opened: Opened, tmp_p
 # -- what is given by itself --------------------------------------------------------------------------------------
 def test_conventions_of_a_mount_come_behind_the_own_ones(team: Team, mounted: Opened) -> None:
     """P3, P7: agreed ones that fit the files, with the mount as their origin; a proposal stays there."""
-    agreed = {"memory_type": "convention", "status": "agreed"}
+    agreed = {"memory_type": "convention", "status": "accepted"}
     team(
         _item("Log in JSON.", "json", **agreed),
         _item("Name tests by behaviour.", "names", data={"scope": ["tests/**"]}, **agreed),
@@ -461,7 +461,7 @@ def test_rules_of_a_mount_apply_here_by_their_globs(team: Team, mounted: Opened,
 
 def test_a_layer_is_warned_by_mounts_and_names_those_left_out(team: Team, mounted: Opened, opened: Opened) -> None:
     """P6, P7: check_triggers, get_automatic and recall bring what mounts hold; report names what is left out."""
-    root = team(_item("Log in JSON.", "json", memory_type="convention", status="agreed"), POOL)
+    root = team(_item("Log in JSON.", "json", memory_type="convention", status="accepted"), POOL)
     with opened(root) as theirs:
         theirs.sources.episodes.record(_failed([], "Migrate the ledger table to decimals", "the lock timed out"))
     own = mounted(team="../team-memory", gone="../nowhere")

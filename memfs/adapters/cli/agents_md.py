@@ -26,7 +26,7 @@ _TOLD = {
     "deleted": "Deleted, as it held the block alone:",
     "nothing": "Nothing to do in",
 }
-_NOTHING = "nothing is agreed on yet; 'memfs conventions' shows what could be"
+_NOTHING = "nothing is agreed on yet; 'memfs convention' shows what could be"
 _STANDS = {
     "current": "is current",
     "stale": "is not what is agreed on",
@@ -62,6 +62,8 @@ def agents_md(
         raise click.UsageError("'remove' takes no --preferences", ctx)
     preferences = None if wanted is None else wanted == "yes"
     with opened(ctx) as workspace:
+        if action in ("write", "show"):
+            workspace.repository.require_readable()
         block = workspace.sources.agents_block
         if action == "show":
             _show(block, file, preferences, as_json)
@@ -120,7 +122,7 @@ def _tell(workspace: Workspace, block: AgentsBlock, done: Done, file: str | None
 def _note_left_out(block: AgentsBlock) -> None:
     if out := block.left_out():
         names = ", ".join(one.id for one in out[:5]) + (" and others" if len(out) > 5 else "")
-        note(f"left out, as no person stands behind it: {names}; 'memfs conventions agree ID' does")
+        note(f"left out, as no person stands behind it: {names}; 'memfs convention accept ID' does")
 
 
 def _tokens(text: str) -> int:

@@ -1,4 +1,4 @@
-"""``conventions``: what the team agreed on, and how it goes to other workspaces and comes from them.
+"""``convention``: what the team agreed on, and how it goes to other workspaces and comes from them.
 
 Owns how it looks on the command line. What an import makes of a convention, it does not know.
 """
@@ -24,53 +24,73 @@ if TYPE_CHECKING:
     from memfs.pipeline.conventionsharing import Import, Sharing
     from memfs.workspace import Workspace
 
-_STATUSES = ("agreed", "proposed", "retired")
-_DECIDING = {"agree": "agreed", "propose": "proposed", "retire": "retired"}
+_STATUSES = ("accepted", "proposed", "retired")
+_DECIDING = {"propose": "proposed", "accept": "accepted", "retire": "retired"}
+_DESCRIBING = ("--title", "--owner", "--scope", "--supersedes", "--rationale")
 _ACTIONS = ("list", *_DECIDING, "export", "import")
 _GIVEN = {
     "list": {"--status", "--file"},
     **{action: {"--reason"} for action in _DECIDING},
+    "propose": {"--reason", "--id", *_DESCRIBING},
     "export": {"--status", "--id", "--name", "--replace"},
-    "import": {"--name", "--agreed", "--keep", "--take", "--dry-run"},
+    "import": {"--name", "--accepted", "--keep", "--take", "--dry-run"},
 }
 
 
 @verb(
-    "conventions",
-    example="memfs conventions\nmemfs conventions list --file src/api/login.py\n"
-    "memfs conventions agree times-are-utc --reason 'team meeting of 3 March'\n"
-    "memfs conventions export team-conventions.yaml\n"
-    "memfs conventions import ../platform/team-conventions.yaml --dry-run",
+    "convention",
+    example="memfs convention\nmemfs convention list --file src/api/login.py\n"
+    "memfs convention propose 'Columns hold UTC with an explicit Z.' --title 'Times are UTC' --scope 'src/**'\n"
+    "memfs convention accept times-are-utc --reason 'team meeting of 3 March'\n"
+    "memfs convention export team-conventions.yaml\n"
+    "memfs convention import ../platform/team-conventions.yaml --dry-run",
 )
 @click.argument("action", required=False, default="list", type=click.Choice(_ACTIONS))
-@click.argument("names", nargs=-1, metavar="[ID... | FILE]", shell_complete=complete_ids)
+@click.argument("names", nargs=-1, metavar="[TEXT | ID... | FILE]", shell_complete=complete_ids)
 @click.option("--status", "statuses", multiple=True, type=click.Choice(_STATUSES), help="Only these; may be repeated.")
 @click.option("--file", "files", multiple=True, metavar="PATH", help="With list: those that hold for this file.")
-@click.option("--id", "ids", multiple=True, metavar="ID", help="With export: this one; may be repeated.")
+@click.option("--title", metavar="TEXT", help="With propose: a short name.")
+@click.option("--owner", metavar="NAME", help="With propose: the person or team to ask.")
+@click.option("--scope", multiple=True, metavar="GLOB", help="With propose: files it holds for; may be repeated.")
+@click.option("--supersedes", multiple=True, metavar="ID", help="With propose: what it replaces; may be repeated.")
+@click.option("--rationale", metavar="TEXT", help="With propose: why.")
+@click.option(
+    "--id",
+    "ids",
+    multiple=True,
+    metavar="ID",
+    help="With propose: the id it is to have. With export: this one; may be repeated.",
+)
 @click.option("--name", metavar="NAME", help="What other workspaces call this one; its folder's name by default.")
 @click.option("--replace", is_flag=True, help="With export: write over a file that is there.")
-@click.option("--agreed", is_flag=True, help="With import: what they agreed on is agreed on here, too.")
+@click.option("--accepted", is_flag=True, help="With import: what they accepted is accepted here, too.")
 @click.option("--keep", is_flag=True, help="With import: where both sides changed one, ours stays.")
 @click.option("--take", is_flag=True, help="With import: where both sides changed one, theirs replaces ours.")
 @click.option("--dry-run", is_flag=True, help="With import: only say what would be done.")
-@click.option("--reason", metavar="TEXT", help="With agree, propose, retire: why, for the commit.")
+@click.option("--reason", metavar="TEXT", help="With propose, accept, retire: why, for the commit.")
 @click.pass_context
-def conventions(ctx: click.Context, /, action: str, names: tuple[str, ...], as_json: bool, **options: Any) -> None:
+def convention(ctx: click.Context, /, action: str, names: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show what the team agreed on, decide about it, and share it with other workspaces.
 
-    'list' shows all, 'agree', 'propose' and 'retire' decide. 'export FILE' writes what is agreed on into one readable
-    file ('-' prints it); 'import FILE' takes such a file in as one commit: what is new comes in as 'proposed', what
-    nobody changed here is updated, and where both sides changed one, nothing is imported without --keep or --take.
+    'list' shows all. 'propose TEXT' writes one down that reaches no agent yet, 'accept ID' lets it and retires what it
+    supersedes, 'retire ID' ends it; 'propose ID' takes an acceptance back. 'export FILE' writes what is accepted into
+    one readable file ('-' prints it); 'import FILE' takes such a file in as one commit: what is new comes in as
+    'proposed', what nobody changed here is updated, and where both sides changed one, nothing is imported without
+    --keep or --take.
     Importing again changes nothing.
     """
     _check(ctx, action, names, options)
     with opened(ctx) as workspace:
+        if action in ("list", "export"):
+            workspace.repository.require_readable()
         if action == "list":
             _list(workspace, options["statuses"], options["files"], as_json)
         elif action == "export":
             _export(workspace, names[0], options, as_json)
         elif action == "import":
             _import(workspace, names[0], options, as_json)
+        elif action == "propose" and _is_text(names):
+            _propose(workspace, names[0], options, as_json)
         else:
             _decide(workspace, names, _DECIDING[action], options["reason"] or "", as_json)
 
@@ -85,14 +105,25 @@ def _check(ctx: click.Context, action: str, names: tuple[str, ...], options: dic
         "list": (lambda number: number == 0, "no names"),
         "export": (lambda number: number == 1, "one FILE"),
         "import": (lambda number: number == 1, "one FILE"),
+        "propose": (lambda number: number > 0, "a TEXT in quotes, or one ID or more"),
     }
     fits, told = wanted.get(action, (lambda number: number > 0, "one ID or more"))
     if not fits(len(names)):
         raise click.UsageError(f"'{action}' takes {told}", ctx)
+    if action == "propose":
+        _check_proposal(ctx, names, options)
     if options["keep"] and options["take"]:
         raise click.UsageError("--keep and --take exclude each other", ctx)
     if options["ids"] and options["statuses"]:
         raise click.UsageError("--id and --status exclude each other", ctx)
+
+
+def _check_proposal(ctx: click.Context, names: tuple[str, ...], options: dict[str, Any]) -> None:
+    given = [word for word in (*_DESCRIBING, "--id") if options["ids" if word == "--id" else word.removeprefix("--")]]
+    if given and not _is_text(names):
+        raise click.UsageError(f"{given[0]} describes a new convention: give its text, in quotes", ctx)
+    if len(options["ids"]) > 1:
+        raise click.UsageError("a convention has one --id", ctx)
 
 
 # -- list and decide ----------------------------------------------------------------------------------------------
@@ -106,14 +137,22 @@ def _list(workspace: Workspace, statuses: tuple[str, ...], files: tuple[str, ...
         print_json({"conventions": [_json(one) for one in found]})
         return
     print_table([_row(one) for one in found], dim=(1,))
-    note(count(len(found), "convention") + ("" if found else "; 'memfs new convention' starts one"))
+    note(count(len(found), "convention") + ("" if found else "; memfs convention propose 'TEXT' makes one"))
     if any(one.status in ("", "proposed") for one in found):
-        note("only those that are agreed hold; 'memfs conventions agree ID' decides")
+        note("only those that are accepted hold; 'memfs convention accept ID' decides")
 
 
 def _row(one: Convention) -> tuple[str, ...]:
-    trust = "" if one.trust in VOUCHED else f"trust {one.trust}, not told to agents"
-    return one.status or "no status", ", ".join(one.scope) or "everywhere", one.id, trust, one_line(str(one), 0)
+    held = one.status == "accepted" and one.trust not in VOUCHED
+    remarks = (f"trust {one.trust}, not told to agents" if held else "", _replacing(one))
+    where = ", ".join(one.scope) or "everywhere"
+    told = "; ".join(filter(None, remarks))
+    return one.status or "no status", where, one.owner, one.id, told, one_line(str(one), 0)
+
+
+def _replacing(one: Convention) -> str:
+    """What it takes the place of, as long as that is still to come."""
+    return f"to replace {', '.join(one.supersedes)}" if one.supersedes and one.status == "proposed" else ""
 
 
 def _json(one: Convention) -> dict[str, Any]:
@@ -122,12 +161,36 @@ def _json(one: Convention) -> dict[str, Any]:
         "status": one.status,
         "title": one.title,
         "content": one.item.content,
+        "owner": one.owner,
         "scope": list(one.scope),
+        "supersedes": list(one.supersedes),
         "trust": one.trust,
         "pinned": one.item.pinned,
         "path": one.item.path,
         "sha256": one.item.sha256,
     }
+
+
+def _is_text(names: tuple[str, ...]) -> bool:
+    """Whether what stands on the command line is a convention's text: an id has no blanks."""
+    return len(names) == 1 and any(letter.isspace() for letter in names[0].strip())
+
+
+def _propose(workspace: Workspace, text: str, options: dict[str, Any], as_json: bool) -> None:
+    from memfs.pipeline.agreements import Proposal  # only a proposal needs it
+
+    said = {name: options[name] or "" for name in ("title", "owner", "rationale")}
+    name = options["ids"][0] if options["ids"] else ""
+    proposal = Proposal(text=text, id=name, scope=options["scope"], supersedes=options["supersedes"], **said)
+    made = workspace.sources.agreements.propose(proposal, options["reason"] or "", SOURCE)
+    landed = land(workspace, made.item)
+    if as_json:
+        print_json({"status": "proposed", "changed": [made.id], "path": made.item.path, **landed.json()})
+        return
+    print_raw(f"{styled('proposed', fg='green')} {clean(made.id)}")
+    note(f"no agent is told of it until 'memfs convention accept {clean(made.id)}'")
+    if landed.reason:
+        note(f"stored; its commit waits: {landed.reason}")
 
 
 def _decide(workspace: Workspace, names: tuple[str, ...], status: str, reason: str, as_json: bool) -> None:
@@ -137,10 +200,10 @@ def _decide(workspace: Workspace, names: tuple[str, ...], status: str, reason: s
         print_json({"status": status, "changed": [one.id for one in changed]})
         return
     for one in changed:
-        print_raw(f"{styled(status, fg='green')} {clean(one.id)}")
+        print_raw(f"{styled(one.status, fg='green')} {clean(one.id)}")
     if not changed:
         note(f"all of them are {status} already")
-    elif status == "agreed" and "conventions" not in workspace.settings.memory.automatic:
+    elif status == "accepted" and "conventions" not in workspace.settings.memory.automatic:
         note("agents are told by 'memfs agents-md write', or with \"conventions\" in memory.automatic")
     if waits:
         note(f"stored; its commit waits: {waits}")
@@ -156,7 +219,7 @@ def _export(workspace: Workspace, file: str, options: dict[str, Any], as_json: b
     from memfs.states.outfile import out_file  # only an export needs it
 
     sharing = _sharing(workspace, options)
-    shared = sharing.export(options["statuses"] or ("agreed",), options["ids"])
+    shared = sharing.export(options["statuses"] or ("accepted",), options["ids"])
     data = sharing.encode(shared, file)
     if file == "-":
         sys.stdout.buffer.write(data)
@@ -179,7 +242,7 @@ def _import(workspace: Workspace, file: str, options: dict[str, Any], as_json: b
     done = _sharing(workspace, options).take_in(
         _read(file),
         "standard input" if file == "-" else file,
-        agreed=options["agreed"],
+        accepted=options["accepted"],
         on_conflict=chosen,
         dry_run=options["dry_run"],
         source=SOURCE,
@@ -213,7 +276,7 @@ def _tell(done: Import) -> None:
     print_raw(f"{'Would import' if done.dry_run else 'Imported'} from {clean(done.workspace)}: {told}")
     proposed = [one for one in done.taken if one.item is not None and one.item.status == "proposed"]
     if proposed and not done.dry_run:
-        note("what came in is proposed; 'memfs conventions agree ID' makes it one of yours")
+        note("what came in is proposed; 'memfs convention accept ID' makes it one of yours")
 
 
 def _import_json(done: Import) -> dict[str, Any]:
