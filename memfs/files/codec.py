@@ -47,6 +47,16 @@ class Codec:
         self._kinds = kinds
         self._allow_invisible = allow_invisible
 
+    @property
+    def schemas(self) -> Schemas:
+        """What mappings are checked against."""
+        return self._schemas
+
+    @property
+    def kinds(self) -> KindTable:
+        """Which folder holds which kind."""
+        return self._kinds
+
     # -- items ----------------------------------------------------------------------------------------------------
     def read(self, data: bytes, path: str, fallback: datetime, *, checked: bool = False) -> MemoryItem:
         """The item in a file (K2, K3).

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from memfs.errors import ItemSyntaxError
 
 BOM = "\ufeff"
-_CONFLICT = re.compile(r"^(?:<{7}|>{7}|\|{7})(?:[ \r\n]|\Z)", re.MULTILINE)
+_CONFLICT = re.compile(r"^(?:<{7,}|>{7,}|\|{7,})(?:[ \r\n]|\Z)", re.MULTILINE)
 # not printable in YAML, or a line break to some readers and text to others
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
 _FORBIDDEN_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -82,7 +82,7 @@ def _refuse_conflict(text: str) -> None:
             f"merge conflict markers at line {line}",
             line=line,
             column=1,
-            hint="run 'git mergetool', or keep one side and delete the marker lines",
+            hint="run 'memfs resolve' or 'git mergetool', or keep one side and delete the marker lines",
         )
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from memfs.files.plain import plain, same
+from memfs.files.plain import FieldPath, plain, same
 from memfs.files.splice import Order
-from memfs.model.item import Link, MemoryItem, Origin
+from memfs.model.item import Link, MemoryItem, Origin, RecordedConflict
 from memfs.model.time import format_time, parse_time
 
 _TIMES = ("timestamp", "created", "updated", "expires")
@@ -30,6 +30,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "supersedes": [],
     "links": [],
     **{name: {} for name in _FREE},
+    "conflicts": [],
     **dict.fromkeys(_TIMES),
 }
 ORDER: Order = {
@@ -51,6 +52,7 @@ ORDER: Order = {
         "supersedes",
         "links",
         *_FREE,
+        "conflicts",
     )
 } | {"origin": {name: {} for name in _ORIGIN}}
 
@@ -60,7 +62,7 @@ def to_item(mapping: Mapping[str, Any], memory_type: str, fallback: datetime, **
     take = mapping.get
     created = _time(take("created"))
     origin = take("origin")
-    links = take("links")
+    links, conflicts = take("links"), take("conflicts")
     return MemoryItem(
         content=take("content", ""),
         memory_type=memory_type,
@@ -80,6 +82,7 @@ def to_item(mapping: Mapping[str, Any], memory_type: str, fallback: datetime, **
         context=take("context", {}),
         metadata=take("metadata", {}),
         data=take("data", {}),
+        conflicts=tuple(map(_recorded, conflicts)) if conflicts else (),
         **place,
     )
 
@@ -108,6 +111,7 @@ def values(item: MemoryItem) -> dict[str, Any]:
     }
     for name in _FREE:
         shown[name] = plain(getattr(item, name), (name,))
+    shown["conflicts"] = [_record(one, ("conflicts", number)) for number, one in enumerate(item.conflicts)]
     return shown
 
 
@@ -141,6 +145,11 @@ def changed(mapping: Mapping[str, Any], before: MemoryItem, item: MemoryItem) ->
     return result
 
 
+def is_default(name: str, value: Any) -> bool:
+    """Whether a field with this value is left out of a fresh file."""
+    return value is None or (name in _DEFAULTS and bool(value == _DEFAULTS[name]))
+
+
 def _tidy(mapping: dict[str, Any]) -> dict[str, Any]:
     importance = mapping.get("importance")
     if isinstance(importance, float) and importance.is_integer():
@@ -155,6 +164,23 @@ def _origin(origin: Origin) -> dict[str, Any]:
         for name, value in parts.items()
         if value not in ("", None)
     }
+
+
+def _recorded(entry: Mapping[str, Any]) -> RecordedConflict:
+    return RecordedConflict(**{**entry, "time": _time(entry.get("time"))})
+
+
+def _record(conflict: RecordedConflict, path: FieldPath) -> dict[str, Any]:
+    parts = {
+        "field": str(conflict.field),
+        "kept": plain(conflict.kept, (*path, "kept")),
+        "lost": plain(conflict.lost, (*path, "lost")),
+        "part": conflict.part or None,
+        "lost_sha256": str(conflict.lost_sha256) or None,
+        "by": str(conflict.by) or None,
+        "time": _written(conflict.time),
+    }
+    return {name: value for name, value in parts.items() if value is not None}
 
 
 def _time(text: str | None) -> datetime | None:

@@ -258,10 +258,10 @@ def rmdir(path: str | os.PathLike[str], dir_fd: int | None = None) -> None:
         os.rmdir(path, dir_fd=dir_fd)
 
 
-def touch(path: str | os.PathLike[str] | int) -> None:
-    """Give a file, named or open, the present time."""
+def touch(path: str | os.PathLike[str] | int, moment: int | None = None) -> None:
+    """Give a file, named or open, the present time, or a moment in nanoseconds."""
     with operation("touch", str(path) if isinstance(path, int) else path):
-        os.utime(path)
+        os.utime(path) if moment is None else os.utime(path, ns=(moment, moment))
 
 
 def chmod(path: str | os.PathLike[str] | int, mode: int) -> None:

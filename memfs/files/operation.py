@@ -16,6 +16,7 @@ from memfs.files.ownpath import is_own
 MARKS = frozenset({"applied", "void", "taken"})
 _NAME = re.compile(r"[0-9A-Za-z-]{1,100}")
 _DIGEST = re.compile(r"[0-9a-f]{0,64}")
+_COMMIT = re.compile(r"(?:[0-9a-f]{40})?")
 _LATEST = 253_402_300_799  # the end of the year 9999
 
 
@@ -44,6 +45,7 @@ class Operation:
         message: the commit's sentence.
         batch: whether it must be a commit of its own.
         writers: who wrote, each a mapping with ``agent``, ``session``, ``source`` and ``person``.
+        merges: the commit whose line of history this write joins with the branch, "" for none.
     """
 
     id: str
@@ -53,6 +55,7 @@ class Operation:
     batch: bool
     writers: tuple[dict[str, Any], ...]
     changes: tuple[FileChange, ...]
+    merges: str = ""
 
 
 def encode(operation: Operation) -> bytes:
@@ -69,6 +72,7 @@ def encode(operation: Operation) -> bytes:
             [change.path, change.old, change.new, -1 if change.data is None else len(change.data)]
             for change in operation.changes
         ],
+        **({"merges": operation.merges} if operation.merges else {}),
     }
     return _line(record) + b"".join(change.data or b"" for change in operation.changes)
 
@@ -119,6 +123,7 @@ def _operation(record: dict[str, Any], bodies: bytes) -> Operation:
         batch=record["batch"],
         writers=tuple(record["writers"]),
         changes=tuple(changes),
+        merges=record.get("merges", ""),
     )
 
 
@@ -131,6 +136,8 @@ def _sound(operation: Operation) -> Operation:
         _NAME.fullmatch(operation.id)
         and all(isinstance(text, str) and "\0" not in text for text in texts)
         and not any(mark in operation.branch for mark in " \n")
+        and isinstance(operation.merges, str)
+        and _COMMIT.fullmatch(operation.merges)
         and isinstance(moment, (int, float))
         and 0 <= moment <= _LATEST
         and all(_is_sound(change) for change in operation.changes)

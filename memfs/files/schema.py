@@ -65,6 +65,18 @@ class Schemas:
         """
         return self._check(schema).errors(mapping)
 
+    def rules(self, schema: str) -> Mapping[str, Any]:
+        """A document's schema, which says in ``x-merge`` how versions of each field are joined.
+
+        Raises:
+            SettingInvalid: there is no such schema.
+        """
+        return self._schema(schema)
+
+    def item_rules(self, kind: Kind) -> Mapping[str, Any]:
+        """The schema of an item of that kind, as ``rules``."""
+        return self._schema(f"item {kind.body}" if kind.body else "item")
+
     def editor_files(self) -> dict[str, str]:
         """The files for ``ContextMemory/.schemas/``: each schema on its own, items with the body of their kind (K6)."""
         names = {name: name for name in schema_names() if not name.endswith(_BODY) and name not in _ANSWERS}

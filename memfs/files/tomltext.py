@@ -12,6 +12,7 @@ from typing import Any
 
 from memfs.errors import SettingInvalid
 from memfs.files import io
+from memfs.files.markers import has_markers
 
 FILE = "memfs.toml"
 _LIMIT = 1 << 20
@@ -51,6 +52,9 @@ def parse(text: str) -> dict[str, Any]:
         hint = 'write settings like: engine = "sqlite"'
         if "twice" in reason or "overwrite" in reason:
             hint = "name each table and each setting once; the lines of a table stand together below its name"
+        if has_markers(text.encode()):
+            reason = "a merge left conflict markers in it"
+            hint = "keep what is right of each pair, take out the lines <<<<<<<, ======= and >>>>>>>, then git add it"
         raise SettingInvalid(reason, path=FILE, line=line, column=column, hint=hint) from error
 
 

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from memfs.errors import StorageIO, WorkspaceNotFound
@@ -17,6 +18,7 @@ from memfs.home import home
 
 MEMORY_FOLDER = "ContextMemory"
 WORKSPACE_VARIABLE = "MEMFS_WORKSPACE"
+_LOOKED_AT = 100
 
 
 def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> Path:
@@ -34,10 +36,21 @@ def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping
     for candidate in (folder, *folder.parents):
         if os.path.isdir(candidate / MEMORY_FOLDER):
             return candidate
-    raise WorkspaceNotFound(
-        f"no {MEMORY_FOLDER}/ in {str(folder)!r} or any folder above it",
-        hint=f"make a workspace with 'memfs init', or name one with -C or {WORKSPACE_VARIABLE}{_own()}",
-    )
+    hint = f"make a workspace with 'memfs init', or name one with -C or {WORKSPACE_VARIABLE}{_own()}"
+    if below := _below(folder):
+        import shlex  # a hook that only keeps an event does without it
+
+        hint = f"there is one below it: name it with -C {shlex.quote(below)} or {WORKSPACE_VARIABLE}"
+    raise WorkspaceNotFound(f"no {MEMORY_FOLDER}/ in {str(folder)!r} or any folder above it", hint=hint)
+
+
+def _below(folder: Path) -> str:
+    """The name of a folder within this one that is a workspace, as in a repository with code beside the memory."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in islice(entries, _LOOKED_AT):
+            if os.path.isdir(os.path.join(entry.path, MEMORY_FOLDER)):
+                return entry.name
+    return ""
 
 
 def _own() -> str:

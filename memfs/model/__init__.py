@@ -1,6 +1,6 @@
 """Values: items, kinds, queries, ids, time. No input or output, no third-party import."""
 
-from memfs.model.item import Link, MemoryItem, Origin, Phase, Trust
+from memfs.model.item import Link, MemoryItem, Origin, Phase, RecordedConflict, Trust
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, MemoryType
 from memfs.model.problem import Problem
 from memfs.model.query import Candidate, Freshness, Hit, Query, Recall
@@ -22,6 +22,7 @@ __all__ = [
     "Problem",
     "Query",
     "Recall",
+    "RecordedConflict",
     "Stamp",
     "Trust",
 ]

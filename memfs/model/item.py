@@ -32,6 +32,11 @@ VOUCHED = frozenset({Trust.HUMAN.value, Trust.REVIEWED.value})
 """A person stands behind it: wrote it, or looked through it."""
 
 
+def lower_trust(*trusts: str) -> str:
+    """The least of these; what is none counts as the least there is."""
+    return BY_TRUST[min(BY_TRUST.index(trust) if trust in BY_TRUST else 0 for trust in trusts)]
+
+
 class Phase(StrEnum):
     """The phases of an EDRR workflow (seed 000, L6)."""
 
@@ -63,6 +68,29 @@ class Link:
     relation: str = "relates"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedConflict:
+    """A field that two branches changed to different values, as the item that was joined of them tells it (K4).
+
+    Attributes:
+        field: its dotted name; "" for the item as a whole, whose ``kept`` and ``lost`` are then words: ``edited``,
+            ``deleted``, ``one version``.
+        kept, lost: the value that stands, and the one that gave way; None where that side had none.
+        part: whether the two are passages of a longer text, with lines around them that both have.
+        lost_sha256: of the file that holds the lost value, in the history; "" where ``lost`` says it all.
+        by: who wrote the value that gave way, as far as known.
+        time: when the two met.
+    """
+
+    field: str
+    kept: Any = None
+    lost: Any = None
+    part: bool = False
+    lost_sha256: str = ""
+    by: str = ""
+    time: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryItem:
     """One remembered thing, as a value.
@@ -86,6 +114,7 @@ class MemoryItem:
         context: circumstances matched at recall.
         metadata: free facts.
         data: structured body, shaped by the kind's schema where it has one.
+        conflicts: what gave way when branches were joined, until somebody settles it.
         path: its file below the workspace, "/" separated; "" until it is stored.
         sha256: hex digest of the file's bytes; "" until it is stored.
         durability: of an item a write returned, where it is durable: ``file``, or ``fallback`` while only the secondary
@@ -112,6 +141,7 @@ class MemoryItem:
     context: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
+    conflicts: tuple[RecordedConflict, ...] = ()
     path: str = ""
     sha256: str = ""
     durability: str = field(default="", compare=False)
@@ -133,6 +163,7 @@ class MemoryItem:
         put(self, "tags", _names("tags", self.tags))
         put(self, "supersedes", _names("supersedes", self.supersedes))
         put(self, "links", _links(self.links))
+        put(self, "conflicts", _conflicts(self.conflicts))
         for name in ("timestamp", "created", "updated", "expires"):
             value = getattr(self, name)
             if value is not None:
@@ -207,6 +238,18 @@ def _links(values: Any) -> tuple[Link, ...]:
             raise SchemaInvalid(
                 f"expected a Link, got {ascii(value)[:60]}", field=f"links.{number}", hint='write Link(to="an-id")'
             )
+    return found
+
+
+def _conflicts(values: Any) -> tuple[RecordedConflict, ...]:
+    if values == ():
+        return ()
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise _unfit("conflicts", "a list of RecordedConflict", values)
+    found = tuple(values)
+    for number, value in enumerate(found):
+        if not isinstance(value, RecordedConflict):
+            raise _unfit(f"conflicts.{number}", "a RecordedConflict", value)
     return found
 
 

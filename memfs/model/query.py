@@ -96,12 +96,15 @@ def _is_number(value: object, *sorts: type) -> bool:
     return isinstance(value, sorts or (int, float)) and not isinstance(value, bool)
 
 
-def moment(name: str, value: str | datetime | None, *, end: bool = False) -> datetime | None:
+def moment(
+    name: str, value: str | datetime | None, *, end: bool = False, now: datetime | None = None
+) -> datetime | None:
     """A point in time as people write it, in UTC; None stays None.
 
     Args:
         name: what to call it in the error.
         end: whether it ends a span, so that a day means the whole of it.
+        now: from when an age counts back; None: from now on.
 
     Raises:
         QueryInvalid: it is none.
@@ -111,7 +114,7 @@ def moment(name: str, value: str | datetime | None, *, end: bool = False) -> dat
     try:
         if isinstance(value, datetime):
             return parse_time(value)
-        return (parse_until if end else parse_when)(value, utc_now())
+        return (parse_until if end else parse_when)(value, now or utc_now())
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise QueryInvalid(
             f"{ascii(value)[:60]} is not a date, time or age",

@@ -21,6 +21,8 @@ AGGREGATE_NAMES = ("effectiveness_metrics", "pattern_history", "research_progres
 MANIFEST = "manifest.json"
 PAYLOAD = "state.tar.zst"
 SIDECAR_SUFFIX = ".zst"
+MERGES = "merges"
+"""The folder, below the workspace's own inside git's, where conflicts wait for a merge to be over."""
 
 _LONGEST = 200
 _KEPT = 150

@@ -7,14 +7,16 @@ versions are joined in the first place is ``memfs.files.merge``' business.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
+from memfs.files.merge.recorded import DELETED
 from memfs.files.merge.values import equal
 from memfs.files.secrets import refuse_text
 from memfs.model.conflicts import KEPT, LOST, Clash
-from memfs.model.statepaths import document_kind, iteration_of
+from memfs.model.statepaths import conflict_path, document_kind, iteration_of
 from memfs.model.statequery import Question
 from memfs.model.states import plain
 from memfs.model.time import time_in
@@ -73,6 +75,31 @@ class Clashes:
         refuse_text(why, "reason")
         return settled(lambda: self._resolve(path, keep, why, source))
 
+    def record(self, values: Mapping[str, Any], given_up: Collection[str] = (), source: str = "merge") -> bool:
+        """Write down a clash that a merge of git's left behind; False where its document has another value by now.
+
+        Args:
+            values: of the record, as its schema has them.
+            given_up: digests of the document by which it is known that the merge was given up.
+
+        Raises:
+            Conflict, ContentError, StorageIO: nothing was written.
+        """
+        clash = _read("", values)
+        number, moment = iteration_of(clash.document), clash.timestamp
+        try:
+            document = self._files.read(clash.document)
+        except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+            return False
+        given = document.sha256 in given_up or not _stands(document.values, clash)
+        if given or number is None or moment is None:
+            return False
+        turns = (conflict_path(number, clash.document, moment, turn) for turn in count(1))
+        path = next(path for path in turns if not self._files.exists(path))
+        message = f"Record that a merge kept one of two values of {clash.field} in {clash.document}"
+        self._files.write([Change(path, values, "")], message, source=source)
+        return True
+
     def _resolve(self, path: str, keep: str, reason: str, source: str) -> Clash:
         if document_kind(path) != KIND:
             raise ItemNotFound(f"{path!r} is no record of a conflict", hint="'memfs conflicts' names them")
@@ -86,10 +113,11 @@ class Clashes:
             ) from None
         changes = [Change(path, None, record.sha256)]
         if keep == LOST:
-            values = _changed(document.values, clash)
+            values = _changed(document.values, clash) if clash.field else _removed(clash)
             changes.append(Change(clash.document, values, document.sha256))
         value = "the value that stands" if keep == KEPT else "the value that gave way"
-        message = f"Decide for {value} in {clash.field} of {clash.document}"
+        field = f"{clash.field} of " if clash.field else ""
+        message = f"Decide for {value} in {field}{clash.document}"
         self._files.write(changes, f"{message}: {reason}" if reason else message, source=source)
         return clash
 
@@ -110,10 +138,10 @@ def _read(path: str, values: Mapping[str, Any]) -> Clash:
 def _changed(values: Mapping[str, Any], clash: Clash) -> dict[str, Any]:
     """The document's values with the one that gave way."""
     changed: dict[str, Any] = plain(values)
-    place = _place(changed, clash.field)
-    if place is None or not equal(place[0].get(place[1]), clash.kept):
+    found = _place(changed, clash.field)
+    if found is None or not equal(found[0].get(found[1]), clash.kept):
         raise QueryInvalid(f"{clash.field} of {clash.document} has another value by now", hint="look at it again")
-    holder, key = place
+    holder, key = found
     if clash.lost is None:
         holder.pop(key, None)
     else:
@@ -121,10 +149,24 @@ def _changed(values: Mapping[str, Any], clash: Clash) -> dict[str, Any]:
     return changed
 
 
+def _removed(clash: Clash) -> dict[str, Any] | None:
+    """Nothing: a document that one side had removed goes after all.
+
+    Raises:
+        QueryInvalid: it was no removal that gave way, but a version, which the record does not hold.
+    """
+    if clash.lost != DELETED:
+        hint = f"'memfs log {clash.document}' names the versions, 'memfs rollback' brings one back"
+        raise QueryInvalid("the record does not hold the version that gave way", path=clash.document, hint=hint)
+    return None
+
+
 def _stands(values: Mapping[str, Any], clash: Clash) -> bool:
     """Whether the document has the value still that was kept."""
-    place = _place(values, clash.field)
-    return place is not None and equal(place[0].get(place[1]), clash.kept)
+    if not clash.field:  # the document as a whole, which is there
+        return True
+    found = _place(values, clash.field)
+    return found is not None and equal(found[0].get(found[1]), clash.kept)
 
 
 def _place(values: Any, field: str) -> tuple[Any, str] | None:

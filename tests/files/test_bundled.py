@@ -20,11 +20,12 @@ from memfs.resources import schema_names, schema_text, template_names, template_
 
 CODEC = Codec(Schemas(), KindTable())
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-POLICIES = {"max", "min", "sum", "union", "lww", "text3", "keys", "same", "conflict"}
+POLICIES = {"max", "min", "sum", "union", "lww", "text3", "keys", "same", "conflict", "sequence"}
 DOCUMENTS = {
     "memory_context.yaml": "memory_context",
     "universal/memory-base.yaml": "memory_context",
     "kinds.yaml": "kinds",
+    "questions.yaml": "questions",
     "context-session.yaml": "context",
     "system_config.json": "system_config",
     "retention_policy.json": "retention_policy",
@@ -88,6 +89,7 @@ def test_k6_every_template_is_tested_here() -> None:
     kinds = {f"{kind.name}.yaml" for kind in BUILT_IN}
 
     others = {"memfs.toml", "gitattributes", "vscode-settings.json", "feedback_template.md"}
+    others |= {"github-workflow.yml", "pre-commit-hook"}  # tests/teams/test_review_cli.py
     assert set(template_names()) == {*kinds, *DOCUMENTS, *others}
 
 

@@ -44,7 +44,7 @@ ITEM = MemoryItem(
     trust="agent",
     importance=2.5,
     pinned=True,
-    status="agreed",
+    status="accepted",
     expires=parse_time("2027-01-01"),
     supersedes=("old-one",),
     links=(Link(to="x", relation="contradicts"), Link(to="y")),
@@ -238,7 +238,7 @@ def test_a_fresh_file_is_canonical() -> None:
         "trust: agent\n"
         "importance: 2.5\n"
         "pinned: true\n"
-        "status: agreed\n"
+        "status: accepted\n"
         "expires: '2027-01-01T00:00:00Z'\n"
         "supersedes:\n- old-one\n"
         "links:\n- to: x\n  relation: contradicts\n- to: 'y'\n  relation: relates\n"

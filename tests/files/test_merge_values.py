@@ -20,6 +20,9 @@ SCHEMA: dict[str, Any] = {
         "id": {"x-merge": "same"},
         "notes": {"x-merge": "keys", "additionalProperties": {"x-merge": "sum"}},
         "title": {"x-merge": "conflict"},
+        "story": {"x-merge": "text3"},
+        "steps": {"x-merge": "sequence"},
+        "when": {"x-merge": "conflict", "format": "memfs-time"},
     }
 }
 
@@ -60,11 +63,26 @@ documents = st.fixed_dictionaries(
         ({"best": "a"}, {"best": "b"}, {"best": "c"}, {"best": "c"}),
         ({"first": 5}, {"first": 4}, {"first": 2}, {"first": 2}),
         ({"tags": ["a", "b"]}, {"tags": ["b", "c"]}, {"tags": ["a", "b", "d"]}, {"tags": ["b", "c", "d"]}),
+        ({"tags": ["a", "b"]}, {}, {"tags": ["b"]}, {}),
+        ({"notes": {"x": 1, "y": 2}}, {}, {"notes": {"y": 2}}, {}),
         ({"tags": "x"}, {"tags": [1, True]}, {"tags": [1.0, {"a": 1}]}, {"tags": [1, True, {"a": 1}]}),
         ({"state": "new"}, {"state": "tested"}, {"state": "dropped"}, {"state": "tested"}),
         ({"notes": {"x": 1}}, {"notes": {"x": 2}}, {"notes": {"x": 3, "y": 1}}, {"notes": {"x": 4, "y": 1}}),
         ({"free": {"a": 1}}, {"free": {"a": 1, "b": 2}}, {"free": {"c": 3}}, {"free": {"b": 2, "c": 3}}),
         ({"title": "x", "gone": 1}, {"title": "x"}, {"title": "y", "gone": 1}, {"title": "y"}),
+        ({"story": "a\nb\nc\n"}, {"story": "A\nb\nc\n"}, {"story": "a\nb\nC\n"}, {"story": "A\nb\nC\n"}),
+        ({"story": "a\nb"}, {"story": "a\nb\nc"}, {"story": "A\nb"}, {"story": "A\nb\nc"}),
+        ({"free": "a\nb\nc"}, {"free": "b\nc"}, {"free": "a\nb\nc\nd"}, {"free": "b\nc\nd"}),
+        ({"steps": [1, 2, 3]}, {"steps": [0, 1, 2, 3]}, {"steps": [1, 2]}, {"steps": [0, 1, 2]}),
+        ({"steps": [1]}, {"steps": [1, 2, 4]}, {"steps": [1, 3, 4]}, {"steps": [1, 2, 3, 4]}),
+        ({}, {"free": [{"a": 1}]}, {"free": [{"a": 1}, "b"]}, {"free": [{"a": 1}, "b"]}),
+        ({"when": ""}, {"when": "2026-03-01"}, {"when": "2026-03-01T00:00:00Z"}, {"when": "2026-03-01"}),
+        (
+            {},
+            {"state": {"timestamp": "2026-03-01", "n": 1}},
+            {"state": {"timestamp": "2026-03-02", "n": 2}},
+            {"state": {"timestamp": "2026-03-02", "n": 2}},
+        ),
     ],
 )
 def test_each_rule_joins_what_both_sides_changed(
@@ -89,6 +107,31 @@ def test_each_rule_joins_what_both_sides_changed(
         ({}, {"best": 1}, {"best": "x"}, {"best": 1}, Clash(field="best", kept=1, lost="x")),
         ({}, {"free": {"a": 1}}, {"free": {"a": 2}}, {"free": {"a": 1}}, Clash(field="free.a", kept=1, lost=2)),
         (
+            {"story": "a\nb\nc"},
+            {"story": "a\nB\nc\nd"},
+            {"story": "0\na\nx\nc"},
+            {"story": "0\na\nB\nc\nd"},
+            Clash(field="story", kept="0\na\nB\nc\nd", lost="0\na\nx\nc\nd"),
+        ),
+        (
+            {"steps": [1, 2, 3]},
+            {"steps": [1, 5, 3]},
+            {"steps": [1, 6, 3, 4]},
+            {"steps": [1, 5, 3, 4]},
+            Clash(field="steps", kept=[1, 5, 3, 4], lost=[1, 6, 3, 4]),
+        ),
+        (
+            {"free": {"$sidecar": {"file": "a", "bytes": 1}}},
+            {"free": {"$sidecar": {"file": "b", "bytes": 1}}},
+            {"free": {"$sidecar": {"file": "a", "bytes": 2}}},
+            {"free": {"$sidecar": {"file": "b", "bytes": 1}}},
+            Clash(
+                field="free",
+                kept={"$sidecar": {"file": "b", "bytes": 1}},
+                lost={"$sidecar": {"file": "a", "bytes": 2}},
+            ),
+        ),
+        (
             {},
             {"wins": 1e308},
             {"wins": 1e308 + 1e300},
@@ -104,6 +147,30 @@ def test_what_no_rule_joins_keeps_the_last_writers_value_and_says_so(
     joined = merge(base, ours, theirs, SCHEMA)
 
     assert (joined.values, joined.conflicts) == (merged, (clash,))
+
+
+def test_a_change_wins_over_a_removal_unless_removals_stand() -> None:
+    """Also of lines: who removed what the other changed gives way, except where ours is to stand whatever it did."""
+    base, ours, theirs = {"title": "a", "story": "a\nb\nc"}, {"story": "a\nc"}, {"title": "b", "story": "a\nB\nc"}
+
+    yielded = merge(base, ours, theirs, SCHEMA)
+    stood = merge(base, ours, theirs, SCHEMA, removals_stand=True)
+
+    assert yielded.values == {"story": "a\nB\nc", "title": "b"}
+    assert [(one.field, one.yielded) for one in yielded.conflicts] == [("story", True), ("title", True)]
+    assert stood.values == {"story": "a\nc"}
+    assert stood.conflicts == (
+        Clash(field="story", kept="a\nc", lost="a\nB\nc"),
+        Clash(field="title", kept=None, lost="b"),
+    )
+
+
+def test_keys_where_a_list_belongs_are_no_empty_list() -> None:
+    """A removal that gives way leaves the change, and no empty table, also where a rule does not fit."""
+    schema = {"properties": {"words": {"x-merge": "union"}}}
+    joined = merge({"words": {"a": 1}}, {}, {"words": {"a": 2}}, schema)
+    assert joined.values == {"words": {"a": 2}}
+    assert joined.conflicts == (Clash(field="words", kept={"a": 2}, lost=None),)
 
 
 def test_true_is_not_one() -> None:

@@ -31,7 +31,7 @@ GOOD: dict[str, Any] = {
     "trust": "agent",
     "importance": 2.5,
     "pinned": True,
-    "status": "agreed",
+    "status": "accepted",
     "expires": "2027-01-01 10:00",
     "supersedes": ["old-one"],
     "links": [{"to": "other.item", "relation": "contradicts"}],

@@ -1,0 +1,76 @@
+"""Conflict markers: the two versions that a text merge left in one file, told apart again.
+
+Owns the form of the markers. Which of the versions is right, or how they are joined, it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_OURS, _BASE, _MIDDLE, _THEIRS = b"<|=>"
+_FIRST = re.compile(rb"^(<{7,}|>{7,})(?=[ \r\n]|\Z)", re.MULTILINE)
+_BETWEEN, _IN_OURS, _IN_BASE, _IN_THEIRS = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What a file with markers was made from; ``base`` is None where the markers do not say."""
+
+    ours: bytes
+    base: bytes | None
+    theirs: bytes
+
+
+def has_markers(data: bytes) -> bool:
+    """Whether a line begins as the first or the last marker does; of a merge within a merge they are longer."""
+    return _FIRST.search(data) is not None
+
+
+def marker_line(data: bytes) -> int:
+    """The 1-based line of the first such marker, 0 where there is none."""
+    first = _FIRST.search(data)
+    return data.count(b"\n", 0, first.start()) + 1 if first else 0
+
+
+def sides(data: bytes) -> Sides | None:
+    """The versions between the markers, each with what stands around them; None where the markers do not pair."""
+    first = _FIRST.search(data)
+    size = len(first[1]) if first else 0
+    ours: list[bytes] = []
+    base: list[bytes] = []
+    theirs: list[bytes] = []
+    place, told, pairs = _BETWEEN, 0, 0
+    for line in data.splitlines(keepends=True):
+        following = _after(line.rstrip(b"\r\n"), place, size)
+        if following is None:
+            return None
+        if following != place:
+            told += following == _IN_BASE
+            pairs += following == _BETWEEN
+            place = following
+            continue
+        for version, here in ((ours, _IN_OURS), (base, _IN_BASE), (theirs, _IN_THEIRS)):
+            if place in (_BETWEEN, here):
+                version.append(line)
+    if place != _BETWEEN or not pairs:
+        return None
+    return Sides(b"".join(ours), b"".join(base) if told == pairs else None, b"".join(theirs))
+
+
+def _after(line: bytes, place: int, size: int) -> int | None:
+    """Where the text after a line is; None where a marker stands in the wrong place."""
+    if _is(line, _OURS, size):
+        return _IN_OURS if place == _BETWEEN else None
+    if _is(line, _THEIRS, size):
+        return _BETWEEN if place == _IN_THEIRS else None
+    if place == _IN_OURS and _is(line, _BASE, size):
+        return _IN_BASE
+    if _is(line, _MIDDLE, size) and len(line) == size:
+        return _IN_THEIRS if place in (_IN_OURS, _IN_BASE) else None if place == _IN_THEIRS else place
+    return place
+
+
+def _is(line: bytes, sign: int, size: int) -> bool:
+    mark = bytes((sign,)) * size
+    return size > 0 and (line == mark or line.startswith(mark + b" "))
