@@ -7,7 +7,7 @@ other setting of the repository's takes part.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from memfs.errors import HistoryUnavailable
@@ -48,7 +48,7 @@ def blame(repository: Repository, path: str, revision: str = "HEAD") -> list[Bla
 
 def _origins(repository: Repository, path: str, commit: str, lines: list[bytes]) -> dict[int, str]:
     """The commit of each line: a commit keeps what none of its parents has."""
-    history = _history(repository, path, commit)
+    history = line_of(repository, [path], commit)
     start = next(iter(history), commit)
     waiting: dict[str, dict[int, int]] = {start: {at: at for at in range(len(lines))}}
     found: dict[int, str] = {}
@@ -81,9 +81,10 @@ def _passed(
     }
 
 
-def _history(repository: Repository, path: str, commit: str) -> dict[str, list[str]]:
-    """The commits that changed a path, children before parents, each with the nearest such parents."""
-    request = f"{commit}\n--\n".encode() + one_line(repository.full(path)) + b"\n"
+def line_of(repository: Repository, paths: Iterable[str], commit: str) -> dict[str, list[str]]:
+    """The commits that changed one of some paths, children before parents, each with the nearest such parents."""
+    names = b"".join(one_line(repository.full(path)) + b"\n" for path in paths)
+    request = f"{commit}\n--\n".encode() + names
     out = repository.git.run("rev-list", "--topo-order", "--parents", "--stdin", data=request)
     words = (line.split() for line in out.decode().splitlines())
     return {first: parents for first, *parents in words}

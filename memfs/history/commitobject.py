@@ -14,9 +14,12 @@ from memfs.errors import HistoryUnavailable
 from memfs.history.group import Writer
 from memfs.history.identity import Person
 
+_SIGNATURE, _OTHER_SIGNATURE = b"gpgsig", b"gpgsig-sha256"
 AGENT, SESSION, SOURCE = "Memfs-Agent", "Memfs-Session", "Memfs-Source"
 _TRAILER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*)\s*:\s+(\S.*)")
 _PERSON = re.compile(r"(.*?) ?<([^>]*)> (-?\d+) [+-]\d{4}")
+_PLAIN_PERSON = re.compile(rb"[^<>\x00-\x1f]*<[^<>\x00-\x1f]*> \d{1,12} [+-]\d{4}")
+_ONCE = (b"tree", b"author", b"committer")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _LONGEST_VALUE = 200
 
@@ -52,13 +55,42 @@ def compose(message: str, writers: Iterable[Writer]) -> str:
     trailers = [
         f"{name}: {value}"
         for name, field in ((AGENT, "agent"), (SESSION, "session"), (SOURCE, "source"))
-        for value in dict.fromkeys(_one_line(getattr(writer, field)) for writer in found)
+        for value in dict.fromkeys(trailer_value(getattr(writer, field)) for writer in found)
         if value
     ]
     if not trailers:
         return plain + "\n"
     gap = "\n" if "\n\n" in plain and _trailers(plain.rpartition("\n\n")[2]) else "\n\n"
     return plain + gap + "\n".join(trailers) + "\n"
+
+
+def with_signature(data: bytes, signature: str) -> bytes:
+    """A commit object with an armoured signature of it, where git keeps that."""
+    head, _, message = data.partition(b"\n\n")
+    lines = signature.strip("\n").encode().replace(b"\n", b"\n ")
+    return head + b"\n" + _SIGNATURE + b" " + lines + b"\n\n" + message
+
+
+def without_signature(data: bytes) -> tuple[bytes, tuple[bytes, ...]]:
+    """What was signed of a commit object, and its signatures; none where it has none, two are for nobody to trust."""
+    head, gap, message = data.partition(b"\n\n")
+    kept: list[bytes] = []
+    signatures: list[list[bytes]] = []
+    inside: list[bytes] | None = None
+    for line in head.split(b"\n"):
+        name, _, value = line.partition(b" ")
+        if name == _SIGNATURE:
+            inside = [value]
+            signatures.append(inside)
+        elif name == _OTHER_SIGNATURE:  # of another sort of object ids, as git leaves it out too
+            inside = []
+        elif line[:1] == b" " and inside is not None:
+            inside.append(line[1:])
+        else:
+            inside = None
+            kept.append(line)
+    found = tuple(b"\n".join((*lines, b"")) for lines in signatures)
+    return b"\n".join(kept) + gap + message, found
 
 
 def parse_commit(data: bytes) -> Parsed:
@@ -85,7 +117,20 @@ def parse_commit(data: bytes) -> Parsed:
     return Parsed(fields["tree"][0], tuple(fields.get("parent", ())), author, committer, time, subject, body, trailers)
 
 
-def _one_line(value: str) -> str:
+def reads_one_way(data: bytes) -> bool:
+    """Whether every program reads the same from a commit object: nothing named twice, one address for each person.
+
+    What a commit says twice one program takes the first of, and another the last; a message ends at a NUL for some.
+    """
+    lines = [line.partition(b" ") for line in data.partition(b"\n\n")[0].split(b"\n")]
+    named = [[value for name, _, value in lines if name == once] for once in _ONCE]
+    if b"\0" in data or any(len(values) != 1 for values in named):
+        return False
+    return all(_PLAIN_PERSON.fullmatch(values[0]) for values in named[1:])
+
+
+def trailer_value(value: str) -> str:
+    """A name as a trailer carries it: on one line, cut where it is very long."""
     return " ".join(_CONTROL.sub(" ", value).split())[:_LONGEST_VALUE]
 
 

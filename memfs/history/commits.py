@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from memfs.errors import GitBusy, HistoryError, HistoryUnavailable
 from memfs.files import io
 from memfs.history import objects, trees
+from memfs.history.ancestry import holds_commit, is_ancestor
 from memfs.history.busy import holder_of
 from memfs.history.group import Change, Committed, Group, Writer
 from memfs.history.held import commit_bytes, not_held
@@ -26,6 +27,8 @@ from memfs.history.trees import Parts, TreeEditor
 from memfs.model.problem import WARNING, Problem
 
 __all__ = ["Change", "Committed", "Group", "Writer", "commit", "recover"]
+
+Named = Mapping[Parts, str | None]
 
 ATTEMPTS = 8
 PATIENCE = 2.0
@@ -55,9 +58,10 @@ class Chain:
 def commit(repository: Repository, groups: Sequence[Group], ref: str, since: str = "") -> Committed:
     """Put each group on a branch as one commit; on return the commits are durable.
 
-    A group whose changes the branch holds already makes no commit. Where the branch is HEAD's, the person's index
-    learns the paths; an entry that the person staged differently stays theirs and is reported. Where it is another
-    branch, only that branch moves. The caller holds ``commit.lock``.
+    A group whose changes the branch holds already makes no commit; one that joins another line makes a commit with two
+    parents, or moves a branch that has nothing of its own along that line. Where the branch is HEAD's, the person's
+    index learns the paths; an entry that the person staged differently stays theirs and is reported. Where it is
+    another branch, only that branch moves. The caller holds ``commit.lock``.
 
     Args:
         ref: full name of the branch, or ``HEAD`` where it is detached and the repository allows that.
@@ -66,6 +70,7 @@ def commit(repository: Repository, groups: Sequence[Group], ref: str, since: str
 
     Raises:
         GitBusy: a person is in the middle of something; nothing has changed.
+        SigningFailed: commits must be signed, and one cannot be; nothing has changed.
         HistoryUnavailable: the branch is gone.
         HistoryError, StorageIO: git or the disk refused. Whether the branch moved is for the next call to find out.
     """
@@ -118,16 +123,23 @@ def build(repository: Repository, groups: Sequence[Group], tip: str | None, sinc
     commits: list[str] = []
     contents: dict[bytes, set[str | None]] = {}
     for group in not_held(repository, groups, tip, since):
-        changes = _blobs(repository, group, made)
+        changes = _named(repository, group)
         for parts, blob in changes.items():
             contents.setdefault(b"/".join(parts), set()).add(blob)
+        other = group.merges if group.merges and holds_commit(repository, group.merges) else ""
+        if other and not commits and _leads_there(repository, changes, tip, other):
+            root = repository.root(other)
+            commits.append(other)
+            continue
+        _add_blobs(repository, group, changes, made, other)
         after = editor.apply(root, changes)
-        if after == root:
+        if after == root and not other:
             continue
         root = after
         tree = after or objects.add(made, "tree", b"")
-        parent = commits[-1] if commits else tip
-        commits.append(objects.add(made, "commit", commit_bytes(group, tree, parent, person)))
+        parents = [parent for parent in (commits[-1] if commits else tip, other) if parent]
+        unsigned = commit_bytes(group, tree, parents, person)
+        commits.append(objects.add(made, "commit", repository.signing.signed(unsigned, group.writers)))
     frozen = {path: frozenset(blobs) for path, blobs in contents.items()}
     return Chain(commits=tuple(commits), objects=made, editor=editor, root=root, contents=frozen)
 
@@ -142,13 +154,29 @@ def store(repository: Repository, made: Objects) -> None:
     io.sync_folder(folder / "pack")
 
 
-def _blobs(repository: Repository, group: Group, made: Objects) -> dict[Parts, str | None]:
+def _named(repository: Repository, group: Group) -> Named:
+    """The ids of a group's contents by path, None for what is removed."""
     return {
-        trees.split(repository.full(change.path)): (
-            None if change.data is None else objects.add(made, "blob", change.data)
-        )
+        trees.split(repository.full(change.path)): None if change.data is None else repository.blob_id(change.data)
         for change in group.changes
     }
+
+
+def _leads_there(repository: Repository, changes: Named, tip: str | None, other: str) -> bool:
+    """Whether the branch need only move along the other line: it has nothing of its own, and would hold the same."""
+    if tip is not None and not is_ancestor(repository, tip, other):
+        return False
+    after = TreeEditor(repository.read_tree, {}).apply(repository.root(tip) if tip else None, changes)
+    return (after or objects.EMPTY_TREE) == repository.root(other)
+
+
+def _add_blobs(repository: Repository, group: Group, changes: Named, made: Objects, other: str) -> None:
+    """Make objects of a group's contents, but for what the other line has at the same path."""
+    there = repository.root(other) if other else None
+    for (parts, blob), change in zip(changes.items(), group.changes, strict=True):
+        known = trees.find(repository.read_tree, there, parts)
+        if change.data is not None and (known is None or known.id != blob):
+            objects.add(made, "blob", change.data)
 
 
 def _step(head: Head, ref: str, tip: str | None, chain: Chain) -> Step:

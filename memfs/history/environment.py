@@ -7,7 +7,7 @@ every transport), and how durable git's own writes are. Starts nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from memfs.history.layout import Layout
@@ -47,6 +47,21 @@ SETTINGS = {
     "protocol.allow": "never",
     "safe.bareRepository": "explicit",
 }
+# How a person reaches their remotes: by environment, and by settings of their own that SETTINGS would switch off.
+_PERSONS = ("GIT_CONFIG_", "GIT_SSH", "GIT_SSL_", "GIT_PROXY_", "GIT_HTTP_")
+_FOR_REMOTES = frozenset({"core.sshCommand", "credential.helper", "protocol.allow"})
+_AT_REMOTES = {
+    "fetch.recurseSubmodules": "false",
+    "fetch.writeCommitGraph": "false",
+    "http.lowSpeedLimit": "1",
+    "http.lowSpeedTime": "60",
+    "push.followTags": "false",
+    "push.gpgSign": "false",
+    "push.recurseSubmodules": "no",
+    "submodule.recurse": "false",
+    "transfer.bundleURI": "false",
+}
+_DIGITS = 5
 
 
 def scrubbed(outer: Mapping[str, str], layout: Layout | None, folder: Path) -> dict[str, str]:
@@ -65,6 +80,25 @@ def for_settings(outer: Mapping[str, str], layout: Layout | None, folder: Path) 
         name: value for name, value in _plain(outer).items() if name.startswith("GIT_CONFIG") or name[:4] != "GIT_"
     }
     return inner | _FIXED | _places(layout, folder)
+
+
+def for_remote(outer: Mapping[str, str], git_dir: Path, objects: Path, protocols: Collection[str]) -> dict[str, str]:
+    """The environment in which git talks to a remote: what the person configured for that holds, for these protocols.
+
+    Args:
+        git_dir: a folder of memfs's own that stands for a repository: the settings of the real one are not read.
+        objects: the real one's objects.
+    """
+    inner = {name: value for name, value in _plain(outer).items() if name[:4] != "GIT_" or name.startswith(_PERSONS)}
+    settings = {name: value for name, value in SETTINGS.items() if name not in _FOR_REMOTES} | _AT_REMOTES
+    count = outer.get("GIT_CONFIG_COUNT", "")
+    first = int(count) if count.isdecimal() and len(count) < _DIGITS else 0
+    for number, (name, value) in enumerate(settings.items(), first):
+        inner[f"GIT_CONFIG_KEY_{number}"] = name
+        inner[f"GIT_CONFIG_VALUE_{number}"] = value
+    inner["GIT_CONFIG_COUNT"] = str(first + len(settings))
+    places = {"GIT_DIR": str(git_dir), "GIT_OBJECT_DIRECTORY": str(objects)}
+    return inner | _FIXED | places | {"GIT_ALLOW_PROTOCOL": ":".join(sorted(protocols))}
 
 
 def search_path(outer: Mapping[str, str]) -> str:

@@ -28,8 +28,10 @@ from memfs.history.objects import Object
 if TYPE_CHECKING:
     from git import Repo
 
+_LACKING = "'git fetch --unshallow', in a partial clone 'git fetch --refetch --no-filter'; if damaged, git fsck"
 _GITPYTHON_PROGRAM = "GIT_PYTHON_GIT_EXECUTABLE"
 TIMEOUT = 30.0
+_OWN_SCOPES = frozenset({"system", "global", "command"})
 
 # Each verb with the argument without which it could run something of the repository's, or write where it should not.
 VERBS: Mapping[str, str] = {
@@ -39,24 +41,29 @@ VERBS: Mapping[str, str] = {
     "config": "--get-regexp",
     "diff-index": "--cached",
     "diff-tree": "--no-ext-diff",
+    "fetch": "--no-tags",
     "fsck": "--no-dangling",
     "for-each-ref": "",
     "index-pack": "--stdin",
     "init": "--template=",
     "ls-files": "-t",
+    "ls-remote": "--heads",
     "ls-tree": "",
     "merge-base": "",
     "pack-objects": "-q",
+    "push": "--no-verify",
     "repack": "-d",
     "rev-list": "",
     "update-index": "--index-info",
     "update-ref": "--stdin",
     "version": "",
+    "worktree": "--no-checkout",
 }
 FORBIDDEN = (
     "--exec",
     "--ext-diff",
     "--filters",
+    "--force",
     "--lost-found",
     "--open-files-in-pager",
     "--output",
@@ -119,6 +126,18 @@ class GitCommands:
         pairs = (record.partition("\n") for record in os.fsdecode(out).split("\0") if record)
         return [(name, value) for name, _, value in pairs]
 
+    def own_settings(self, pattern: str) -> list[tuple[str, str]]:
+        """As ``settings``, without what the repository says: what only the person may decide."""
+        env = environment.for_settings(os.environ, self.layout, self.folder)
+        command = (git_program(), "config", "-z", "--show-scope", "--get-regexp", pattern)
+        code, out, err = finish(start(command, self.folder, env), b"", TIMEOUT)
+        if code not in (0, 1):
+            raise failure("config", code, err)
+        fields = os.fsdecode(out).split("\0")
+        found = zip(fields[::2], fields[1::2], strict=False)
+        pairs = (record.partition("\n") for scope, record in found if scope in _OWN_SCOPES)
+        return [(name, value) for name, _, value in pairs]
+
     def open(
         self, verb: str, *arguments: str, variables: Mapping[str, str], keep: Sequence[int] = ()
     ) -> subprocess.Popen[bytes]:
@@ -143,7 +162,7 @@ class GitCommands:
             except (ValueError, OSError) as error:
                 self.repo.git.clear_cache()
                 reason = f"the object {name} is not in the repository"
-                raise HistoryUnavailable(reason, hint="a shallow or damaged clone lacks it; run git fsck") from error
+                raise HistoryUnavailable(reason, hint=_LACKING) from error
 
     def _object(self, name: str) -> Object:
         _, kind, _, data = self.repo.git.get_object_data(name)

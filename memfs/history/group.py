@@ -29,12 +29,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Changes that belong together, with the sentence that says why and those who wrote them."""
+    """Changes that belong together, with the sentence that says why and those who wrote them.
+
+    Attributes:
+        merges: a commit that is joined with the branch: the second parent; "" for none.
+    """
 
     changes: tuple[Change, ...]
     message: str
     writers: tuple[Writer, ...]
     time: datetime
+    merges: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memfs.errors import GitFailed, HistoryUnavailable
+from memfs.errors import HistoryUnavailable
 from memfs.history import objects
+from memfs.history.ancestry import beyond, is_ancestor
 from memfs.history.commitobject import compose, encode_commit, parse_commit
 from memfs.history.group import Group
 from memfs.history.identity import Identity, author
@@ -33,13 +34,17 @@ def not_held(repository: Repository, groups: Sequence[Group], tip: str | None, s
     """The groups that no commit after ``since`` made: same author, time, message and content.
 
     Each commit stands for one group at most, the oldest first: of two equal groups the second is not held by the commit
-    of the first. Where the branch does not hold ``since``, the recent commits of its own line are looked at.
+    of the first. Where the branch does not hold ``since``, the recent commits of its own line are looked at. A group
+    that joins a line of history is held where the branch has that line, whoever joined it.
     """
     if tip is None or not groups or tip == since:
         return list(groups)
+    groups = [group for group in groups if not (group.merges and is_ancestor(repository, group.merges, tip))]
+    if not groups:
+        return []
     since = since if HEX.fullmatch(since) else ""
     person = repository.identity()
-    marks = [_mark(commit_bytes(group, objects.EMPTY_TREE, None, person)) for group in groups]
+    marks = [_mark(commit_bytes(group, objects.EMPTY_TREE, (), person)) for group in groups]
     found: dict[_Mark, list[str]] = {}
     for mark, commit in _after(repository, groups, tip, since):
         if mark in marks:
@@ -57,11 +62,11 @@ def _taken(repository: Repository, group: Group, commits: list[str] | None) -> b
     return False
 
 
-def commit_bytes(group: Group, tree: str, parent: str | None, person: Identity) -> bytes:
+def commit_bytes(group: Group, tree: str, parents: Sequence[str], person: Identity) -> bytes:
     """The commit object of a group."""
     return encode_commit(
         tree,
-        (parent,) if parent else (),
+        parents,
         author(group.writers, person.author),
         person.committer,
         group.time,
@@ -73,10 +78,10 @@ def _after(repository: Repository, groups: Sequence[Group], tip: str, since: str
     """The commits to look at with their marks, newest first."""
     recent = list(_line(repository, tip, int(min(group.time for group in groups).timestamp()), len(groups), since))
     reached = any(since in parents[:1] for _, _, parents in recent)
-    if since and not reached and _is_ancestor(repository, since, tip):
+    if since and not reached and is_ancestor(repository, since, tip):
         # The person joined another line to the one that held it: what lies on either is looked at.
-        names = repository.git.run("rev-list", "--topo-order", f"--max-count={AT_MOST}", tip, f"^{since}").decode()
-        return [(_mark(repository.object(name).data), name) for name in names.split()]
+        names = beyond(repository, [tip], [since], most=AT_MOST)
+        return [(_mark(repository.object(name).data), name) for name in names]
     return [(mark, commit) for mark, commit, _ in recent]
 
 
@@ -99,14 +104,6 @@ def _line(
         if not parsed.parents or parsed.parents[0] == since:
             return
         commit = parsed.parents[0]
-
-
-def _is_ancestor(repository: Repository, old: str, new: str) -> bool:
-    try:
-        repository.git.run("merge-base", "--is-ancestor", old, new)
-    except GitFailed:
-        return False
-    return True
 
 
 def _mark(data: bytes) -> _Mark:

@@ -16,6 +16,7 @@ from memfs.model import ids
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f<>]+")
 _CRUD = " .,:;\"'"
 _LONGEST = 100
+_AGENTS = "@agent.memfs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,11 @@ class Person:
 
     name: str
     email: str
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether the address is one that memfs gives to agents."""
+        return self.email.endswith(_AGENTS)
 
     def __str__(self) -> str:
         return f"{self.name} <{self.email}>"
@@ -77,13 +83,17 @@ def agent(name: str) -> Person:
     """The author line of an agent: ``name <name@agent.memfs>``."""
     shown = sanitised(name) or "agent"
     local = re.sub(r"[^a-z0-9._+-]+", "-", shown.lower()).strip("-._")
-    return Person(shown, f"{local or ids.slug(shown) or 'agent'}@agent.memfs")
+    return Person(shown, f"{local or ids.slug(shown) or 'agent'}{_AGENTS}")
 
 
 def author(writers: Iterable[Writer], person: Person) -> Person:
     """The one agent that a group's writers name, else the person."""
+    name = sole_agent(writers)
+    return agent(name) if name else person
+
+
+def sole_agent(writers: Iterable[Writer]) -> str:
+    """The name of the one agent that a group's writers name; "" where they name none or several, or a person."""
     found = tuple(writers)
     agents = {writer.agent for writer in found if writer.agent}
-    if len(agents) == 1 and not any(writer.person for writer in found):
-        return agent(agents.pop())
-    return person
+    return agents.pop() if len(agents) == 1 and not any(writer.person for writer in found) else ""

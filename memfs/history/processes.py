@@ -50,6 +50,25 @@ def _git_process(name: str, owner: int) -> GitProcess | None:
     return GitProcess(int(name), verb_of(words), os.readlink(f"{folder}/cwd"))
 
 
+def users_of(*folders: str) -> list[tuple[int, str]]:
+    """The other processes of this user that stand in one of some folders, or hold a file open there: id and name."""
+    found = []
+    inside = tuple(f"{folder.rstrip('/')}/" for folder in folders)
+    try:
+        names = [name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+    except OSError:
+        return []
+    for name in names:
+        try:
+            places = [os.readlink(f"/proc/{name}/cwd")]
+            places += [os.readlink(f"/proc/{name}/fd/{fd}") for fd in os.listdir(f"/proc/{name}/fd")]
+            if any(f"{place}/".startswith(inside) for place in places):
+                found.append((int(name), os.fsdecode(_read(f"/proc/{name}/comm")).strip()))
+        except OSError:  # it ended meanwhile, or is not ours to see
+            continue
+    return sorted(found)
+
+
 def verb_of(words: list[str]) -> str:
     """The verb of a git command line: ``commit`` in ``git -C there commit -m x``."""
     program = os.path.basename(words[0])

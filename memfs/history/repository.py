@@ -19,8 +19,10 @@ from memfs.history.git import GitCommands
 from memfs.history.identity import Identity, identity
 from memfs.history.layout import Layout, Trusted, discover, require_own_folder, require_owner, state_folder
 from memfs.history.objects import Entry, Object, Tree
+from memfs.history.quarantine import require_readable
 from memfs.history.refs import HEX, Head, Refs
 from memfs.history.revisions import resolve
+from memfs.history.signing import Signing
 from memfs.history.staged import StagedEntry, left_out, staged_changes
 from memfs.model.stamp import object_id
 from memfs.model.time import utc_now
@@ -42,15 +44,17 @@ class Repository:
         state: this workspace's own folder inside the git common folder, private to the user.
         allow_detached: whether commits may go to a detached HEAD.
         git: the commands that may be run in it.
+        signing: signs its commits.
     """
 
-    def __init__(self, layout: Layout, allow_detached: bool = False) -> None:
+    def __init__(self, layout: Layout, allow_detached: bool = False, state: Path | None = None) -> None:
         self.layout = layout
         self.workspace, self.work_tree = layout.workspace, layout.work_tree
         self.git_dir, self.common_dir, self.prefix = layout.git_dir, layout.common_dir, layout.prefix
         self.allow_detached = allow_detached
-        self.state = state_folder(layout)
+        self.state = state or state_folder(layout)
         self.git = GitCommands(layout, self.state)
+        self.signing = Signing(self.git)
         self._refs = Refs(layout)
         self._trees: dict[str, Tree] = {}
         self._roots: dict[str, str] = {}
@@ -59,12 +63,17 @@ class Repository:
 
     @classmethod
     def find(
-        cls, workspace: Path, allow_detached: bool = False, trusted: Callable[[Path], Trusted] | None = None
+        cls,
+        workspace: Path,
+        allow_detached: bool = False,
+        trusted: Callable[[Path], Trusted] | None = None,
+        state: Path | None = None,
     ) -> Repository | None:
         """The repository that holds a folder, None where there is none.
 
         Args:
             trusted: tells which other owners this user trusts at a work tree, and which git folder to be its own.
+            state: a private folder in place of the workspace's own, for a reader who can write nothing there.
 
         Raises:
             RepoUnsupported: bare, SHA-256, reftable or otherwise of a sort memfs does not handle.
@@ -77,7 +86,7 @@ class Repository:
             owners, git_dir = trusted(layout.work_tree) if trusted else (frozenset(), None)
             require_own_folder(layout, git_dir)
             require_owner(layout, _safe_folders() if layout.foreign else frozenset(), owners)
-        return cls(layout, allow_detached)
+        return cls(layout, allow_detached, state)
 
     @classmethod
     def create(cls, workspace: Path) -> Repository:
@@ -130,6 +139,14 @@ class Repository:
     def obstacle(self) -> Obstacle | None:
         """What stands in the way of a commit to HEAD's branch."""
         return obstacle(self.layout, self.head(), self.allow_detached)
+
+    def require_readable(self) -> None:
+        """Refuse to give memory from a quarantined branch (``memfs.history.quarantine``).
+
+        Raises:
+            BranchQuarantined: it is checked out here.
+        """
+        require_readable(self.layout)
 
     def busy(self) -> str:
         """Why commits must wait, in words; "" when they need not."""
@@ -236,11 +253,14 @@ class Repository:
         Raises:
             HistoryUnavailable: there is none.
         """
-        return (
-            revision
-            if HEX.fullmatch(revision) and self._is_commit(revision)
-            else resolve(self.git, revision, utc_now())
-        )
+        if HEX.fullmatch(revision) and self._is_commit(revision):
+            return revision
+        try:
+            return resolve(self.git, revision, utc_now())
+        except HistoryUnavailable as error:
+            if (self.common_dir / "shallow").exists():
+                error.hint = "this clone is shallow: 'git fetch --unshallow' brings the history that it lacks"
+            raise
 
     def _is_commit(self, name: str) -> bool:
         try:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from memfs.errors import HistoryUnavailable
+from memfs.errors import GitFailed, HistoryUnavailable
 from memfs.history.git import GitCommands
-from memfs.model.time import parse_when
+from memfs.model.time import parse_until, parse_when
 
 _AGO = re.compile(r"(\d{1,6}|an?)[ ._-]*(second|minute|hour|day|week|month|year)s?[ ._-]+ago")
 _SECONDS = {
@@ -28,7 +28,9 @@ _HINT = "give a commit, a branch, HEAD~2, a date such as 2026-03-01 or an age su
 
 
 def resolve(git: GitCommands, text: str, now: datetime) -> str:
-    """The commit that a revision or date names; a date means the newest commit of HEAD's own line before it.
+    """The commit that a revision or date names.
+
+    A date means the newest commit of HEAD's own line that is not younger; a day means the end of it.
 
     Raises:
         HistoryUnavailable: there is no such commit.
@@ -39,14 +41,18 @@ def resolve(git: GitCommands, text: str, now: datetime) -> str:
     commit = _commit(git, wanted)
     if commit:
         return commit
-    moment = parse_moment(wanted, now)
+    moment = parse_moment(wanted, now, end=True)
     if moment is None:
         raise HistoryUnavailable(f"there is no revision {wanted!a}", hint=_HINT)
     return _before(git, moment, wanted)
 
 
-def parse_moment(text: str, now: datetime) -> datetime | None:
-    """The point in time of a text such as ``2026-03-01``, ``7d``, ``3 days ago``, ``yesterday``; None for others."""
+def parse_moment(text: str, now: datetime, *, end: bool = False) -> datetime | None:
+    """The point in time of a text such as ``2026-03-01``, ``7d``, ``3 days ago``, ``yesterday``; None for others.
+
+    Args:
+        end: a day means its end, else its beginning.
+    """
     plain = text.strip().lower()
     if plain in ("now", "today", "yesterday"):
         return now - timedelta(days=1) if plain == "yesterday" else now
@@ -55,14 +61,20 @@ def parse_moment(text: str, now: datetime) -> datetime | None:
         if ago:
             count = int(ago[1]) if ago[1].isdigit() else 1
             return now - timedelta(seconds=count * _SECONDS[ago[2]])
-        return parse_when(text, now)
+        return (parse_until if end else parse_when)(text, now)
     except (ValueError, OverflowError):
         return None
 
 
 def _commit(git: GitCommands, text: str) -> str | None:
     request = f"{text}^{{commit}}\n".encode("utf-8", "surrogateescape")
-    answer = git.run("cat-file", "--batch-check", data=request).decode("utf-8", "replace").rsplit(maxsplit=2)
+    try:
+        answer = git.run("cat-file", "--batch-check", data=request).decode("utf-8", "replace").rsplit(maxsplit=2)
+    except GitFailed as error:
+        _, fatal, reason = error.message.partition("fatal: ")
+        if not fatal:
+            raise
+        raise HistoryUnavailable(f"{text!a} names no revision: {reason}", hint=_HINT) from error
     return answer[0] if len(answer) == 3 and answer[1] == "commit" else None
 
 

@@ -22,13 +22,19 @@ class StagedEntry:
     blob: str | None
 
 
-def staged_changes(git: GitCommands, commit: str | None, index: Path | None = None) -> Mapping[bytes, StagedEntry]:
-    """The paths whose index entry differs from a commit (None: from nothing), in the person's index or another file."""
+def staged_changes(
+    git: GitCommands, commit: str | None, index: Path | None = None, *, planned: bool = True
+) -> Mapping[bytes, StagedEntry]:
+    """The paths whose index entry differs from a commit (None: from nothing), in the person's index or another file.
+
+    Args:
+        planned: those that are only going to be added (``git add -N``), too; no commit takes them.
+    """
     variables = {"GIT_INDEX_FILE": str(index)} if index else {}
     against = commit or EMPTY_TREE
-    out = git.run(
-        "diff-index", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", against, "--", variables=variables
-    )
+    options: tuple[str, ...] = ("--cached", "--raw", "-z", "--no-abbrev", "--no-renames")
+    options += () if planned else ("--ita-invisible-in-index",)
+    out = git.run("diff-index", *options, against, "--", variables=variables)
     fields = out.split(b"\0")[:-1]
     changes = {}
     for facts, path in zip(fields[::2], fields[1::2], strict=True):

@@ -25,7 +25,7 @@ from memfs.history.git import TIMEOUT, end, finish
 from memfs.history.objects import Entry
 from memfs.history.refs import NULL, Head
 from memfs.history.repository import Facts, Repository, facts_of
-from memfs.history.settle import BEFORE, CHILDREN, PUT, RECORD, Record, index_of, settle, sweep
+from memfs.history.settle import BEFORE, CHILDREN, PUT, RECORD, Record, index_of, keep_date, settle, sweep
 
 LOCK_PATIENCE = 1.0
 _PAUSE = 0.01
@@ -173,6 +173,8 @@ def _prepare(repository: Repository, step: Step) -> Prepared | None:
         lines = b"".join(map(_line, entries.items()))
         variables = {"GIT_INDEX_FILE": str(state / OWN_LINK)}
         repository.git.run("update-index", "-z", "--index-info", data=lines, variables=variables)
+        if before is not None:
+            keep_date(state / OWN_LINK, before[2])
     _sync_file(state / OWN_LINK)
     if before is not None and not _save(index, state / BEFORE, before):
         return None

@@ -85,8 +85,8 @@ def find(read: ReadTree, root: str | None, parts: Parts) -> Entry | None:
     return entry
 
 
-def walk(read: ReadTree, root: str, above: bytes = b"") -> Iterator[tuple[bytes, Entry]]:
-    """Every file below a tree with its path, folders opened, links and submodules left out.
+def walk(read: ReadTree, root: str, above: bytes = b"", *, links: bool = False) -> Iterator[tuple[bytes, Entry]]:
+    """Every file below a tree with its path, folders opened; links and submodules only where ``links`` asks for them.
 
     A few small trees that name each other can stand for any number of files: what lies deeper than a working tree is
     looked into is left out, and too many are refused.
@@ -106,7 +106,7 @@ def walk(read: ReadTree, root: str, above: bytes = b"") -> Iterator[tuple[bytes,
                 if len(waiting) < _DEEPEST:
                     waiting.append((folder + name + b"/", iter(read(entry.id).items())))
                     break
-            elif entry.mode in (FILE, EXECUTABLE):
+            elif links or entry.mode in (FILE, EXECUTABLE):
                 yield folder + name, entry
         else:
             waiting.pop()

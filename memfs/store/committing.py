@@ -85,6 +85,7 @@ class Committing:
         done.notes.extend(self._writing.recover())
         adopted = self._adopt(done, include_staged, quiet_seconds, message) if adopt else ()
         reasons = self._commit_waiting(done)
+        done.notes.extend(parts.repository.signing.take_notes())
         if adopt and done.displaced:
             # While a write of theirs waited these removals were no edits of their own; now they are.
             adopted += self._adopt(done, include_staged, quiet_seconds, message)
@@ -146,19 +147,25 @@ class Committing:
         for operation in operations:
             elsewhere = operation.branch and operation.branch != current
             known = elsewhere and self._parts.repository.ref_commit(operation.branch) is not None
-            chosen.setdefault(operation.branch if known else current, []).append(operation)
+            # what was joined with a branch that is gone was not joined with this one
+            kept = operation if known or not elsewhere else replace(operation, merges="")
+            chosen.setdefault(operation.branch if known else current, []).append(kept)
         return chosen
 
     def _removed(self, operations: Sequence[Operation]) -> dict[str, list[tuple[str, FileChange]]]:
-        """Files that somebody removed after they were written: every version that waits, by path, oldest first."""
+        """Files that somebody removed after they were written: every version that waits, by path, oldest first.
+
+        What a merge wrote is none of them: its commit without the file would take it from everybody.
+        """
         versions: dict[str, list[tuple[str, FileChange]]] = {}
+        merged = {change.path for operation in operations if operation.merges for change in operation.changes}
         for operation in operations:
             for number, change in enumerate(operation.changes):
                 versions.setdefault(change.path, []).append((f"{operation.id}-{number}", change))
         return {
             path: [row for row in rows if row[1].data is not None]
             for path, rows in versions.items()
-            if rows[-1][1].data is not None and self._parts.tree.entry(path) is None
+            if rows[-1][1].data is not None and path not in merged and self._parts.tree.entry(path) is None
         }
 
     def displaced(self) -> list[tuple[str, float, FileChange]]:
@@ -252,7 +259,7 @@ def _cut(operations: Iterable[Operation]) -> list[list[Operation]]:
     cut: list[list[Operation]] = []
     paths: set[str] = set()
     for operation in operations:
-        if not operation.changes:
+        if not operation.changes and not operation.merges:
             continue
         touched = {change.path for change in operation.changes}
         last = cut[-1][-1] if cut else None
@@ -272,6 +279,7 @@ def _group(operations: Sequence[Operation]) -> Group:
         message=_message(operations),
         writers=tuple(_writer(fields) for fields in operations[0].writers),
         time=datetime.fromtimestamp(operations[-1].time, UTC),
+        merges=operations[0].merges,
     )
 
 

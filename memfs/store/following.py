@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.files.codec import Codec
@@ -21,7 +20,7 @@ from memfs.model import KindTable, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
-from memfs.store.outcome import Outcome, Refreshed, Rejected
+from memfs.store.outcome import Outcome, Refreshed, Rejected, seniority
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
 
 LastGood = Callable[[str], bytes | None]
@@ -103,6 +102,15 @@ class Following:
         """The stamp that vouches for a file, None when it is unknown."""
         row = self._index.stamps().get(path)
         return row[1] if row else None
+
+    def blob_of(self, item_id: str, path: str = "") -> str:
+        """The blob id of the file that the index has for an id; "" where it has none. Looks at no file.
+
+        ``path``: where the file lies, if that is known: then it need not be looked for.
+        """
+        path = path or self._paths().get(item_id.casefold(), "")
+        stamp = self.stamp_of(path) if path else None
+        return stamp.blob if stamp is not None else ""
 
     def rejected(self, path: str) -> bool:
         """Whether the file is invalid at present."""
@@ -320,7 +328,7 @@ class Following:
             self._update((), [owner])
             return
         other = self._owner_item(owner)
-        if other is None or _seniority(other) <= _seniority(item):
+        if other is None or seniority(other) <= seniority(item):
             raise DuplicateId(
                 f"the id {item.id!r} belongs to {owner}",
                 path=item.path,
@@ -343,12 +351,18 @@ class Following:
     def _reject(self, path: str, entry: Entry, error: MemfsError, outcome: Outcome) -> None:
         facts = _LOOK_AGAIN if isinstance(error, StorageIO) else entry[1:5]
         self._rejected[path] = Rejected(Problem.of(error, path), facts)
-        if path in outcome.known or isinstance(error, (DuplicateId, IdInvalid, NotRegularFile)):
-            return
         rot = isinstance(error, CorruptItem)
+        kept = path in outcome.known and (rot or not self._outdated(path, outcome))
+        if kept or isinstance(error, (DuplicateId, IdInvalid, NotRegularFile)):
+            return
         item, stamp = self._stand_in(path, entry, outcome) if rot else self._earlier(path, entry)
         if item is not None and self._paths().setdefault(item.id.casefold(), path) == path:
             outcome.items.append((item, stamp))
+
+    def _outdated(self, path: str, outcome: Outcome) -> bool:
+        """Whether history has a later version than the index: another process wrote it, and folded nothing."""
+        held = self._index.item(outcome.known[path][0])
+        return (held is None or held.path != path) and outcome.outdated(path, self._last_good(path))
 
     def _earlier(self, path: str, entry: Entry) -> tuple[MemoryItem | None, Stamp]:
         """What history has for an invalid file, to be found in its place."""
@@ -383,7 +397,3 @@ class Following:
         self._index.update(rows, gone)
         for tell in self.listeners:
             tell(rows, gone)
-
-
-def _seniority(item: MemoryItem) -> tuple[datetime, str]:
-    return (item.created or item.timestamp or datetime.max.replace(tzinfo=UTC), item.path)

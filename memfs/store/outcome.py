@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from memfs.errors import CorruptItem
+from memfs.files.tree import blob_id
 from memfs.model import MemoryItem, Problem, Stamp
 
 
@@ -49,6 +51,10 @@ class Outcome:
         self.items: list[tuple[MemoryItem, Stamp]] = []
         self.removals: list[str] = []
 
+    def outdated(self, path: str, newest: bytes | None) -> bool:
+        """Whether what is known of a file is not what history has of it, so that it cannot be brought back."""
+        return newest is not None and self.known[path][1].blob != blob_id(newest)
+
     def retract(self, path: str) -> None:
         """Take back an item whose id turned out to belong to another file."""
         self.items = [row for row in self.items if row[0].path != path]
@@ -61,3 +67,8 @@ class Outcome:
             changed=tuple(path for path in paths if path in self.known),
             removed=tuple(self.removals),
         )
+
+
+def seniority(item: MemoryItem) -> tuple[datetime, str]:
+    """By which of two items with one id the older is known."""
+    return (item.created or item.timestamp or datetime.max.replace(tzinfo=UTC), item.path)

@@ -35,11 +35,13 @@ class Policy:
         commit: ``interval``, ``session``, ``each``, ``batch`` or ``manual``.
         interval: seconds a commit window stays open.
         adopt: ``auto`` or ``leave``: what happens to a person's edits.
+        agent: in whose name is written what names nobody, "" for the person's: the agent whose branch this is.
     """
 
     commit: str = "interval"
     interval: float = 1.0
     adopt: str = "auto"
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,3 +74,8 @@ class Parts:
 def below_content(path: str) -> str:
     """The path below ``ContextMemory/``, "" when it lies elsewhere."""
     return path[len(CONTENT) + 1 :] if path.startswith(CONTENT + "/") else ""
+
+
+def is_item(path: str, kinds: KindTable) -> bool:
+    """Whether a file at this path is an item that recall finds, by its folder and ending."""
+    return path.endswith(ITEM_SUFFIXES) and "/." not in path and kinds.at(below_content(path)) is not None

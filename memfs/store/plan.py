@@ -18,6 +18,7 @@ from memfs.files.tree import Content
 from memfs.model import MemoryItem, Stamp
 from memfs.model.ids import check_id, new_id, stem_of
 from memfs.model.time import from_timestamp_ns
+from memfs.store import authorship
 from memfs.store.following import Following
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
@@ -37,6 +38,7 @@ class Planned:
         expected: sha256 the caller last read, where they named it.
         reason: why a secret in the bytes may stay, "" where there is none.
         vetted: the bytes need no look for secrets: every field in them had one, or history had them before.
+        speaks: whether the item's origin says who wrote this change.
     """
 
     path: str
@@ -47,6 +49,7 @@ class Planned:
     expected: str = ""
     reason: str = ""
     vetted: bool = False
+    speaks: bool = False
 
     @property
     def old_sha(self) -> str:
@@ -98,10 +101,11 @@ class Planner:
         existing = self._decode(current_path, current)
         if reason and not allow_secret:
             refuse_new(item, existing)
-        item = self._settled(item, chosen, existing)
+        item = authorship.vouched(self._settled(item, chosen, existing), existing, self._parts.policy.agent)
         path = current_path if stays else self._place(item)
         before = current.data if stays and current else None
-        plans = [self._encode(item, path, before, existing if stays else None)]
+        planned = self._encode(item, path, before, existing if stays else None)
+        plans = [replace(planned, speaks=authorship.speaks(item, existing))]
         if current is not None and not stays:
             plans.append(Planned(path=current_path, before=current.data, after=None, item=existing))
         return [replace(plan, expected=expected or "", reason=reason) for plan in plans]

@@ -9,23 +9,42 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Protocol
 
 from memfs.errors import IndexUnavailable
+from memfs.index.base import TermStatistics
 from memfs.index.joining import Asked, Counted
-from memfs.index.layers import SearchIndex
 from memfs.model import Candidate, KindTable, Query
 from memfs.model.query import MOST
 from memfs.store.naming import in_types
 from memfs.store.outcome import Refreshed
 
 
+class Searched(Protocol):
+    """What can be asked; see ``memfs.index.layers.SearchIndex`` for each."""
+
+    def held(self) -> AbstractContextManager[None]: ...
+
+    def search(self, query: Query, asked: Asked | None = None) -> list[Candidate]: ...
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]: ...
+
+    def among(self, ids: Collection[str], query: Query) -> list[Candidate]: ...
+
+    def talks(self) -> bool: ...
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics: ...
+
+    def terms(self, beginning: str) -> Collection[str]: ...
+
+
 class Indexed(Protocol):
     """What the seeking needs of a store's parts."""
 
     @property
-    def index(self) -> SearchIndex:
+    def index(self) -> Searched:
         """What is searched."""
 
     @property

@@ -45,7 +45,7 @@ _FOLD_AT_CLOSE = 200
 class Store:
     """Memories of one workspace, durable on return of every write. May be used from several threads.
 
-    ``following`` and ``edits`` are its own parts, for those who look after a workspace; ``seeking`` asks the index.
+    ``following``, ``edits`` and ``writing`` are its parts, for who looks after a workspace; ``seeking`` asks the index.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -53,21 +53,21 @@ class Store:
         self._reading = Reading(parts)
         self.following = Following(parts.seen, parts.codec, parts.kinds, parts.index, self._reading.last_good)
         self._planner = Planner(parts, self.following)
-        self._writing = Writing(parts)
+        self.writing = Writing(parts)
         self.edits = HandEdits(parts, self.following)
         self._window = Window(self._flush_window, parts.policy.interval, self.note_failure)
-        self._sight = Sight(self.following, self.refresh, self._writing.news)
+        self._sight = Sight(self.following, self.refresh, self.writing.news)
         self._planning = threading.RLock()
         self.wrote = False  # by anybody who holds this store
         self.seeking = Seeking(parts, self.follow, self.refresh)
         ended = end_interrupted(parts)
-        self.notes: list[Problem] = [*ended, *self._writing.recover(), *map(Problem.of, parts.journal.damage)]
+        self.notes: list[Problem] = [*ended, *self.writing.recover(), *map(Problem.of, parts.journal.damage)]
 
     @cached_property
     def _committing(self) -> Committing:
         from memfs.store.committing import Committing  # a process that only reads is spared what commits need
 
-        return Committing(self._parts, self._writing, self.edits)
+        return Committing(self._parts, self.writing, self.edits)
 
     # -- writing ------------------------------------------------------------------------------------------------
     def put(
@@ -124,7 +124,7 @@ class Store:
 
     def _take_news(self) -> None:
         """Learn what other processes wrote, before deciding where an item is."""
-        news = self._writing.news()
+        news = self.writing.news()
         if news is None:
             self.refresh()
         elif news:
@@ -173,18 +173,18 @@ class Store:
     def _carry_out(
         self, plans: list[Planned], message: str, source: str, *, batch: bool = False, critical: bool = False
     ) -> Mapping[str, Stamp]:
-        branch = self._writing.branch()
-        changing = [plan for plan in plans if self._writing.changes(plan, branch)]
+        branch = self.writing.branch()
+        changing = [plan for plan in plans if self.writing.changes(plan, branch)]
         if not changing:
             return {}
         said, signed = sentence(message, source, changing), signatures_of(changing, source)
-        write = partial(self._writing.carry_out, changing, said, signed, batch=batch, critical=critical)
+        write = partial(self.writing.carry_out, changing, said, signed, batch=batch, critical=critical)
         stamps: dict[str, Stamp] = {}
         learn = partial(take_in, self.following, changing)
         through(self._parts.gate, partial(write, learn=lambda written: (stamps.update(written), learn(written))))
         self.wrote = True
         policy = self._parts.policy.commit
-        if policy == "interval" or not self._writing.all_home():
+        if policy == "interval" or not self.writing.all_home():
             self._window.opened()
         elif policy == "each" or (policy == "batch" and batch):
             self._committing.flush()
@@ -225,7 +225,7 @@ class Store:
         """
         rejected = self.following.rejected_items()
         files = self.following.unread(in_types(query, self._parts.kinds)) if rejected else []
-        return [*files, *self._writing.missed()]
+        return [*files, *self.writing.missed()]
 
     def find(self, reference: str) -> MemoryItem:
         """The item a person means: by id, by path, or by the beginning of an id that only one item has.
@@ -277,7 +277,7 @@ class Store:
     def refresh(self, paths: Iterable[str] | None = None) -> Refreshed:
         """Bring the index in step with the given files, or with every file."""
         if paths is None:
-            self._writing.bring_home()
+            self.writing.bring_home()
         if self._parts.index.reload():
             self.following.forget_owners()
         return self.following.refresh(paths)
@@ -316,11 +316,11 @@ class Store:
 
     def problems(self) -> list[Problem]:
         """What is wrong with files at present, and what was noticed since the workspace was opened."""
-        return [*self.following.problems(), *self.notes, *self._writing.problems()]
+        return [*self.following.problems(), *self.notes, *self.writing.problems()]
 
     def storage(self) -> Storage:
         """How the workspace's disk and its secondary location stand, tried out now."""
-        return self._writing.storage()
+        return self.writing.storage()
 
     def freshness(self) -> Freshness:
         """The proof of what an answer given now rests on."""
@@ -365,7 +365,7 @@ class Store:
 
     def standing_still(self, purpose: str) -> contextlib.AbstractContextManager[None]:
         """Keep every writer of this workspace out while the block runs; what was interrupted is finished first."""
-        return self._writing.standing_still(purpose)
+        return self.writing.standing_still(purpose)
 
     def note_failure(self, error: Exception) -> None:
         """Report what went wrong behind the scenes, once, among the problems."""
@@ -374,7 +374,7 @@ class Store:
             self.notes.append(found)
 
     def _flush_window(self) -> bool:
-        home = self._writing.bring_home()
+        home = self.writing.bring_home()
         policy = self._parts.policy.commit
         if policy not in _COMMITTING or (policy != "interval" and not home):
             return home
@@ -389,11 +389,11 @@ class Store:
         """Commit what waits where the policy says so, fold the index, release everything."""
         parts = self._parts
         with contextlib.ExitStack() as release:
-            for part in (parts.tree, self._writing, parts.repository, parts.index):
+            for part in (parts.tree, self.writing, parts.repository, parts.index):
                 release.callback(part.close)
             self._window.close()
             self._sight.close()
-            self._writing.bring_home()
+            self.writing.bring_home()
             if self.wrote and parts.policy.commit in _COMMITTING:
                 self._committing.flush()
             never = self.seeking.asked and parts.index.generation == 0 and len(parts.index.stamps()) > 0

@@ -83,11 +83,15 @@ class Writing:
         *,
         batch: bool = False,
         critical: bool = False,
+        merges: str = "",
+        on: str = "",
         learn: Learn = _nothing_to_learn,
     ) -> None:
         """Write files durably: on return they survive kill -9 and power loss.
 
         Args:
+            merges: the commit whose line of history the plans join with the branch.
+            on: the branch they were made on, where they hold on no other; "" on any.
             critical: write even where a quota is full.
             learn: told of the stamps of the written files, by path, before anybody else can write.
 
@@ -105,7 +109,9 @@ class Writing:
             edits = self._check(plans)
             self._parts.gate.admit(plans, critical)
             branch = self.branch()
-            operation = self._operation(branch, message, signatures, plans, batch)
+            if on and branch != on:
+                raise PlanOutdated("")
+            operation = replace(self._operation(branch, message, signatures, plans, batch), merges=merges)
             recorded = [self._recording(branch, "Keep an edit made by hand", edits)] if edits else []
             learn(self._destination.land([*recorded, operation], plans, refused))
 
@@ -271,9 +277,14 @@ class Writing:
             time=self._parts.clock().timestamp(),
             message=message,
             batch=batch,
-            writers=tuple(signature.fields() for signature in dict.fromkeys(signatures)),
+            writers=tuple(self._signed(signature).fields() for signature in dict.fromkeys(signatures)),
             changes=self._as_changes(plans),
         )
+
+    def _signed(self, signature: Signature) -> Signature:
+        """A signature that names nobody is of the agent whose branch this is, where it is one's."""
+        nobody = not signature.agent and not signature.person
+        return replace(signature, agent=self._parts.policy.agent) if nobody else signature
 
     @staticmethod
     def _as_changes(plans: Sequence[Planned]) -> tuple[FileChange, ...]:
@@ -288,7 +299,7 @@ class Writing:
         """What others wrote since the plan was made may concern the same ids, in other folders."""
         unseen = self._unseen(refused)
         if unseen is None:
-            raise PlanOutdated(plans[0].path)
+            raise PlanOutdated(plans[0].path if plans else "")
         ids = {stem_of(path).casefold() for path in unseen if not document_kind(path)}
         for plan in plans:
             taken = stem_of(plan.path).casefold() in ids and not document_kind(plan.path)
@@ -337,7 +348,7 @@ def _joined(*sets: set[str] | None) -> set[str] | None:
 
 
 def signatures_of(plans: Sequence[Planned], source: str) -> list[Signature]:
-    """Whoever signs for these plans, or else who wrote their items, without repeats."""
+    """Whoever signs for these plans, or else who wrote what they bring, without repeats; else nobody in particular."""
     if (signer := signing.signer()) is not None:
         return [Signature(agent=signer.agent, session=signer.session, source=source)]
     found = [
@@ -345,6 +356,6 @@ def signatures_of(plans: Sequence[Planned], source: str) -> list[Signature]:
             agent=plan.item.origin.agent, session=plan.item.origin.session, source=source or plan.item.origin.tool
         )
         for plan in plans
-        if plan.item is not None
+        if plan.item is not None and plan.speaks
     ]
     return list(dict.fromkeys(found)) or [Signature(source=source)]

@@ -201,6 +201,24 @@ def test_row_33_the_same_bytes_staged_by_the_person_are_no_difference(world):
     assert world.status() == ""
 
 
+def test_row_33_an_edit_in_the_second_of_the_persons_commit_stays_visible(world):
+    """Git sees an edit that changes neither size nor second by the date of its index: ours keeps that date."""
+    file = world.root / "notes.txt"
+    for number in range(3):
+        time.sleep(1.0 - time.time() % 1.0)
+        file.write_text(f"one {number}\n")
+        world.git("add", "notes.txt")
+        world.git("commit", "--quiet", "-m", "notes")
+        file.write_text(f"two {number}\n")
+        begun = int(file.stat().st_mtime) == int(os.stat(world.root / ".git/index").st_mtime)
+        time.sleep(1.0 - time.time() % 1.0)  # the next second: by a later date the index would call the file unchanged
+        assert world.commit(world.put(NEW, f"{number}\n"))
+        assert world.status() == " M notes.txt\n"
+        if begun:
+            return
+    pytest.fail("the machine is too slow to write twice in one second")
+
+
 def test_row_33_a_conflicted_entry_is_left(world):
     """Both sides of a stash conflict stay in the index."""
     world.write(ITEM, "title: stashed\n")

@@ -101,6 +101,37 @@ def test_a_new_process_serves_the_committed_version_of_a_broken_file(opened: Ope
         fresh.store.get("rule")
 
 
+def test_43_a_version_that_another_process_committed_is_the_last_good_one(opened: Opened) -> None:
+    """An index that knows an older version gives way to what history has, once the file is invalid (faults row 43)."""
+    first = opened(index__engine="whoosh")
+    stored = first.store.put(MemoryItem("first words", "semantic", id="one"))
+    first.store.flush()
+    first.store.fold()
+    first.store.put(stored.replace(content="second words"))
+    first.store.flush()
+    first.store.close()
+    full = first.root / stored.path
+    full.write_text("<<<<<<< ours\n" + full.read_text() + "=======\n>>>>>>> theirs\n")
+    second = opened(index__engine="whoosh")
+    assert [hit.item.content for hit in second.recall.search("second words").hits] == ["second words"]
+    assert second.recall.search("first").hits == ()
+
+
+def test_43_an_edit_that_was_in_no_history_gives_way_to_what_is(opened: Opened) -> None:
+    """What only the index knew cannot be brought back: the committed version is, instead of nothing (faults row 43)."""
+    first = opened(index__engine="whoosh")
+    stored = first.store.put(MemoryItem("first words", "semantic", id="one"))
+    first.store.flush()
+    full = first.root / stored.path
+    committed = full.read_text()
+    full.write_text(committed.replace("first", "edited"))
+    assert found(first, "edited") == ["one"]
+    first.store.fold()
+    full.write_text("<<<<<<< ours\n" + committed + "=======\n>>>>>>> theirs\n")
+    second = opened(index__engine="whoosh")
+    assert [(hit.item.content, hit.stale) for hit in second.recall.search("words").hits] == [("first words", True)]
+
+
 def test_twins_the_older_keeps_the_id(opened: Opened) -> None:
     """Two files with one stem: the older created owns the id, the other is a problem and readable by path."""
     workspace = opened()

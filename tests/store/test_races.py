@@ -117,7 +117,7 @@ def test_a_hand_edit_found_before_an_agents_write_is_not_committed_over_it(opene
     (workspace.root / path).write_text("content: by hand\n")
     edits = workspace.store.edits.find(include_staged=False).plans
     remember(workspace, "p", "agent")
-    assert workspace.store._writing.record_edits(edits, "Edit p by hand") == []
+    assert workspace.store.writing.record_edits(edits, "Edit p by hand") == []
     workspace.store.flush()
     assert "content: agent" in git(workspace.root, "show", f"HEAD:{path}")
     assert git(workspace.root, "status", "--porcelain") == ""

@@ -1,0 +1,199 @@
+"""Talking to a remote: what branches it has, fetching one, pushing one, and nothing else.
+
+Owns that git does so in a folder of memfs's own with the real repository's objects: no setting, hook or helper of the
+repository has a part in it, only what the person configured for themselves. Never forces. Moves no ref of the
+repository's; what the commits mean is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shlex
+import shutil
+from collections.abc import Iterable, Mapping
+
+from memfs.errors import GitFailed, HistoryUnavailable, PushRefused, RemoteUnreachable
+from memfs.files import io
+from memfs.history import environment
+from memfs.history.configtext import quoted
+from memfs.history.git import GitCommands, finish, git_program, start
+from memfs.history.refs import HEX, require_branch
+from memfs.history.remoteurl import Remote, without_login
+from memfs.history.repository import Repository
+
+FOLDER = "remote"
+PATIENCE = 300.0
+_TOLD = 400
+_FETCHED = "refs/memfs/fetched"
+_HEADS = "refs/heads/"
+# A remote that is a folder has settings and hooks of its own, which git would run as this user.
+_PLAIN_RECEIVER = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.alternateRefsCommand=true"),
+    *("-c", "receive.autogc=false", "-c", "receive.denyCurrentBranch=refuse", "-c", "receive.procReceiveRefs="),
+)
+_RACED = re.compile(
+    r"fetch first|non-fast-forward|stale info|failed to update ref|cannot lock ref|incorrect old value|already exists"
+)
+_HINTS = (
+    (r"No space left|[Qq]uota exceeded",
+     "free some space, here or there ('git prune' removes what a fetch left half-done); then sync again"),
+    (r"resolve host|unable to access|Connection (?:refused|timed out|reset)|No route|unreachable|early EOF|hung up",
+     "nothing is lost: sync again when the remote can be reached"),
+    (r"Authentication|Permission denied|could not read (?:User|Pass)|prompts disabled|Host key|publickey|40[13]",
+     "let git itself in once, with 'git fetch {name}'; memfs uses what your own git configuration says"),
+    (r"does not appear to be a git|not found|does not exist|No such file",
+     "'git remote -v' shows the address, 'git remote set-url {name} ADDRESS' corrects it"),
+    (r"dubious ownership", "git config --global --add safe.directory FOLDER, if you trust that repository"),
+)  # fmt: skip
+
+
+class Raced(Exception):
+    """Somebody else pushed in between; fetch and try again. Never leaves the sync."""
+
+
+class Talk:
+    """A conversation with one remote. Its folder belongs to whoever holds the workspace's sync lock."""
+
+    def __init__(self, repository: Repository, remote: Remote) -> None:
+        self._repository = repository
+        self._remote = remote
+        # A name of its own: git may outlive a sync that was killed, and still write what that one asked for.
+        self._folder = repository.state / FOLDER / secrets.token_hex(8)
+
+    def branches(self) -> dict[str, str]:
+        """The remote's branches by name, with their commits.
+
+        Raises:
+            RemoteUnreachable: with what git said, and what to do.
+        """
+        found = {}
+        for line in self._run("ls-remote", "--heads", "--quiet", self._remote.name).splitlines():
+            commit, _, ref = line.partition("\t")
+            if HEX.fullmatch(commit) and ref.startswith(_HEADS):
+                found[ref.removeprefix(_HEADS)] = commit
+        return found
+
+    def fetch(self, branch: str, known: Iterable[str]) -> str:
+        """Bring the objects of a branch; return its commit.
+
+        Args:
+            known: commits that are here, of which nothing need be sent.
+
+        Raises:
+            RemoteUnreachable: with what git said, and what to do.
+        """
+        ref = require_branch(_HEADS + branch)
+        self._prepare(known)
+        quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
+        self._run("fetch", *quiet, self._remote.name, f"{ref}:{_FETCHED}", prepared=True)
+        commit = io.read_file(self._folder / _FETCHED).decode("ascii", "replace").strip()
+        if not HEX.fullmatch(commit):
+            raise HistoryUnavailable("git fetched no commit", hint="run git fsck")
+        return commit
+
+    def push(self, commit: str, branch: str) -> None:
+        """Move a branch of the remote forward to a commit, or make it; never force.
+
+        Raises:
+            Raced: the branch holds something that the commit does not.
+            PushRefused: the remote takes no push to this branch.
+            RemoteUnreachable: with what git said, and what to do.
+        """
+        ref = require_branch(_HEADS + branch)
+        quiet = ("--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no")
+        said = self._run("push", *quiet, self._remote.name, f"{commit}:{ref}", accept=(0, 1))
+        refused = [line for line in said.splitlines() if line.startswith("!")]
+        if refused:
+            reason = refused[0].rpartition("\t")[2]
+            told = reason + _told(said)
+            if _RACED.search(reason):
+                raise Raced(told)
+            raise PushRefused(f"{self._remote.name} does not take the push: {told}", hint=_way_out(reason, branch))
+        if not any(line.startswith(("=", "*", " ")) and ref in line for line in said.splitlines()):
+            raise self._failure("push", said)
+
+    # -- internal -------------------------------------------------------------------------------------------------
+    def _run(self, verb: str, *arguments: str, prepared: bool = False, accept: tuple[int, ...] = (0,)) -> str:
+        if not prepared:
+            self._prepare(())
+        objects = self._repository.common_dir / "objects"
+        env = environment.for_remote(os.environ, self._folder, objects, self._remote.protocols)
+        command = (git_program(), verb, *arguments)
+        process = start(command, self._repository.state, env | self._shell(env))
+        try:
+            code, out, err = finish(process, b"", PATIENCE)
+        except GitFailed as error:
+            reason = f"{self._remote.name} did not answer within {PATIENCE:g} seconds"
+            raise RemoteUnreachable(reason, hint="nothing is lost: sync again when it can be reached") from error
+        text = out.decode("utf-8", "replace")
+        if code not in accept or (code and not text.strip()):
+            raise self._failure(verb, err)
+        return text + (f"\n{err}" if code else "")
+
+    def _shell(self, env: Mapping[str, str]) -> dict[str, str]:
+        """How ssh is called: as the person says, or else so that it never waits for an answer at the terminal."""
+        if {"GIT_SSH", "GIT_SSH_COMMAND"} & env.keys():
+            return {}
+        if GitCommands(None, self._repository.state).settings(r"^core\.sshcommand$"):
+            return {}
+        return {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
+
+    def _prepare(self, known: Iterable[str]) -> None:
+        """Make the folder that stands for a repository anew."""
+        folder, remote = self._folder, self._remote
+        self._sweep()
+        io.make_private_folder(folder)
+        io.make_folders(folder / "refs")
+        tips = sorted(dict.fromkeys(known))
+        packed = "# pack-refs with: peeled fully-peeled sorted \n" + "".join(
+            f"{commit} refs/memfs/known/{number:06}\n" for number, commit in enumerate(tips)
+        )
+        files = {"HEAD": "ref: refs/heads/none\n", "config": _config(remote), "packed-refs": packed}
+        for name, text in files.items():
+            io.write_file(folder / name, os.fsencode(text), durable=False)
+
+    def _sweep(self) -> None:
+        """Remove the folder, and those of syncs that were killed."""
+        above = self._folder.parent
+        if above.is_symlink() or above.is_file():
+            io.unlink(above)
+        shutil.rmtree(above, ignore_errors=True)
+
+    def _failure(self, verb: str, said: str) -> RemoteUnreachable:
+        lines = [without_login(line).strip() for line in said.splitlines() if line.strip()]
+        told = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:", "remote:"))] or lines
+        text = " ".join(told)[:500] or "git said nothing"
+        whole = "\n".join(lines)
+        hint = next((hint for pattern, hint in _HINTS if re.search(pattern, whole)), "try 'git fetch {name}' by hand")
+        name = self._remote.name
+        return RemoteUnreachable(f"git {verb} with {name} failed: {text}", hint=hint.format(name=name))
+
+    def close(self) -> None:
+        """Remove the folder."""
+        self._sweep()
+
+
+def _config(remote: Remote) -> str:
+    lines = ["[core]", "\trepositoryformatversion = 0", "\tbare = true", f"[remote {quoted(remote.name)}]"]
+    lines += [f"\turl = {quoted(remote.fetch)}", f"\tpushurl = {quoted(remote.push)}"]
+    if remote.push == remote.fetch:
+        lines.pop()  # or else the person's pushInsteadOf would not hold
+    if remote.local:
+        receiver = shlex.join([git_program(), *_PLAIN_RECEIVER, "receive-pack"])
+        lines.append(f"\treceivepack = {quoted(receiver)}")
+    return "\n".join(lines) + "\n"
+
+
+def _told(said: str) -> str:
+    """What the remote says of a push that it refuses: the reason of a hook or a protected branch is there alone."""
+    lines = [line.removeprefix("remote:").strip() for line in said.splitlines() if line.startswith("remote:")]
+    text = " ".join(filter(None, lines))[:_TOLD]
+    return f": {text}" if text else ""
+
+
+def _way_out(reason: str, branch: str) -> str:
+    if "checked out" in reason:
+        return f"{branch} is checked out there: make that repository bare, or sync with another branch"
+    return "nothing is lost: what was merged is committed here; ask who looks after the remote"

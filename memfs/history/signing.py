@@ -1,0 +1,131 @@
+"""Signing: which key signs the commits of whom (B2).
+
+Owns the choice of the key and what becomes of a commit whose key does not work. Keys are named by the person alone, in
+the environment or in their own git settings: what a repository says of keys is not read. How a signature is made is
+``memfs.history.sshsig``'s business.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memfs.errors import MemfsError, SigningFailed
+from memfs.history.commitobject import with_signature
+from memfs.history.group import Writer
+from memfs.history.identity import sanitised, sole_agent
+from memfs.history.sshsig import sign
+from memfs.model.problem import WARNING, Problem
+
+if TYPE_CHECKING:
+    from memfs.history.git import GitCommands
+
+OFF, TRY, REQUIRE = "off", "try", "require"
+VARIABLE = "MEMFS_SIGNING_KEY"
+_KEYS = r"^(memfs\.(.*\.)?signingkey|user\.signingkey|gpg\.format|gpg\.ssh\.(allowedsignersfile|revocationfile))$"
+_HINT = "git config --global memfs.signingKey ~/.ssh/KEY, or memfs.AGENT.signingKey for an agent of that name"
+
+
+class Signing:
+    """Signs the commits of one repository."""
+
+    def __init__(self, git: GitCommands, mode: str = OFF) -> None:
+        """``mode``: ``off``; ``try`` signs where there is a key that works; with ``require`` commits wait else."""
+        self.mode = mode
+        self._git = git
+        self._notes: list[Problem] = []
+        self._guard = threading.Lock()
+
+    def signed(self, commit: bytes, writers: Iterable[Writer]) -> bytes:
+        """A commit object with its signature, or as it is where it is not to be signed.
+
+        Raises:
+            SigningFailed: it must be signed and cannot be.
+        """
+        if self.mode == OFF:
+            return commit
+        agent = sole_agent(writers)
+        try:
+            key = self.key_of(agent)
+            if key is None:
+                if self.mode == TRY:
+                    return commit
+                raise SigningFailed(f"there is no key that signs for {agent or 'you'}", hint=_HINT)
+            return with_signature(commit, sign(commit, key))
+        except SigningFailed as error:
+            if self.mode == REQUIRE:
+                raise
+            self._note(error)
+            return commit
+
+    def key_of(self, agent: str = "") -> Path | None:
+        """The key that signs for an agent, "" for the person: an agent's own, else the person's; None: there is none.
+
+        Raises:
+            SigningFailed: it is not named by a path.
+        """
+        settings = self.settings()
+        own = next((settings[name] for name in _names(agent) if name in settings), "") if agent else ""
+        named = own or os.environ.get(VARIABLE, "") or settings.get("memfs.signingkey", "")
+        if not named and settings.get("gpg.format") == "ssh":
+            named = settings.get("user.signingkey", "")
+        return _path(named) if named else None
+
+    def settings(self) -> Mapping[str, str]:
+        """What the person's own git settings say of keys and signers; none of the repository's."""
+        return dict(self._git.own_settings(_KEYS))
+
+    def take_notes(self) -> list[Problem]:
+        """What went wrong since this was last asked."""
+        with self._guard:
+            notes, self._notes = self._notes, []
+        return notes
+
+    def problems(self, agents: Iterable[str] = ()) -> list[Problem]:
+        """What keeps commits from being signed, tried out now."""
+        if self.mode == OFF:
+            return []
+        found = []
+        for agent in ("", *agents):
+            try:
+                key = self.key_of(agent)
+                if key is None and self.mode == REQUIRE:
+                    raise SigningFailed(f"there is no key that signs for {agent or 'you'}", hint=_HINT)
+                if key is not None:
+                    sign(b"", key)
+            except MemfsError as error:
+                found.append(_problem(error, self.mode))
+        return list(dict.fromkeys(found))
+
+    def _note(self, error: MemfsError) -> None:
+        found = _problem(error, self.mode)
+        with self._guard:
+            if found not in self._notes:
+                self._notes.append(found)
+
+
+def _names(agent: str) -> Iterable[str]:
+    """What the settings may call an agent's key."""
+    return dict.fromkeys((f"memfs.{agent}.signingkey", f"memfs.{sanitised(agent)}.signingkey"))
+
+
+def _path(named: str) -> Path:
+    path = Path(os.path.expanduser(named))
+    if not path.is_absolute():
+        # A relative one would be another key in every folder, also one that came with a clone.
+        raise SigningFailed("a signing key is named by its whole path", path=named, hint="write ~/.ssh/KEY")
+    return path
+
+
+def _problem(error: MemfsError, mode: str) -> Problem:
+    what = "commits wait" if mode == REQUIRE else "commits are not signed"
+    return Problem(
+        path=error.path or "",
+        code=error.code,
+        message=f"{what}: {error.message}",
+        hint=error.hint or _HINT,
+        severity=WARNING,
+    )

@@ -1,0 +1,40 @@
+"""Many blobs are read at once, and what is missing or is none is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memfs.errors import HistoryUnavailable
+from memfs.history import bulk
+from memfs.history.repository import Repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """An empty repository."""
+    return Repository.create(tmp_path)
+
+
+def test_contents_come_as_they_are(
+    repository: Repository, tmp_path: Path, git: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blobs of any bytes come back, in several requests where there are many (K4)."""
+    monkeypatch.setattr(bulk, "_AT_ONCE", 3)
+    wanted = {}
+    for number, data in enumerate((b"", b"\n", b"one\n", b"\0\xff" * 9, b"x" * 70_000, b"last", b"blob 3\n")):
+        (tmp_path / f"f{number}").write_bytes(data)
+        wanted[git(tmp_path, "hash-object", "-w", f"f{number}").strip()] = data
+    sizes = bulk.sizes(repository.git, [*wanted, "0" * 40])
+    assert sizes == {blob: len(data) for blob, data in wanted.items()}
+    assert dict(bulk.contents(repository.git, sizes)) == wanted
+    assert dict(bulk.contents(repository.git, {})) == {}
+    assert bulk.sizes(repository.git, []) == {}
+
+
+def test_a_missing_blob_is_told(repository: Repository) -> None:
+    """What is not there is an error and no empty file."""
+    with pytest.raises(HistoryUnavailable, match="not in the repository"):
+        list(bulk.contents(repository.git, {"1" * 40: 3}))
