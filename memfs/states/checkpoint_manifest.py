@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import secrets
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -117,6 +119,16 @@ def _digest(values: dict[str, Any]) -> str:
 def new_id(moment: datetime, turn: int) -> str:
     """The id of a checkpoint of this minute, the ``turn``-th of it."""
     return f"ckpt_{moment.astimezone(UTC):%Y%m%d_%H%M}" + (f"_{turn}" if turn > 1 else "")
+
+
+def turn_among_clones(moment: datetime, there: Iterable[str]) -> int:
+    """The turn of a checkpoint where other clones make some, too: after all of its minute, and hardly ever theirs.
+
+    A payload stays where it was made: one id of two clones would leave one of them with a manifest that is not its own.
+    """
+    minute = order(new_id(moment, 1))[0]
+    last = max((order(one)[1] for one in there if order(one)[0] == minute), default=0)
+    return max(last + 1, moment.second * 10_000 + 2 + secrets.randbelow(9_998))
 
 
 def is_id(text: object) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.errors import CheckpointInvalid, LockTimeout, MemfsError, PathEscape, QuotaExceeded
 from memfs.files import io
 from memfs.files.lock import FileLock
+from memfs.history.remoteurl import configured
 from memfs.history.tips import at_a_tip
 from memfs.model import Problem
 from memfs.model.statepaths import CHECKPOINTS, PAYLOAD, manifest_path
@@ -30,6 +31,7 @@ from memfs.states.checkpoint_manifest import (
     is_id,
     new_id,
     reason_of,
+    turn_among_clones,
 )
 from memfs.states.checkpoint_packing import pack
 from memfs.states.checkpoint_reading import Proved, prove
@@ -147,7 +149,9 @@ class Checkpoints:
         self._store.flush(adopt=False)
 
     def _free_id(self, moment: datetime) -> str:
-        turn = 1
+        repository, turn = self._parts.repository, 1
+        if repository.git_dir != repository.common_dir or configured(repository):
+            turn = turn_among_clones(moment, self._shelf.ids())
         while not io.mkdir(self._folder / new_id(moment, turn)):
             turn += 1
         return new_id(moment, turn)

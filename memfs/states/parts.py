@@ -5,6 +5,7 @@ Owns which part gets which others, when it is made, and which hears of an occasi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.errors import MemfsError
+from memfs.model.statepaths import MERGES
 
 if TYPE_CHECKING:
     from memfs.index.states import StateIndex
@@ -249,9 +251,22 @@ class States:
     def keep_up(self) -> None:
         """Do what is due from time to time."""
         try:
+            self.take_up_merges()
             self.retention.keep_up()
         except MemfsError as error:  # what is due stays due; whoever writes or closes is not to fail for it
             self.store.note_failure(error)
+
+    def take_up_merges(self) -> int:
+        """Write down the conflicts that merges of git's left in documents, once those are over; how many were (B3).
+
+        Raises:
+            StorageIO: they stay where they are.
+        """
+        if not os.path.lexists(self.parts.repository.state / MERGES):
+            return 0
+        from memfs.upkeep.mergespool import MergeSpool  # few clones ever have any
+
+        return MergeSpool(self.parts.repository.state).take_up(self.parts.repository, self.clashes)
 
     def close(self) -> None:
         """Close whatever was opened. May be repeated."""

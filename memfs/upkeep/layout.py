@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 from memfs import resources
 from memfs.config import default_toml, first_policies
+from memfs.errors import MemfsError
 from memfs.files.schema import Schemas
+from memfs.history.repository import Repository
 from memfs.store import Store
 from memfs.store.parts import CONTENT
+from memfs.upkeep import mergedriver
 from memfs.upkeep.format import FORMAT_VERSION
 
 _IGNORED = b"""# Files memfs is in the middle of writing, and large bodies kept beside their documents.
@@ -31,6 +34,7 @@ class Created:
         repository_made: whether a repository was made, too.
         policies: the settings that were chosen, by dotted key.
         commit: the first commit, None while it waits; ``reason`` says why.
+        driver: whether the merge driver was installed.
     """
 
     files: tuple[str, ...]
@@ -38,6 +42,7 @@ class Created:
     policies: Mapping[str, str]
     commit: str | None
     reason: str = ""
+    driver: bool = False
 
 
 def files(chosen: Mapping[str, str]) -> dict[str, bytes]:
@@ -54,10 +59,11 @@ def files(chosen: Mapping[str, str]) -> dict[str, bytes]:
     return laid
 
 
-def lay_out(store: Store, repository_made: bool) -> Created:
-    """Write what is missing of a workspace's first files, and commit exactly those.
+def lay_out(store: Store, repository: Repository, repository_made: bool) -> Created:
+    """Write what is missing of a workspace's first files, and commit exactly those; install the merge driver.
 
-    A file that is there already stays as it is.
+    A file that is there already stays as it is. Where nothing is missing, nothing is installed either: the workspace is
+    merely opened.
     """
     chosen = first_policies(repository_made)
     plans = [
@@ -73,4 +79,14 @@ def lay_out(store: Store, repository_made: bool) -> Created:
         policies=chosen,
         commit=flushed.commits[-1] if flushed and flushed.commits else None,
         reason=flushed.reason if flushed else "",
+        driver=bool(plans or repository_made) and _install(store, repository),
     )
+
+
+def _install(store: Store, repository: Repository) -> bool:
+    """A configuration that cannot be written is no reason to be without a workspace."""
+    try:
+        return mergedriver.install(repository)
+    except MemfsError as error:
+        store.note_failure(error)
+        return False

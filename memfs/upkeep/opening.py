@@ -18,16 +18,21 @@ from memfs.files.codec import Codec
 from memfs.files.journal import Journal
 from memfs.files.lock import FileLock
 from memfs.files.tree import Tree, View
+from memfs.history.branchlist import agent_at
 from memfs.history.repository import Repository
 from memfs.index.layers import SearchIndex
 from memfs.index.place import index_folder
 from memfs.model.statepaths import AGGREGATES, CHECKPOINTS, ITERATIONS
+from memfs.served.log import FOLDER as SERVED_FOLDER
+from memfs.served.log import ServedLog
 from memfs.settings import Settings
 from memfs.store import Store
 from memfs.store.parts import Parts, Policy
 from memfs.upkeep.format import check_format
 from memfs.upkeep.kindfile import load_kinds
 from memfs.upkeep.secondary import find_secondary
+from memfs.usage import FILE as USAGE_FILE
+from memfs.usage import Usage
 
 if TYPE_CHECKING:
     from memfs.upkeep.layout import Created
@@ -79,6 +84,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         check_format(tree)
         kinds, schemas = load_kinds(tree)
         state = repository.state
+        repository.signing.mode = settings.history.sign
         journal = Journal(state / "journal")
         return Parts(
             tree=tree,
@@ -93,6 +99,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
                 commit=settings.history.commit,
                 interval=settings.history.interval_seconds,
                 adopt=settings.history.adopt,
+                agent=agent_at(repository.common_dir, repository.git_dir),
             ),
             clock=clock,
             secondary=find_secondary(tree, repository, journal, settings.storage.secondary),
@@ -103,6 +110,21 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         raise
 
 
+def usage_of(parts: Parts, store: Store, settings: Settings) -> Usage:
+    """Where uses are counted and it is noted who was given what."""
+    repository, chosen = parts.repository, settings.served
+    served = ServedLog(
+        repository.state / SERVED_FOLDER,
+        on=chosen.log,
+        questions=chosen.questions,
+        days=chosen.days,
+        megabytes=chosen.megabytes,
+        head=lambda: repository.head().commit or "",
+        version=store.following.blob_of,
+    )
+    return Usage(repository.state / USAGE_FILE, served)
+
+
 def checked_values(memory: Mapping[str, Any]) -> dict[str, Any]:
     """What a caller gives of the memory context, as its file would say it (``memfs.upkeep.contextfile``)."""
     from memfs.upkeep import contextfile  # few callers give any
@@ -110,8 +132,8 @@ def checked_values(memory: Mapping[str, Any]) -> dict[str, Any]:
     return contextfile.checked_values(memory)
 
 
-def lay_out(store: Store, repository_made: bool) -> Created:
+def lay_out(store: Store, repository: Repository, repository_made: bool) -> Created:
     """Write the first files of a workspace (``memfs.upkeep.layout``)."""
     from memfs.upkeep import layout  # wanted once in a workspace's life
 
-    return layout.lay_out(store, repository_made)
+    return layout.lay_out(store, repository, repository_made)

@@ -20,6 +20,7 @@ from memfs.history.bundle import Snapshot, fill_index, read_bundle
 from memfs.history.refs import HEX
 from memfs.history.repository import Repository
 from memfs.store.parts import CONTENT
+from memfs.upkeep import mergedriver
 from memfs.upkeep.areas import free_bytes
 from memfs.upkeep.backup_file import (
     FALLBACK,
@@ -151,6 +152,7 @@ def _build(backup: Path, building: Path, with_history: bool) -> bool:
         if not history.refs:
             _take_history(repository, iter(()), history)
         _join_journals(repository.state)
+        mergedriver.install(repository)
         own = tuple(repository.full(path) for path in (CONTENT, "memfs.toml"))
         others = not all(name.startswith(own) for name in fill_index(repository))
         repository.close()

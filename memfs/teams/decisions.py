@@ -1,0 +1,216 @@
+"""Decisions: conflicts that joined items carry, brought to an end one by one (K4, B3).
+
+Owns finding the items, and what becomes of a field when the value that stands is kept, or the one that gave way is
+taken instead. How conflicts get into items is ``memfs.files.merge``' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import HistoryError, ItemNotFound, MemfsError, QueryInvalid
+from memfs.files import fields
+from memfs.files.merge.recorded import DELETED, OTHER, settled, stands, value_at
+from memfs.files.placing import sha256
+from memfs.history import log as reading
+from memfs.model.item import MemoryItem, Origin, RecordedConflict
+from memfs.store import Store
+from memfs.store.documents import schema_of
+from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.signing import signed_by, signer
+from memfs.teams.plaincontents import PlainContents
+
+_SIGN = b"conflicts"
+_DEPTH = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What was decided about an item.
+
+    Attributes:
+        id, path: of the item.
+        settled: the conflicts that are gone.
+        item: as it is stored now; None where it was removed, or with ``dry_run``.
+        removed: whether the decision takes the item away, as the version that gave way had.
+    """
+
+    id: str
+    path: str
+    settled: tuple[RecordedConflict, ...]
+    item: MemoryItem | None = None
+    removed: bool = False
+
+
+class Decisions:
+    """Finds and settles conflicts that items of one workspace carry. May be used from several threads."""
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store = store
+        self._parts = parts
+        self._plain = PlainContents(Path(parts.index.folder))
+
+    def waiting(self) -> Iterator[MemoryItem]:
+        """The items with conflicts, in the order of their paths; with those alone whose field was not edited since.
+
+        Files are read for it, as the index knows nothing of them; each content once.
+        """
+        self._store.follow()
+        blobs = dict(self._parts.index.stamps().blobs())
+        with self._parts.tree.holding_folders():
+            found = [path for path, blob in sorted(blobs.items()) if self._carries(path, blob)]
+        self._plain.keep(blobs.values())
+        for path in found:
+            with suppress(MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+                item = self._store.read(path)
+                standing = tuple(one for one in item.conflicts if stands(item, one))
+                if standing:
+                    yield item.replace(conflicts=standing)
+
+    def decide(
+        self,
+        reference: str,
+        *,
+        take: bool,
+        field: str | None = None,
+        number: int = 0,
+        source: str = "",
+        dry_run: bool = False,
+    ) -> Decided:
+        """Settle the conflicts of an item, or of one field of it, in one commit.
+
+        Args:
+            reference: an id, a path, or the beginning of an id.
+            take: put the value that gave way into the field; else the value that stands is kept.
+            field: the dotted name; "" for a conflict about the item as a whole, None for every conflict.
+            number: only this one of those that wait, counted from 1 as ``waiting`` has them (of the field, where
+                one is named); 0 for every one.
+
+        Raises:
+            ItemNotFound: there is no such item, or it has no such conflict.
+            QueryInvalid: the field has another value by now, so that nobody knows what would be replaced; or several
+                values gave way to the one that stands, and none of them is chosen.
+            Conflict: the item changed at this very moment. Nothing was written.
+            ContentError, StorageIO: nothing was written.
+        """
+        item = self._store.find(reference)
+        chosen = _chosen(item, field, number, take)
+        taken = _taken_of(item, chosen, number) if take else ()
+        after: MemoryItem | None = item
+        for one in chosen:
+            if after is not None:
+                after = self._taken(after, one) if one in taken else settled(after, one, take=False)
+        decided = Decided(id=item.id, path=item.path, settled=chosen, removed=after is None)
+        if dry_run:
+            return decided
+        names = ", ".join(dict.fromkeys(one.field or "the item as a whole" for one in chosen))
+        reason = f"the value that {'gave way' if take else 'stands'} in {names}"
+        with signed_by(signer() or Origin()):  # who decides, and not who wrote what is decided about
+            if after is None:
+                self._store.delete(item.id, item.sha256, reason=f"decided for {reason}", source=source)
+                return decided
+            stored = self._store.put(after, item.sha256, message=f"Decide for {reason} of {item.id}", source=source)
+        return Decided(id=item.id, path=stored.path, settled=chosen, item=stored)
+
+    def _carries(self, path: str, blob: str) -> bool:
+        if blob in self._plain:
+            return False
+        try:
+            carries = _SIGN in self._parts.seen.read(path, READ_LIMIT).data
+        except (MemfsError, FileNotFoundError):
+            return False
+        if not carries:
+            self._plain.add(blob)
+        return carries
+
+    # -- taking what gave way -------------------------------------------------------------------------------------
+    def _taken(self, item: MemoryItem, conflict: RecordedConflict) -> MemoryItem | None:
+        """The item with what gave way, and without the record; None where that was its removal."""
+        left = tuple(one for one in item.conflicts if one != conflict)
+        if not conflict.field:
+            if conflict.lost == DELETED:
+                return None
+            if conflict.lost != OTHER:
+                raise _unclear(item)
+            return self._version(item, conflict).replace(conflicts=left)
+        if conflict.lost_sha256:
+            lost = _value(self._version(item, conflict), conflict.field)
+            conflict = replace(conflict, kept=_value(item, conflict.field), lost=lost, lost_sha256="")
+            item = item.replace(conflicts=(*left, conflict))
+        return settled(item, conflict, take=True)
+
+    def _version(self, item: MemoryItem, conflict: RecordedConflict) -> MemoryItem:
+        """The version of the item that gave way, from history.
+
+        Raises:
+            ItemNotFound: history does not have it (a shallow clone), or it cannot be read.
+        """
+        fallback = item.timestamp or item.created
+        assert fallback is not None  # an item that was read has a time
+        with suppress(HistoryError):
+            for revision in reading.log(self._parts.repository, (item.path,), _DEPTH):
+                for commit in (revision.commit, *self._parts.repository.commit_object(revision.commit).parents):
+                    data = self._parts.repository.read(commit, item.path)
+                    if data is not None and sha256(data) == conflict.lost_sha256:
+                        read = self._parts.codec.read(data, item.path, fallback)
+                        return read.replace(sha256=item.sha256)
+        raise ItemNotFound(
+            "the version that gave way is not in the history", path=item.path, hint="fetch it, or edit the item by hand"
+        )
+
+
+def _chosen(item: MemoryItem, field: str | None, number: int, take: bool) -> tuple[RecordedConflict, ...]:
+    """The conflicts that are meant, the one with the number first; once its value is taken, its rivals are decided."""
+    chosen = tuple(one for one in item.conflicts if field is None or one.field == field)
+    if number:
+        picked = [one for one in chosen if stands(item, one)][number - 1 : number]
+        rivals = (one for one in chosen if any(_rival(one, first) and one != first for first in picked))
+        chosen = (*picked, *(rivals if take else ()))
+    if not chosen:
+        what = f"no conflict {number or ''}".rstrip() + (f" over {field!r}" if field else "")
+        raise ItemNotFound(f"{item.id} carries {what}", hint="'memfs resolve' lists what waits")
+    return chosen
+
+
+def _taken_of(item: MemoryItem, chosen: tuple[RecordedConflict, ...], number: int) -> tuple[RecordedConflict, ...]:
+    """Those whose value shall stand: one for each field or passage, of those that speak of what stands."""
+    if number:
+        return chosen[:1]
+    taken: list[RecordedConflict] = []
+    for one in [each for each in chosen if stands(item, each)] or chosen:
+        rival = next((each for each in taken if _rival(one, each)), None)
+        if rival is None:
+            taken.append(one)
+        elif (one.lost, one.lost_sha256) != (rival.lost, rival.lost_sha256):
+            raise _choose(item, "more than one value gave way", one.field)
+    if len(taken) > 1 and any(not one.field and one.lost == DELETED for one in taken):
+        raise _choose(item, "one of them removes the item, and others change it", "")
+    return tuple(taken)
+
+
+def _choose(item: MemoryItem, problem: str, field: str) -> QueryInvalid:
+    hint = f"choose as 'memfs resolve' lists them: 'memfs resolve {item.id} --take --number 1', or 2, ..."
+    return QueryInvalid(problem, field=field or None, path=item.path, hint=hint)
+
+
+def _rival(one: RecordedConflict, other: RecordedConflict) -> bool:
+    """Whether two values gave way to the same one."""
+    return (one.field, one.kept, one.part) == (other.field, other.kept, other.part)
+
+
+def is_record(reference: str) -> bool:
+    """Whether a reference names the record of a conflict in a state document."""
+    return reference.endswith(".json") and schema_of(reference) == "conflict"
+
+
+def _value(item: MemoryItem, field: str) -> Any:
+    return value_at(fields.values(item), field)
+
+
+def _unclear(item: MemoryItem) -> QueryInvalid:
+    hint = f"edit it by what 'memfs log {item.id}' names, then 'memfs resolve {item.id} --keep'"
+    return QueryInvalid("more fields gave way than the item can tell", path=item.path, hint=hint)

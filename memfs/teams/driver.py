@@ -1,0 +1,143 @@
+"""The merge driver: joins three versions of one file while git merges, rebases, picks or reverts (B3).
+
+Owns the way from git's three temporary files to one, and what becomes of conflicts that the file cannot carry itself.
+Git may call it in the middle of anything: it opens no workspace, takes no lock, touches neither index nor journal, and
+reads of the repository only the table of kinds. How versions are joined is ``memfs.files.merge``'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs.errors import HistoryError, MemfsError
+from memfs.files import io
+from memfs.files.codec import DOCUMENT_LIMIT, Codec
+from memfs.files.documents import schema_of
+from memfs.files.merge.files import FieldConflict, FileMerge, FileMerger
+from memfs.files.merge.lines import whole_marked
+from memfs.files.schema import Schemas
+from memfs.files.tree import Tree
+from memfs.files.whereabouts import MEMORY_FOLDER
+from memfs.history.layout import discover, require_own_folder, require_owner, state_folder
+from memfs.model.ids import stem_of
+from memfs.model.kinds import KindTable
+from memfs.model.time import utc_now
+from memfs.upkeep.kindfile import load_kinds
+from memfs.upkeep.mergespool import MergeSpool, can_be_recorded, records_of
+
+JOINED, UNDECIDED, FAILED = 0, 1, 3
+_MARKER_SIZE = 7
+_OF_MOVES = 1  # by which git's markers are longer in a file that both sides moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driven:
+    """What git is told.
+
+    Attributes:
+        code: 0 where the file is joined; 1 where somebody has to decide before the merge can be committed; 3 where
+            nothing could be written.
+        notes: one sentence for each conflict, for the person who called git.
+    """
+
+    code: int
+    notes: tuple[str, ...] = ()
+
+
+def drive(
+    base: Path, ours: Path, theirs: Path, path: str, *, marker_size: int = _MARKER_SIZE, top: Path | None = None
+) -> Driven:
+    """Join three versions of a file and put the outcome in the place of ours, in one step (B3).
+
+    Args:
+        base, ours, theirs: git's temporary files; an empty base is none.
+        path: of the file that is merged, below the work tree, "/" separated.
+        marker_size: how long git's conflict markers are; those of two more than usual, and longer ones, say that git
+            makes a common ancestor of two: a conflict in it is nobody's to decide.
+        top: the work tree; the current folder where git calls.
+
+    Raises:
+        MemfsError, OSError: nothing was changed; ``give_up`` leaves both versions in the file.
+    """
+    root, inside = place_of(path)
+    folder = (top or Path.cwd()) / root
+    begun, mine, other = (io.read_file(version, DOCUMENT_LIMIT) for version in (base, ours, theirs))
+    merged = FileMerger(_codec(folder)).merge(inside, begun or None, mine, other, marker_size=marker_size)
+    ancestor = marker_size > _MARKER_SIZE + _OF_MOVES
+    undecided = "" if ancestor else _undecided(folder, inside, merged, (mine, other))
+    if merged.data is not None and merged.data != mine:
+        io.write_file(ours, merged.data, ours.stat().st_mode & 0o777, durable=False)
+    notes = [merged.reason or "both versions are in the file"] if merged.whole else _notes(inside, merged.conflicts)
+    return Driven(
+        code=UNDECIDED if merged.whole or merged.data is None or undecided else JOINED,
+        notes=tuple(f"{inside}: {note}" for note in [*notes, *([undecided] if undecided else [])]),
+    )
+
+
+def give_up(ours: Path, theirs: Path, path: str, reason: str, marker_size: int = _MARKER_SIZE) -> Driven:
+    """Leave both versions in the file, between markers, as git's own text merge would.
+
+    Raises:
+        OSError, MemfsError: not even that could be done.
+    """
+    data = whole_marked(io.read_file(ours), io.read_file(theirs), marker_size)
+    io.write_file(ours, data, durable=False)
+    return Driven(code=UNDECIDED, notes=(f"{path}: {reason}; both versions are in the file",))
+
+
+def place_of(path: str) -> tuple[str, str]:
+    """The workspace's folder below the work tree, and the file's path below the workspace."""
+    parts = path.split("/")
+    if MEMORY_FOLDER in parts[:-1]:
+        at = parts.index(MEMORY_FOLDER)
+        return "/".join(parts[:at]), "/".join(parts[at:])
+    return "/".join(parts[:-1]), parts[-1]
+
+
+def sentence(conflict: FieldConflict) -> str:
+    """What is kept of a conflict, and what waits for a decision."""
+    if not conflict.field:
+        return f"one side removed it, the other changed it: it is {conflict.kept}"
+    return f"both sides changed {conflict.field}: one value stands, the other is kept for your decision"
+
+
+def _notes(path: str, conflicts: Sequence[FieldConflict]) -> list[str]:
+    name = stem_of(path) if not schema_of(path) else path
+    return [f"{sentence(one)} (memfs resolve {name})" for one in conflicts]
+
+
+def _undecided(folder: Path, path: str, merged: FileMerge, versions: Sequence[bytes]) -> str:
+    """Why git must not take the outcome yet; "" where every conflict has a record, or will have one."""
+    if merged.whole or merged.recorded or not merged.conflicts:
+        return ""
+    if not can_be_recorded(path) or not all(one.field for one in merged.conflicts):
+        return f"look at what stands, then 'memfs resolve {path}' takes it"
+    try:
+        MergeSpool(_state(folder)).keep(records_of(path, merged.conflicts, utc_now()), merged.data, versions)
+    except (MemfsError, OSError) as error:
+        return f"its conflicts could not be kept ({error})"
+    return ""
+
+
+def _state(folder: Path) -> Path:
+    layout = discover(folder)
+    if layout is None:
+        raise HistoryError("this is no repository", path=str(folder), hint="run git there")
+    require_own_folder(layout, None)
+    require_owner(layout, frozenset())
+    return state_folder(layout)
+
+
+def _codec(folder: Path) -> Codec:
+    """Reads what this workspace keeps. Kinds that cannot be read are not known: their files are joined as text."""
+    with suppress(MemfsError, OSError):
+        tree = Tree(folder)
+        try:
+            kinds, schemas = load_kinds(tree)
+        finally:
+            tree.close()
+        return Codec(schemas, kinds, allow_invisible=True)
+    return Codec(Schemas(), KindTable(), allow_invisible=True)

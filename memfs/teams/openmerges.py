@@ -1,0 +1,310 @@
+"""Open merges: memory files that git left with several versions, joined after all (faults row 43; K4, B3).
+
+Owns finding the versions of a file (in the person's index, between markers, in history), and what is a person's own
+outcome, which stands. How versions are joined is ``memfs.files.merge``' business; committing the merge is the person's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from memfs.errors import ContentError, HistoryError, MemfsError, NotRegularFile
+from memfs.files.markers import has_markers, sides
+from memfs.files.merge.files import FieldConflict, FileMerger
+from memfs.files.merge.lines import merge_lines
+from memfs.files.ownpath import is_own
+from memfs.files.placing import sha256
+from memfs.history import log as reading
+from memfs.history.ancestry import merge_bases
+from memfs.history.unmerged import Stage, Unmerged, unmerged
+from memfs.model.ids import stem_of
+from memfs.model.time import utc_now
+from memfs.store.documents import is_own_file, schema_of
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts, is_item
+from memfs.teams.treejoin import joined_place
+
+Side = Literal["", "ours", "theirs"]
+"""Whose version is taken whole; "" for neither: they are joined."""
+
+_ANCESTORS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A file of which git has several versions.
+
+    Attributes:
+        path: where the outcome goes, below the workspace.
+        also: other paths of the same item: one side moved it, and they are gone afterwards.
+        what: what happened to it, in words.
+        base, ours, theirs: the versions; None where there is none.
+        staged: whether the person's index holds them; else they stand between markers in the file alone.
+        mode: of the file.
+    """
+
+    path: str
+    also: tuple[str, ...] = ()
+    what: str
+    base: bytes | None
+    ours: bytes | None
+    theirs: bytes | None
+    staged: bool
+    mode: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What becomes of an open file.
+
+    Attributes:
+        open: the file.
+        data: its bytes; None where it is gone.
+        before: the bytes that are there at present; None where there is no file.
+        touched: whether those are somebody's work that the outcome has not: more than a version, or git's text of two.
+        conflicts: the fields in which one value gave way.
+        recorded: whether ``data`` carries those itself.
+        own: whether it is what the person had made of it.
+        undecided: why it cannot be joined; "" where it is.
+    """
+
+    open: Open
+    data: bytes | None = None
+    before: bytes | None = None
+    touched: bool = False
+    conflicts: tuple[FieldConflict, ...] = ()
+    recorded: bool = False
+    own: bool = False
+    undecided: str = ""
+
+
+class OpenMerges:
+    """Finds and joins what a merge left open in one workspace. It writes nothing."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def in_index(self) -> tuple[list[Open], int]:
+        """The open files of the person's index, by path, and how many other files are open there.
+
+        Raises:
+            GitFailed, HistoryUnavailable: git's files cannot be read.
+        """
+        found, others = unmerged(self._parts.repository)
+        ours = [one for one in found if is_own(one.path) and one.plain and self._is_kept(one.path)]
+        opened = [self._opened(group) for group in _together(ours)]
+        return self._with_moved(opened), others + len(found) - len(ours)
+
+    def between_markers(self, path: str) -> Open:
+        """The versions that stand between markers in a file which git takes for merged.
+
+        Raises:
+            ContentError: the markers do not pair.
+            FileNotFoundError.
+        """
+        found = sides(self._parts.tree.read(path, READ_LIMIT).data)
+        if found is None:
+            hint = "keep what is right, and delete the marker lines"
+            raise ContentError("the merge conflict markers do not pair", path=path, hint=hint)
+        base = found.base if found.base is not None else self._ancestor(path)
+        return Open(
+            path=path, what="has conflict markers", base=base, ours=found.ours, theirs=found.theirs, staged=False
+        )
+
+    def outcome(self, one: Open, side: Side = "") -> Outcome:
+        """What becomes of a file, as things are now."""
+        try:
+            before = self._present(one.path)
+        except NotRegularFile as error:
+            return Outcome(open=one, undecided=f"{error.sentence}: {error.hint}")
+        merged = FileMerger(self._parts.codec).merge(one.path, one.base, one.ours, one.theirs)
+        touched = one.staged and before not in (None, merged.data, *_versions(one)) and not _is_gits(one, before)
+        if side:
+            data = one.ours if side == "ours" else one.theirs
+            return Outcome(open=one, data=data, before=before, touched=touched)
+        if one.staged and self._is_own(one, before, merged.data):
+            return Outcome(open=one, data=before, before=before, own=True)
+        if merged.whole:
+            reason = merged.reason or "a version cannot be read"
+            return Outcome(open=one, before=before, undecided=f"{reason}; take one with --ours or --theirs")
+        return Outcome(
+            open=one,
+            data=merged.data,
+            before=before,
+            touched=touched,
+            conflicts=merged.conflicts,
+            recorded=merged.recorded,
+        )
+
+    # -- finding versions -----------------------------------------------------------------------------------------
+    def _opened(self, group: Sequence[Unmerged]) -> Open:
+        begun = [one for one in group if one.base is not None]
+        ours, theirs = (_holder(group, name) for name in ("ours", "theirs"))
+        path = self._place(group, begun[0].path if len(begun) == 1 else "", ours, theirs)
+        base = next((one for one in begun if one.path == path), begun[0] if begun else None)
+        holder = next(one for one in group if one.path == path)
+        mine, other = _told_apart(
+            self._blob(ours.ours if ours else None), self._blob(theirs.theirs if theirs else None)
+        )
+        return Open(
+            path=path,
+            also=tuple(one.path for one in group if one.path != path),
+            what=_what(base, ours, theirs),
+            base=self._blob(base.base if base else None),
+            ours=mine,
+            theirs=other,
+            staged=True,
+            mode=holder.mode,
+        )
+
+    def _place(self, group: Sequence[Unmerged], began: str, ours: Unmerged | None, theirs: Unmerged | None) -> str:
+        """Where the outcome goes: of two places the one in which a person has been at work."""
+        here, there = (one.path if one else "" for one in (ours, theirs))
+        joined = joined_place(began, here, there) or group[0].path
+        if not here or not there or here == there:
+            return joined
+        stages = [stage for one in group for stage in (one.base, one.ours, one.theirs)]
+        places = (joined, here if joined == there else there)
+        present = [self._file(path) for path in places]
+        known = {self._blob(stage) for stage in stages} if any(present) else set()
+        worked = [path for path, data in zip(places, present, strict=True) if data is not None and data not in known]
+        left = [path for path, data in zip(places, present, strict=True) if data is not None]
+        return (worked or left or places)[0]
+
+    def _file(self, path: str) -> bytes | None:
+        """What stands at a path; None also for what is no file, of which the outcome says so."""
+        with suppress(NotRegularFile):
+            return self._present(path)
+        return None
+
+    def _with_moved(self, opened: list[Open]) -> list[Open]:
+        """An item that one side removed and has at another place was moved, though git did not see it: both are one."""
+        removed = {stem_of(one.path).casefold() for one in opened if _is_removed(one)}
+        places: dict[str, list[str]] = {}
+        for entry in self._parts.tree.scan(CONTENT) if removed else ():
+            if (name := stem_of(entry.path).casefold()) in removed and entry.regular and self._is_item(entry.path):
+                places.setdefault(name, []).append(entry.path)
+        return [self._moved(one, places.get(stem_of(one.path).casefold(), ())) for one in opened]
+
+    def _moved(self, one: Open, places: Sequence[str]) -> Open:
+        others = [path for path in places if path != one.path]
+        if not _is_removed(one) or len(others) != 1 or not self._is_item(one.path):
+            return one
+        there = self._present(others[0])
+        ours, theirs = (there if version is None else version for version in (one.ours, one.theirs))
+        also = (*one.also, one.path)
+        return replace(one, path=others[0], also=also, what="one side moved it", ours=ours, theirs=theirs)
+
+    def _is_kept(self, path: str) -> bool:
+        return self._is_item(path) or is_own_file(path)
+
+    def _is_item(self, path: str) -> bool:
+        return is_item(path, self._parts.kinds)
+
+    def _blob(self, stage: Stage | None) -> bytes | None:
+        return None if stage is None else self._parts.repository.blob(stage.blob)
+
+    def _ancestor(self, path: str) -> bytes | None:
+        """What both versions began from, where history tells: of the merge that brought the markers in."""
+        repository = self._parts.repository
+        with suppress(HistoryError, FileNotFoundError):
+            two: Sequence[str] = ()
+            for revision in reading.log(repository, (path,), _ANCESTORS):
+                data = repository.read(revision.commit, path)
+                if data is None or not has_markers(data):
+                    break
+                two = repository.commit_object(revision.commit).parents
+            if len(two) == 2:
+                bases = merge_bases(repository, *two)
+                return repository.read(bases[0], path) if bases else None
+        return None
+
+    # -- what the person made of it -------------------------------------------------------------------------------
+    def _present(self, path: str) -> bytes | None:
+        try:
+            return self._parts.tree.read(path, READ_LIMIT).data
+        except FileNotFoundError:
+            return None
+
+    def _is_own(self, one: Open, present: bytes | None, joined: bytes | None) -> bool:
+        if present in (joined, *_versions(one)):
+            return False
+        return present is None or (not has_markers(present) and self._valid(one.path, present))
+
+    def _valid(self, path: str, data: bytes) -> bool:
+        schema = schema_of(path)
+        try:
+            if schema:
+                self._parts.codec.read_document(data, path, schema)
+            elif self._is_item(path):
+                self._parts.codec.read(data, path, utc_now())
+        except MemfsError:
+            return False
+        return True
+
+
+def _versions(one: Open) -> tuple[bytes | None, ...]:
+    return one.base, one.ours, one.theirs
+
+
+def is_known(one: Open, present: bytes) -> bool:
+    """Whether a file has nothing in it but one of the versions, or what git made of them."""
+    return present in _versions(one) or _is_gits(one, present)
+
+
+def _is_gits(one: Open, present: bytes | None) -> bool:
+    """Whether a file with markers has nothing in it but what a text merge of the versions puts there."""
+    if present is None or one.ours is None or one.theirs is None:
+        return False
+    found, wanted = sides(present), sides(merge_lines(one.base or b"", one.ours, one.theirs).data)
+    return found is not None and wanted is not None and (found.ours, found.theirs) == (wanted.ours, wanted.theirs)
+
+
+def _is_removed(one: Open) -> bool:
+    return one.base is not None and (one.ours is None) != (one.theirs is None)
+
+
+def paths_of(outcomes: Iterable[Outcome]) -> list[str]:
+    """Every path that outcomes concern."""
+    return [path for one in outcomes for path in (one.open.path, *one.open.also)]
+
+
+def digest(data: bytes | None) -> str:
+    """By which a file is known to be what was read, "" for none."""
+    return "" if data is None else sha256(data)
+
+
+def _together(found: Iterable[Unmerged]) -> list[list[Unmerged]]:
+    """The open paths, those of one item beside each other: a side that moved it leaves entries at both places."""
+    groups: dict[str, list[Unmerged]] = {}
+    for one in found:
+        whole = one.ours is not None and one.theirs is not None
+        key = one.path if whole or schema_of(one.path) else stem_of(one.path).casefold()
+        groups.setdefault(key, []).append(one)
+    return [group for many in groups.values() for group in ([many] if _is_one(many) else [[one] for one in many])]
+
+
+def _is_one(group: Sequence[Unmerged]) -> bool:
+    """Whether no version is there twice, but for that of two lines that crossed after each had moved the item."""
+    base, ours, theirs = (sum(getattr(one, name) is not None for one in group) for name in ("base", "ours", "theirs"))
+    return ours <= 1 and theirs <= 1 and base <= (2 if ours and theirs else 1)
+
+
+def _told_apart(ours: bytes | None, theirs: bytes | None) -> tuple[bytes | None, bytes | None]:
+    """Of an item that both sides moved, git has its own text merge in the place of both versions."""
+    found = sides(ours) if ours is not None and ours == theirs else None
+    return (found.ours, found.theirs) if found else (ours, theirs)
+
+
+def _holder(group: Sequence[Unmerged], version: str) -> Unmerged | None:
+    return next((one for one in group if getattr(one, version) is not None), None)
+
+
+def _what(base: Unmerged | None, ours: Unmerged | None, theirs: Unmerged | None) -> str:
+    if ours and theirs:
+        return "both sides changed it" if base else "both sides added it"
+    if not base:
+        return "one side moved it"
+    return "they removed it, we changed it" if ours else "we removed it, they changed it" if theirs else "both moved it"

@@ -1,0 +1,285 @@
+"""Resolution: whatever a merge could not decide, listed and brought to an end (faults row 43; K4, B3).
+
+Owns what counts as waiting, and in which order an outcome reaches the file, the person's index and the records. How
+versions are found and joined is ``openmerges``', what a decision does to an item ``decisions``' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from memfs.errors import Conflict, ContentError, ItemNotFound, ItemSyntaxError, MemfsError
+from memfs.files.markers import has_markers
+from memfs.files.placing import FileChanged
+from memfs.history.unmerged import situation, stage
+from memfs.model.conflicts import KEPT, LOST, Clash
+from memfs.model.ids import stem_of
+from memfs.model.item import MemoryItem
+from memfs.model.time import utc_now
+from memfs.store import Store
+from memfs.store.documents import schema_of
+from memfs.store.naming import path_of
+from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts
+from memfs.store.setaside import keep_aside
+from memfs.teams.decisions import Decided, Decisions, is_record
+from memfs.teams.openmerges import Open, OpenMerges, Outcome, Side, digest, is_known, paths_of
+from memfs.upkeep.mergespool import MergeSpool, Record, can_be_recorded, records_of
+from memfs.upkeep.opening import has_states
+
+if TYPE_CHECKING:
+    from memfs.states.parts import States
+
+_MESSAGE = "Join the versions that a merge left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """What waits for somebody in one workspace.
+
+    Attributes:
+        open: files of which the person's index holds several versions.
+        markers: files with conflict markers in them that git takes for merged, by path.
+        items: items that carry conflicts of a merge.
+        documents: fields of state documents of which one value gave way.
+        spooled: conflicts of a merge that goes on; their records are written when it is over.
+        others: how many files that are not memory are open in the person's index.
+        situation: what goes on in the repository, by the file that says so (``MERGE_HEAD``, ...), "" for nothing.
+    """
+
+    open: tuple[Open, ...] = ()
+    markers: tuple[str, ...] = ()
+    items: tuple[MemoryItem, ...] = ()
+    documents: tuple[Clash, ...] = ()
+    spooled: tuple[Record, ...] = ()
+    others: int = 0
+    situation: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many decisions wait: files, and fields."""
+        fields = sum(len(item.conflicts) for item in self.items)
+        return len(self.open) + len(self.markers) + fields + len(self.documents) + len(self.spooled)
+
+
+class Resolver:
+    """Lists and ends what merges could not decide in one workspace. May be used from several threads."""
+
+    def __init__(self, store: Store, parts: Parts, states: Callable[[], States]) -> None:
+        self._store = store
+        self._parts = parts
+        self._states = states
+        self._merges = OpenMerges(parts)
+        self._decisions = Decisions(store, parts)
+        self._spool = MergeSpool(parts.repository.state)
+
+    # -- looking --------------------------------------------------------------------------------------------------
+    def waiting(self, *, quick: bool = False) -> Waiting:
+        """Everything that waits for a decision (B3).
+
+        Args:
+            quick: leave out documents with markers that git takes for merged: to find them each is read.
+
+        Raises:
+            GitFailed, HistoryUnavailable: git's files cannot be read.
+        """
+        with self._store.looking_once():
+            return self._waiting(quick)
+
+    def _waiting(self, quick: bool) -> Waiting:
+        self.take_up()
+        opened, others = self._merges.in_index()
+        in_index = {path for one in opened for path in (one.path, *one.also)}
+        return Waiting(
+            open=tuple(opened),
+            markers=tuple(path for path in self._marked(quick) if path not in in_index),
+            items=tuple(item for item in self._decisions.waiting() if item.path not in in_index),
+            documents=tuple(self._clashes()),
+            spooled=tuple(self._spool.waiting().values()),
+            others=others,
+            situation=situation(self._parts.repository),
+        )
+
+    def items(self) -> list[MemoryItem]:
+        """The items that carry conflicts of a merge."""
+        return list(self._decisions.waiting())
+
+    def take_up(self) -> int:
+        """Write down the conflicts that merges of git's left behind, once those are over; how many were."""
+        return self._states().take_up_merges() if self._spool.waiting() else 0
+
+    def _clashes(self) -> list[Clash]:
+        return self._states().clashes.list() if has_states(self._parts.seen) else []
+
+    def _marked(self, quick: bool = False) -> list[str]:
+        self._store.follow()
+        problems = self._store.following.problems()
+        if not quick:
+            from memfs.upkeep.integrity import document_problems  # brings what state documents need
+
+            problems = [*problems, *document_problems(self._store, self._parts)]
+        suspects = {problem.path for problem in problems if problem.code == ItemSyntaxError.__name__}
+        return sorted(path for path in suspects if self._has_markers(path))
+
+    def _has_markers(self, path: str) -> bool:
+        try:
+            return has_markers(self._parts.tree.read(path, READ_LIMIT).data)
+        except (MemfsError, FileNotFoundError):
+            return False
+
+    # -- ending merges --------------------------------------------------------------------------------------------
+    def finish(
+        self, references: Sequence[str] = (), *, side: Side = "", source: str = "", dry_run: bool = False
+    ) -> list[Outcome]:
+        """Join what git left in several versions, by the same rules as the merge driver (row 43; K4, B3).
+
+        A file that the person made an outcome of stays as they made it. The outcome goes into the file and into the
+        person's index, as ``git add`` would put it; committing the merge is left to them. A file that git takes for
+        merged, with markers in it, is written and committed like any other change.
+
+        Args:
+            references: ids or paths; none means every file.
+            side: take that version whole instead; what the person made of the file is set aside.
+            dry_run: tell, write nothing.
+
+        Returns:
+            One outcome for each file; those with ``undecided`` were left as they are.
+
+        Raises:
+            ItemNotFound: nothing is open under one of the names.
+            Conflict: a file changed at this very moment. What came before it is finished.
+            GitBusy: somebody holds the index; repeat it.
+            StorageIO.
+        """
+        opened, _ = self._merges.in_index()
+        chosen = list(self._chosen(opened, references))
+        outcomes = [self._merges.outcome(one, side) for one in chosen]
+        ready = [one for one in outcomes if not one.undecided]
+        if not dry_run:
+            self._end_merges([one for one in ready if one.open.staged])
+            self._write([one for one in ready if not one.open.staged], source)
+            self.take_up()
+        return outcomes
+
+    def _chosen(self, opened: Sequence[Open], references: Sequence[str]) -> Iterator[Open]:
+        taken = {path for one in opened for path in (one.path, *one.also)}
+        marked = [path for path in self._marked() if path not in taken]
+        if not references:
+            yield from opened
+            for path in marked:
+                with suppress(ContentError):
+                    yield self._merges.between_markers(path)
+            return
+        for reference in references:
+            found = [one for one in opened if any(_means(reference, path) for path in (one.path, *one.also))]
+            if found:
+                yield from found
+                continue
+            path = next((path for path in marked if _means(reference, path)), "")
+            if not path:
+                raise ItemNotFound(f"no merge left {reference!r} open", hint="'memfs resolve' lists what waits")
+            yield self._merges.between_markers(path)
+
+    def _end_merges(self, outcomes: Sequence[Outcome]) -> None:
+        """Files first, then the index: whoever is killed in between joins the same versions again.
+
+        The journal takes no part: what the file holds follows from what the index has, and the commit is the person's.
+        """
+        if not outcomes:
+            return
+        repository = self._parts.repository
+        for one in outcomes:
+            self._keep(one)
+        with self._parts.lock.hold("resolve"):
+            for one in outcomes:
+                self._place(one)
+        contents: dict[str, tuple[str, bytes | None]] = {}
+        for one in outcomes:
+            contents |= dict.fromkeys(one.open.also, (one.open.mode, None))
+            contents[one.open.path] = (one.open.mode, one.data)
+        stage(repository, contents)
+        self._store.refresh(paths_of(outcomes))
+
+    def _place(self, one: Outcome) -> None:
+        tree, path = self._parts.tree, one.open.path
+        if one.touched and one.before is not None:
+            name = f"merge-{digest(one.before)[:16]}"
+            keep_aside(self._parts.repository.state, path, one.before, name)
+        try:
+            if one.data is None:
+                if one.before is not None:
+                    tree.remove(path, over=digest(one.before))
+            elif one.data != one.before:
+                tree.write(path, one.data, over=digest(one.before))
+            for other in one.open.also:
+                with suppress(FileNotFoundError):
+                    self._remove(one, other)
+        except FileChanged as error:
+            raise Conflict(
+                "the file changed while it was joined", path=path, hint="look at it, and try again"
+            ) from error
+
+    def _remove(self, one: Outcome, path: str) -> None:
+        """Take a file away whose item lies elsewhere; what a person made of it is set aside."""
+        data = self._parts.tree.read(path, READ_LIMIT).data
+        if not is_known(one.open, data):
+            keep_aside(self._parts.repository.state, path, data, f"merge-{digest(data)[:16]}")
+        self._parts.tree.remove(path, over=digest(data))
+
+    def _write(self, outcomes: Sequence[Outcome], source: str) -> None:
+        plans = []
+        for one in outcomes:
+            plan = self._store.plan_restore(one.open.path, one.data)
+            if plan is not None:
+                plans.append(replace(plan, expected=plan.old_sha))
+        if plans:
+            self._store.carry_out(plans, _MESSAGE, source=source)
+        for one in outcomes:
+            self._keep(one)
+
+    def _keep(self, one: Outcome) -> None:
+        """Keep the conflicts that the outcome cannot hold itself."""
+        if one.conflicts and not one.recorded and can_be_recorded(one.open.path):
+            records = records_of(one.open.path, one.conflicts, utc_now())
+            self._spool.keep(records, one.data, (one.open.ours, one.open.theirs))
+
+    # -- deciding -------------------------------------------------------------------------------------------------
+    def decide(
+        self,
+        reference: str,
+        *,
+        take: bool,
+        field: str | None = None,
+        number: int = 0,
+        source: str = "",
+        dry_run: bool = False,
+    ) -> Decided | Clash:
+        """Settle the conflicts that an item carries, or the one of a state document's record (B3).
+
+        Args:
+            reference: an item, by id or path; or the path of a record.
+            take: put the value that gave way in the place of the one that stands.
+            field: of an item: only the conflicts over this field, by its dotted name.
+            number: of an item: only this one of those that wait, counted from 1 in their order; 0 for every one.
+
+        Raises:
+            ItemNotFound, QueryInvalid, Conflict, ContentError, StorageIO: nothing was written.
+        """
+        if is_record(reference):
+            clashes = self._states().clashes
+            if dry_run:
+                found = next((one for one in clashes.list() if one.path == reference), None)
+                if found is None:
+                    raise ItemNotFound(f"there is no record {reference!r}", hint="'memfs resolve' lists what waits")
+                return found
+            return clashes.resolve(reference, keep=LOST if take else KEPT, source=source)
+        return self._decisions.decide(reference, take=take, field=field, number=number, source=source, dry_run=dry_run)
+
+
+def _means(reference: str, path: str) -> bool:
+    """Whether a person's name for a file means this path: the path itself, or an item's id or its beginning."""
+    if "/" in reference or reference.endswith(ITEM_SUFFIXES) or reference == path:
+        return path_of(reference) == path
+    return not schema_of(path) and stem_of(path).casefold().startswith(reference.casefold())
