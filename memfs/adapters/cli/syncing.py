@@ -1,0 +1,115 @@
+"""``sync``: exchanging memory with a remote, and saying what came, what went, and what both sides had changed."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.output import clean, count, note, one_line, plain, print_json, print_raw, readable, styled
+
+if TYPE_CHECKING:
+    from memfs.teams.merger import Clash, Joined
+    from memfs.teams.syncing import Synced
+
+_PATHS_SHOWN = 20
+_VALUE_WIDTH = 40
+
+
+@verb("sync", example="memfs sync\nmemfs sync origin --dry-run\nmemfs sync backup --branch team-memory --json")
+@click.argument("remote", required=False, metavar="[REMOTE]")
+@click.option("--branch", metavar="B", default="", help="The branch there, if not the one that this branch follows.")
+@click.option("--dry-run", is_flag=True, help="Fetch, and only say what would be merged and pushed.")
+@click.option("--no-push", is_flag=True, help="Only take what others have.")
+@click.option(
+    "--rejoin", is_flag=True, help="Merge with a remote that was rewritten, which brings back what it dropped."
+)
+@click.pass_context
+def sync(
+    ctx: click.Context, remote: str | None, branch: str, dry_run: bool, no_push: bool, rejoin: bool, as_json: bool
+) -> int:
+    """Fetch the branch from a remote, merge it field by field, and push the result. Never forces.
+
+    What waits is committed first. Where others push at the same moment, it fetches and merges again. A remote whose
+    history was rewritten is refused, and what it had is kept; so are commits of other files than memory: push those
+    yourself. Exit code 1 when the merge waits, as git is busy.
+    """
+    with opened(ctx) as workspace:
+        done = workspace.teams.syncer.sync(
+            remote or "", branch=branch, push=not no_push, rejoin=rejoin, dry_run=dry_run
+        )
+        problems = [one for one in workspace.store.problems() if one.code == "DuplicateId"]
+    if as_json:
+        print_json(_json(done, dry_run))
+    else:
+        _print(done, dry_run)
+        if done.pushed and not done.fetched:
+            address, name = shlex.quote(clean(done.address)), shlex.quote(clean(done.branch))
+            note(f"others join by 'git clone --branch {name} {address}', and 'memfs init' in that folder")
+    for problem in problems:
+        note(f"{clean(problem.path)}: {clean(problem.message)}; {clean(problem.hint)}")
+    return 1 if done.waiting else 0
+
+
+def _json(done: Synced, dry_run: bool) -> dict[str, Any]:
+    joined = done.joined
+    return {
+        "remote": done.remote,
+        "branch": done.branch,
+        "address": done.address,
+        "dry_run": dry_run,
+        "commit": done.commit,
+        "fetched": done.fetched,
+        "merged": joined is not None and not joined.forward,
+        "changed": list(joined.changed) if joined else [],
+        "conflicts": [clash_json(clash) for clash in joined.conflicts] if joined else [],
+        "ahead": done.ahead,
+        "pushed": done.pushed,
+        "rounds": done.rounds,
+        "uncommitted": done.uncommitted,
+        "rescued": done.rescued,
+        "waiting": done.waiting,
+    }
+
+
+def clash_json(clash: Clash) -> dict[str, Any]:
+    """A field that both sides changed, as scripts read it."""
+    return {"path": clash.path, "field": clash.field, "kept": plain(clash.kept), "lost": plain(clash.lost)}
+
+
+def _print(done: Synced, dry_run: bool) -> None:
+    where = f"{clean(done.remote)}/{clean(done.branch)}"
+    if done.uncommitted:
+        print_raw(f"Would first commit {count(done.uncommitted, 'write')} that wait" + "s" * (done.uncommitted == 1))
+    if done.joined is not None:
+        print_joined(done.joined, where, dry_run)
+    if done.rescued:
+        print_raw(f"What {where} had before is kept as {clean(done.rescued)}")
+    if done.pushed or (dry_run and done.ahead):
+        verb_ = "Pushed" if done.pushed else "Would push"
+        tip = f": {styled(done.commit[:12], fg='yellow')}" if done.pushed else ""
+        print_raw(f"{verb_} {count(done.ahead, 'commit')} to {where}{tip}")
+    elif done.joined is None:
+        ahead = f", and {count(done.ahead, 'commit')} it lacks stay here" if done.ahead else ""
+        print_raw(f"Nothing to take from {where}{ahead}" if ahead else f"In step with {where}")
+    if done.waiting:
+        note(f"the merge waits for its commit: {done.waiting}")
+
+
+def print_joined(joined: Joined, where: str, dry_run: bool) -> None:
+    """What a merge changed here, for a person."""
+    verb_ = "Would merge" if dry_run else "Moved forward to" if joined.forward else "Merged"
+    print_raw(f"{verb_} {where}: {count(len(joined.changed), 'file')} changed here")
+    for path in joined.changed[:_PATHS_SHOWN]:
+        print_raw(f"  {clean(path)}")
+    if len(joined.changed) > _PATHS_SHOWN:
+        print_raw(styled(f"  and {count(len(joined.changed) - _PATHS_SHOWN, 'more file')}", dim=True))
+    for clash in joined.conflicts:
+        kept, lost = (one_line(readable(value), _VALUE_WIDTH) for value in (clash.kept, clash.lost))
+        field = clash.field or "the whole file"
+        where_ = f"{styled('Both changed', fg='yellow')} {clean(clash.path)} {clean(field)}"
+        print_raw(f"{where_}: {kept} stands, {lost} is kept aside")
+    if joined.conflicts and not dry_run:
+        print_raw("memfs resolve lists them and decides.")
