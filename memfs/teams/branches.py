@@ -1,0 +1,357 @@
+"""Branches: an agent's own branch with a working tree of its own, from its start to its merge or end (B2, B3).
+
+Owns what may be done with such a branch when, and that nothing written there is lost. How a working tree is laid out is
+``memfs.teams.worktrees``' business, how two lines are joined ``memfs.teams.merger``'s, and what a quarantine keeps back
+that of those who read.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memfs.errors import BranchRefused, HistoryUnavailable, StorageIO
+from memfs.files import io
+from memfs.history import quarantine as quarantines
+from memfs.history.ancestry import count_beyond, is_ancestor, merge_bases
+from memfs.history.branchlist import HEADS, OURS, Given, read_list, ref_of, save_list, short_name
+from memfs.history.layout import Layout
+from memfs.history.quarantine import Quarantined
+from memfs.model.time import format_time
+from memfs.store import Store
+from memfs.store.parts import Parts
+from memfs.store.values import Flushed
+from memfs.teams.branchplaces import Places
+from memfs.teams.branchvalues import Branch, BranchMerged, Dropped
+from memfs.teams.worktrees import forget_missing, is_locked, remains, take_away
+
+if TYPE_CHECKING:
+    from memfs.teams.merger import Merger
+
+__all__ = ["Branch", "BranchMerged", "Branches", "Dropped"]
+
+SOURCE = "branch"
+RESCUE = "refs/memfs/rescue/branches"
+
+
+class Branches:
+    """The branches of agents in one repository, as seen from one workspace."""
+
+    def __init__(self, store: Store, parts: Parts, merger: Callable[[], Merger]) -> None:
+        """``merger`` gives what joins lines of history, when it is first needed."""
+        self._store, self._parts, self._merger = store, parts, merger
+        self._places = Places(parts)
+        self._repository = parts.repository
+        self._common = parts.repository.common_dir
+
+    # -- looking --------------------------------------------------------------------------------------------------
+    def list(self) -> list[Branch]:
+        """The branches of agents, and those that are quarantined, by name (B2).
+
+        Raises:
+            CorruptRecord: one of memfs's lists cannot be read.
+        """
+        given = read_list(self._common)
+        held = {entry.branch: entry for entry in quarantines.listed(self._common)}
+        refs = {*given, *held, *self._refs()}
+        return [self._branch(ref, given.get(ref), held.get(ref)) for ref in sorted(refs)]
+
+    def find(self, name: str) -> Branch:
+        """One branch, by its name here or in git.
+
+        Raises:
+            BranchRefused: there is none.
+        """
+        ref = self._ref(name)
+        return self._branch(ref, read_list(self._common).get(ref), quarantines.of_ref(self._common, ref))
+
+    # -- a branch's life ------------------------------------------------------------------------------------------
+    def start(self, name: str, *, agent: str = "", folder: str | os.PathLike[str] | None = None) -> Branch:
+        """Give an agent a branch at HEAD, and a working tree of its own with the memory in it (B2).
+
+        What waits here is committed first. A start that was interrupted is taken up again.
+
+        Args:
+            name: the branch becomes ``memfs/NAME``, or NAME where that has a slash.
+            agent: whose it is: what names nobody there is committed in its name.
+            folder: where the working tree goes; by default beside this one.
+
+        Returns:
+            The branch; ``folder`` is what ``MEMFS_WORKSPACE`` is to be set to.
+
+        Raises:
+            BranchRefused: it is there already, cannot be called so, or something is in the folder's place.
+            BranchQuarantined: a branch of that name was quarantined, or this one is.
+            GitBusy, HistoryUnavailable, StorageIO.
+        """
+        ref = ref_of(name)
+        self._repository.require_readable()
+        self._commit_what_waits()
+        with self._parts.commit_lock.hold("start a branch"):
+            given = read_list(self._common)
+            entry = quarantines.of_ref(self._common, ref)
+            if entry is not None:
+                raise quarantines.refuse(entry)
+            begun = given.get(ref)
+            if begun is not None and begun.ready and self._places.layout(begun) is not None:
+                hint = f"memfs branch merge {begun.name}, or drop; it works in {begun.folder}"
+                raise BranchRefused(f"the branch {begun.name} is there already", hint=hint)
+            place = Path(os.path.realpath(folder)) if folder is not None else self._places.beside(ref)
+            if begun is not None and Path(begun.folder) != place:
+                # The list may have come with the repository: it sends nobody to a place that he did not name.
+                hint = f"repeat it with --at {shlex.quote(begun.folder)}, or memfs branch drop {begun.name}"
+                raise BranchRefused(f"{begun.name} was begun in another folder, {begun.folder}", hint=hint)
+            row = begun or self._begin(ref, agent, place)
+            save_list(self._common, {**given, ref: row}.values())
+            tip = self._commit(ref)
+            if not tip:
+                self._move(f"create {ref} {row.start}")
+            laid = self._places.lay(row, tip or row.start)
+            save_list(self._common, {**given, ref: laid}.values())
+        return self.find(ref)
+
+    def merge(self, name: str, *, message: str = "", dry_run: bool = False) -> BranchMerged:
+        """Join what a branch wrote with the checked-out line; what waits there is committed first (B3).
+
+        Args:
+            message: the merge commit's sentence, instead of a plain one.
+            dry_run: tell what would come of it, change nothing; what waits for its commit is left out.
+
+        Raises:
+            BranchQuarantined: it is not to be read, or holds what another quarantined branch wrote.
+            BranchRefused: there is no such branch, it is checked out here, or its writes cannot be committed.
+            Conflict, GitBusy, MergeRefused, HistoryUnavailable: see ``Merger.merge``.
+        """
+        ref = self._ref(name)
+        entry = quarantines.of_ref(self._common, ref)
+        if entry is not None:
+            raise quarantines.refuse(entry)
+        self._repository.require_readable()
+        self._refuse_own(ref)
+        row = read_list(self._common).get(ref)
+        layout = self._places.layout(row)
+        flushed, edited = (Flushed(), ()) if dry_run else self._places.flush(layout)
+        if flushed.reason:
+            hint = "merge again when that is over"
+            raise BranchRefused(f"what was written there cannot be committed: {flushed.reason}", hint=hint)
+        tip = self._tip(ref)
+        quarantines.require_clean(self._repository, tip)
+        said = message or f"Merge the branch {short_name(ref)}"
+        joined = self._merger().merge(tip, said, source=SOURCE, dry_run=dry_run)
+        if not dry_run:
+            self._places.bring(layout)
+        return BranchMerged(
+            branch=ref,
+            joined=joined,
+            flushed=flushed,
+            edited=edited,
+            alive=self._places.alive(layout),
+            uncommitted=self._places.waiting(layout) if dry_run else 0,
+        )
+
+    def drop(self, name: str, *, force: bool = False, dry_run: bool = False) -> Dropped:
+        """Take a branch and its working tree away (B2).
+
+        Killed anywhere, it goes on when it is called again.
+
+        Args:
+            force: even if it was not merged; a rescue ref keeps what it has. Files that are not committed, or not
+                memory, stay in the folder.
+            dry_run: tell what would be done, change nothing.
+
+        Raises:
+            BranchRefused: there is no such branch, it is checked out here, or something would be lost; the message
+                names all of it.
+        """
+        ref = self._ref(name)
+        self._refuse_own(ref)
+        row = read_list(self._common).get(ref)
+        layout = self._places.layout(row)
+        if layout is not None and row is not None and row.ready and is_locked(layout):
+            reason = f"its working tree is locked: {is_locked(layout)}"
+            raise BranchRefused(reason, path=str(layout.work_tree), hint="git worktree unlock it first")
+        if not dry_run:
+            self._places.flush(layout, adopt=force or None)
+            self._refuse_waiting(ref, row, layout)
+        self._refuse_losses(ref, row, layout, force)
+        if dry_run:
+            kept = self._places.waiting(layout) or not self._merged(ref)
+            rescue = f"{RESCUE}/{short_name(ref)}" if kept else ""
+            return Dropped(branch=ref, commit=self._commit(ref), rescue=rescue, folder=row.folder if row else "")
+        with self._parts.commit_lock.hold("drop a branch"):
+            return self._drop(ref, row, layout)
+
+    def quarantine(self, name: str, reason: str = "") -> Branch:
+        """Let nobody be given memory from a branch, nor merge it, until it is released; durable on return (B2).
+
+        Raises:
+            BranchRefused: there is no such branch.
+        """
+        ref = self._ref(name)
+        with self._parts.commit_lock.hold("quarantine a branch"):
+            row = read_list(self._common).get(ref)
+            entry = Quarantined(
+                branch=ref,
+                tip=self._commit(ref),
+                start=row.start if row is not None else self._fork_point(ref),
+                git_dir=row.git_dir if row is not None else "",
+                reason=" ".join(reason.split()),
+                time=format_time(self._parts.clock()),
+            )
+            others = [one for one in quarantines.listed(self._common) if one.branch != ref]
+            quarantines.save(self._common, [*others, entry])
+        return self.find(ref)
+
+    def release(self, name: str) -> Branch:
+        """End a quarantine.
+
+        Raises:
+            BranchRefused: the branch is not quarantined.
+        """
+        with self._parts.commit_lock.hold("release a branch"):
+            entries = quarantines.listed(self._common)
+            ref = next((one.branch for one in entries if name in _names(one.branch)), "")
+            if not ref:
+                raise BranchRefused(f"no branch {name!a} is quarantined", hint="see memfs branch list")
+            quarantines.save(self._common, [one for one in entries if one.branch != ref])
+        return self._branch(ref, read_list(self._common).get(ref), None)
+
+    # -- which branch ---------------------------------------------------------------------------------------------
+    def _ref(self, name: str) -> str:
+        """The branch that a name means: one that was given, is quarantined, or is there."""
+        ref = name if name.startswith(HEADS) else ref_of(name)
+        known = {*read_list(self._common), *(one.branch for one in quarantines.listed(self._common))}
+        plain = HEADS + name.removeprefix(HEADS)
+        for one in (ref, plain):
+            if one in known or self._commit(one):
+                return one
+        raise BranchRefused(f"there is no branch {name!a}", hint="see memfs branch list")
+
+    def _refs(self) -> Iterator[str]:
+        out = self._repository.git.run("for-each-ref", "--format=%(refname)", f"{HEADS}{OURS}")
+        yield from os.fsdecode(out).splitlines()
+
+    def _commit(self, ref: str) -> str:
+        return self._repository.ref_commit(ref) or ""
+
+    def _tip(self, ref: str) -> str:
+        tip = self._commit(ref)
+        if not tip:
+            raise BranchRefused(f"the branch {short_name(ref)} is gone", hint="memfs branch drop forgets it")
+        return tip
+
+    def _refuse_own(self, ref: str) -> None:
+        if self._repository.head().ref == ref:
+            hint = "run it in the workspace it was started from, or name that with -C"
+            raise BranchRefused(f"the branch {short_name(ref)} is checked out here", hint=hint)
+
+    def _fork_point(self, ref: str) -> str:
+        head, tip = self._repository.head().commit, self._commit(ref)
+        if not head or not tip:
+            return ""
+        bases = merge_bases(self._repository, head, tip)
+        # What was merged before it was quarantined is in both lines: then nobody can tell what the branch wrote.
+        return bases[0] if bases and bases[0] != tip else ""
+
+    # -- how it stands --------------------------------------------------------------------------------------------
+    def _branch(self, ref: str, row: Given | None, entry: Quarantined | None) -> Branch:
+        tip, layout = self._commit(ref), self._places.layout(row)
+        return Branch(
+            name=short_name(ref),
+            branch=ref.removeprefix(HEADS),
+            commit=tip,
+            folder=layout.workspace if layout is not None else None,
+            agent=row.agent if row is not None else "",
+            started=row.time if row is not None else "",
+            ready=row is None or (row.ready and layout is not None),
+            ahead=count_beyond(self._repository, tip, self._repository.head().commit),
+            waiting=self._places.waiting(layout or self._places.gone(row)),
+            quarantined=entry is not None,
+            reason=entry.reason if entry is not None else "",
+        )
+
+    def _merged(self, ref: str) -> bool:
+        tip, head = self._commit(ref), self._repository.head().commit
+        return not tip or (head is not None and is_ancestor(self._repository, tip, head))
+
+    # -- starting -------------------------------------------------------------------------------------------------
+    def _commit_what_waits(self) -> None:
+        done = self._store.flush(adopt=False)
+        if done.reason:
+            raise BranchRefused(
+                f"what waits here cannot be committed: {done.reason}", hint="start it when that is over"
+            )
+
+    def _begin(self, ref: str, agent: str, place: Path) -> Given:
+        """A row for a new branch that can be made."""
+        head = self._repository.head_commit()
+        if head is None:
+            raise HistoryUnavailable("there is no commit to start from", hint="memfs commit makes the first one")
+        if self._commit(ref):
+            hint = f"memfs branch merge {short_name(ref)}, or choose another name"
+            raise BranchRefused(f"git has a branch {ref.removeprefix(HEADS)} already", hint=hint)
+        if place.is_relative_to(self._repository.work_tree) or place.is_relative_to(self._common):
+            hint = "name a folder outside it with --at"
+            raise BranchRefused("the working tree would lie inside this one", path=str(place), hint=hint)
+        if os.path.lexists(place) and (not place.is_dir() or os.listdir(place)):
+            raise BranchRefused("something is in the folder's place", path=str(place), hint="name another with --at")
+        time = format_time(self._parts.clock())
+        return Given(branch=ref, folder=str(place), start=head, agent=" ".join(agent.split()), time=time)
+
+    # -- dropping -------------------------------------------------------------------------------------------------
+    def _refuse_waiting(self, ref: str, row: Given | None, layout: Layout | None) -> None:
+        """Refuse to drop what was acknowledged and is in no commit yet: no rescue ref would keep it."""
+        count = self._places.waiting(layout or self._places.gone(row))
+        if count:
+            writes = f"{count} {'write waits' if count == 1 else 'writes wait'} there for a commit"
+            first = "see memfs status there" if layout is not None else f"memfs branch start {short_name(ref)} first"
+            raise BranchRefused(writes, path=row.folder if row is not None else None, hint=first)
+
+    def _refuse_losses(self, ref: str, row: Given | None, layout: Layout | None, force: bool) -> None:
+        if force:
+            return
+        lost = []
+        if waiting := self._places.waiting(layout):  # in a dry run alone: else they are committed by now
+            lost.append(f"{waiting} {'write waits' if waiting == 1 else 'writes wait'} there for a commit")
+        if not self._merged(ref):
+            ahead = count_beyond(self._repository, self._commit(ref), self._repository.head().commit)
+            lost.append(f"{ahead} of its commits {'is' if ahead == 1 else 'are'} not in what is checked out here")
+        if layout is not None and self._commit(ref):
+            found = remains(layout.work_tree, self._repository, self._commit(ref))
+            lost += [f"{name} is not committed" for name in found.edited[:3]]
+            lost += [f"{name} is no memory" for name in found.others[:3]]
+            lost += [f"{name} (process {number}) works there" for number, name in self._places.alive(layout)[:3]]
+        if lost:
+            hint = f"memfs branch merge {short_name(ref)} first; --force drops it all the same, and says what stays"
+            raise BranchRefused("; ".join(lost), path=row.folder if row is not None else None, hint=hint)
+
+    def _drop(self, ref: str, row: Given | None, layout: Layout | None) -> Dropped:
+        tip, rescue = self._commit(ref), ""
+        if tip and not self._merged(ref):
+            moment = self._parts.clock()
+            rescue = f"{RESCUE}/{short_name(ref)}/{moment:%Y%m%dT%H%M%S%f}Z"
+            self._move(f"create {rescue} {tip}")
+        left: tuple[str, ...] = ()
+        if layout is not None:
+            left = take_away(layout, self._repository, tip or (row.start if row is not None else ""))
+        elif row is not None:
+            forget_missing(row.folder, row.git_dir, self._repository)
+        if tip:
+            self._move(f"delete {ref} {tip}")
+        save_list(self._common, [one for one in read_list(self._common).values() if one.branch != ref])
+        folder = row.folder if row is not None else ""
+        if folder and Path(folder) == self._places.beside(ref):
+            with suppress(StorageIO):  # it held another's working tree, too
+                io.rmdir(os.path.dirname(folder))
+        return Dropped(branch=ref, commit=tip, rescue=rescue, folder=folder, left=left)
+
+    def _move(self, order: str) -> None:
+        self._repository.git.run("update-ref", "--stdin", "-m", "memfs branch", data=os.fsencode(f"{order}\n"))
+
+
+def _names(ref: str) -> set[str]:
+    return {ref, ref.removeprefix(HEADS), short_name(ref)}
