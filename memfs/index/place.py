@@ -15,6 +15,8 @@ from memfs.errors import StorageIO
 from memfs.files import io
 from memfs.home import home
 
+PAST = "past"
+
 
 def index_folder(root: Path, reader: str = "") -> Path:
     """Where a workspace's index lies: in the user's cache, named by path, inode and user, never in the workspace.
@@ -39,3 +41,24 @@ def folder_named(root: Path, reader: str = "") -> Path:
     cache = os.environ.get("XDG_CACHE_HOME")
     fallback = home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
     return (Path(cache) if cache else fallback) / "memfs" / key
+
+
+def past_folder(common_dir: Path) -> Path:
+    """Where all that was read of a repository's past lies, for every workspace in it; see ``index_folder``.
+
+    Raises:
+        StorageIO: it cannot be made, or this user has no home folder.
+    """
+    return index_folder(common_dir, PAST)
+
+
+def forget_past(common_dir: Path) -> int:
+    """Remove all of it; return how many files that were."""
+    folder = folder_named(common_dir, PAST)
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return 0
+    for name in names:
+        io.unlink(folder / name, missing_ok=True)
+    return len(names)
