@@ -1,0 +1,141 @@
+"""Comparing: ``recall --diff``, how the answer to a question changed between two revisions, and who changed it.
+
+Owns what ``A..B`` means and how the difference is shown. What a difference is, it does not know.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from memfs.adapters.cli.culprits import culprit_json, head_line, remarks, whose
+from memfs.adapters.cli.frame import Unclear
+from memfs.adapters.cli.output import clean, count, note, one_line, print_json, print_raw, styled, time_text
+
+if TYPE_CHECKING:
+    from memfs.model import MemoryItem, Query
+    from memfs.teams.answerdiff import Change, Difference
+    from memfs.teams.answers import Answer, Placed
+    from memfs.workspace import Workspace
+
+_COLOURS = {"came": "green", "went": "red", "moved": "cyan", "changed": "yellow", "slid": "white"}
+_TEXTS = ("title", "content", "status")
+
+
+def revisions_of(written: str) -> tuple[str, str]:
+    """The two revisions of ``A..B``; ``A`` and ``A..`` mean up to the last commit.
+
+    Raises:
+        Unclear: there is no first one, or the dots are three.
+    """
+    older, _, newer = written.partition("..")
+    if not older.strip() or newer.startswith("."):
+        raise Unclear(f"--diff: {written!r} does not name two revisions", "write A..B, such as HEAD~5..HEAD")
+    return older.strip(), newer.strip() or "HEAD"
+
+
+def compare(workspace: Workspace, asked: Query, written: str, as_json: bool) -> None:
+    """Print how the answer to a question differs from one revision to another."""
+    older, newer = revisions_of(written)
+    difference = workspace.teams.answers.between(asked, older, newer)
+    waiting = workspace.store.pending().count
+    if as_json:
+        print_json(_json(difference))
+    else:
+        _print(difference)
+    for sentence in difference.notes:
+        note(sentence)
+    if waiting and newer == "HEAD":
+        note(f"{count(waiting, 'write')} not committed yet, and not in it; 'memfs commit' commits them")
+
+
+# -- for people ---------------------------------------------------------------------------------------------------
+def _print(difference: Difference) -> None:
+    older, newer = difference.older, difference.newer
+    print_raw(f"{_end(older)} .. {_end(newer)}  {styled(_counted(difference), bold=True)}")
+    slid = [one for one in difference.changes if one.kind == "slid"]
+    for change in difference.changes:
+        if change.kind != "slid":
+            print_raw("")
+            _print_change(change)
+    if slid:
+        print_raw("")
+        print_raw(f"slid     {', '.join(f'{clean(one.id)} {_ranks(one)}' for one in slid)}")
+
+
+def _end(answer: Answer) -> str:
+    return f"{styled(answer.commit[:10], fg='yellow')} ({answer.time:%Y-%m-%d})"
+
+
+def _counted(difference: Difference) -> str:
+    kinds = [change.kind.value for change in difference.changes]
+    told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in _COLOURS if kind in kinds)
+    return told or f"the same answer: {count(len(difference.newer.ids), 'hit')}"
+
+
+def _ranks(change: Change) -> str:
+    ranks = [one.rank for one in (change.before, change.after) if one is not None]
+    return " -> ".join(map(str, dict.fromkeys(ranks)))
+
+
+def _print_change(change: Change) -> None:
+    item = (change.after or change.before).item  # type: ignore[union-attr]
+    word = styled(f"{change.kind.value:<8}", fg=_COLOURS[change.kind.value])
+    said = one_line(item.title or item.content, 60)
+    print_raw(f"{word} {styled(clean(change.id), bold=True)}  {_ranks(change)}  {said}")
+    for line in _texts(change):
+        print_raw(f"         {line}")
+    if change.by is None:
+        print_raw(f"         {styled('no commit can be named', dim=True)}")
+        return
+    back = " (only the older revision has it)" if change.taken_back else ""
+    print_raw(f"         by {head_line(change.by.revision)}{back}")
+    for line in filter(None, (whose(change.by), *remarks(change.by))):
+        print_raw(f"            {line}")
+
+
+def _texts(change: Change) -> list[str]:
+    if change.before is None or change.after is None or not change.fields:
+        return []
+    lines = []
+    for name in change.fields:
+        if name in _TEXTS:
+            old, new = (one_line(getattr(one.item, name), 50) for one in (change.before, change.after))
+            lines.append(f"{name}: {old or '-'} -> {new or '-'}")
+    others = [name for name in change.fields if name not in (*_TEXTS, "updated")]
+    return [*lines, *([f"also {', '.join(others)}"] if others else [])]
+
+
+# -- for scripts --------------------------------------------------------------------------------------------------
+def _json(difference: Difference) -> dict[str, Any]:
+    return {
+        "query": difference.query.text,
+        "older": _end_json(difference.older),
+        "newer": _end_json(difference.newer),
+        "now": time_text(difference.now),
+        "same": not difference.changes,
+        "changes": [_change_json(change) for change in difference.changes],
+    }
+
+
+def _end_json(answer: Answer) -> dict[str, Any]:
+    return {"commit": answer.commit, "time": time_text(answer.time), "hits": list(answer.ids)}
+
+
+def _change_json(change: Change) -> dict[str, Any]:
+    by = change.by and culprit_json(change.by) | {"taken_back": change.taken_back}
+    return {
+        "id": change.id,
+        "kind": change.kind.value,
+        "before": _place_json(change.before),
+        "after": _place_json(change.after),
+        "fields": list(change.fields),
+        "by": by,
+    }
+
+
+def _place_json(placed: Placed | None) -> dict[str, Any] | None:
+    if placed is None:
+        return None
+    item: MemoryItem = placed.item
+    facts = {"title": item.title, "content": item.content, "status": item.status, "path": item.path}
+    return {"rank": placed.rank, "score": round(placed.score, 6), **facts}
