@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import CorruptRecord, StorageIO
 from memfs.files import io
+from memfs.served.log import OFF, ServedLog
 
 if TYPE_CHECKING:
     import sqlite3
@@ -69,11 +70,15 @@ class Usage:
     """The counts of one workspace. May be used from several threads and processes.
 
     No method raises because of the disk: ``problem`` says why counts were lost, "" while none were.
+
+    Attributes:
+        served: the record of who was given which items, and when.
     """
 
-    def __init__(self, path: Path) -> None:
-        """``path``: the file; it is made with the first use."""
+    def __init__(self, path: Path, served: ServedLog = OFF) -> None:
+        """``path``: the file; it is made with the first use. ``served``: where it is noted who was given what."""
         self._path = path
+        self.served = served
         self._guard = threading.Lock()
         self._base = threading.RLock()
         self._pending: Counter[str] = Counter()

@@ -1,0 +1,295 @@
+"""The record of what was handed out: when, to whom, and in which version (B2).
+
+Owns private files of the workspace's state folder, bounded by size and age. They are local and unversioned; deleting
+them loses the record and nothing else, and a disk that takes none costs lines, never answers. Whoever hands items out
+says so with ``note``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+
+from memfs.errors import MemfsError, StorageIO
+from memfs.files import io
+from memfs.model.ids import of_mount
+from memfs.served.lines import Handed, line_of, reduced, rows_in
+from memfs.served.recipient import recipient
+
+FOLDER = "served"
+"""Where the record lies, below a workspace's state folder."""
+_CURRENT = "log.jsonl"
+_SUFFIX = ".jsonl"
+_PIECE = 1 << 20
+"""A file that is larger is closed, and another begun."""
+_LARGEST = 8 * _PIECE
+_SHARES = 8
+"""A file is closed at the latest after this share of the time that lines are kept."""
+_A_LINE = 500
+_ABOVE = 2  # the folder of the repository, which is never made, above that of its workspaces and that of this one
+_LONGEST_NAME = 200
+_LONGEST_QUESTION = 500
+_WAIT, _STEP = 0.05, 0.002
+_NO_PATHS: Mapping[str, str] = MappingProxyType({})
+
+Version = Callable[[str, str], str]
+"""The blob id of the file that an item of this id has at present, given its path, if that is known; "" for unknown."""
+
+
+class ServedLog:
+    """The record of one workspace. May be used from several threads and processes.
+
+    No method but ``forget`` raises because of the disk: ``problem`` says why lines were lost, "" while none were.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        on: bool = True,
+        questions: bool = False,
+        days: int = 90,
+        megabytes: int = 16,
+        head: Callable[[], str] = str,
+        version: Version = lambda *_: "",
+    ) -> None:
+        """
+        Args:
+            folder: where the record lies; it is made with the first line.
+            on: whether anything is written down.
+            questions: whether questions are written down, too.
+            days, megabytes: how long lines are kept, and how much of them.
+            head: HEAD's commit, "" where there is none.
+            version: the blob id of an item's file.
+        """
+        self._folder = folder
+        self._on, self._questions = on, questions
+        self._age = timedelta(days=days)
+        self._room = megabytes * _PIECE
+        self._head, self._version = head, version
+        self._begun: dict[int, datetime] = {}
+        self.problem = ""
+
+    # -- noting -------------------------------------------------------------------------------------------------------
+    def note(
+        self,
+        way: str,
+        ids: Iterable[str],
+        now: datetime,
+        *,
+        agent: str = "",
+        session: str = "",
+        question: str = "",
+        paths: Mapping[str, str] = _NO_PATHS,
+    ) -> None:
+        """Write down that items were handed out, in the order given.
+
+        It costs less than a third of a millisecond, and is not made durable: a power cut may lose the last lines.
+
+        Args:
+            agent, session: to whom, where the door did not say.
+            question: what was asked; written down only where the settings say so.
+            paths: where the files of items lie, by id, as far as that is known.
+        """
+        to = recipient() if self._on else None
+        chosen = list(dict.fromkeys(ids)) if to is not None else []
+        if to is None or not chosen:
+            return
+        try:
+            row = Handed(
+                time=now.astimezone(UTC),
+                way=way,
+                door=to.door or "python",
+                agent=(to.agent or agent)[:_LONGEST_NAME],
+                session=(to.session or session)[:_LONGEST_NAME],
+                commit=self._head(),
+                items=tuple((one, self._blob(one, paths.get(one, ""))) for one in chosen),
+                question=question[:_LONGEST_QUESTION] if self._questions else "",
+            )
+            pieces = (row.items[start : start + _A_LINE] for start in range(0, len(chosen), _A_LINE))
+            self._append(b"".join(line_of(replace(row, items=piece)) for piece in pieces), now)
+        except (MemfsError, OSError) as error:
+            self.problem = f"it was not noted which items were handed out: {error}"
+
+    def _blob(self, item_id: str, path: str) -> str:
+        try:
+            return "" if of_mount(item_id) else self._version(item_id, path)
+        except (MemfsError, OSError):  # an item that cannot be looked at was handed out all the same
+            return ""
+
+    def _append(self, data: bytes, now: datetime) -> None:
+        path = self._folder / _CURRENT
+        with self._held(path, fcntl.LOCK_SH) as fd:
+            with io.operation("write", path):
+                os.write(fd, data)
+            found = os.fstat(fd)
+            if found.st_size <= _PIECE and not self._is_old(fd, found, now):
+                return
+        self._close_file(path, now)
+
+    def _is_old(self, fd: int, found: os.stat_result, now: datetime) -> bool:
+        """Whether the current file's first line has reached its share of the age; looked at once a file."""
+        begun = self._begun.get(found.st_ino)
+        if begun is None:
+            first = next(rows_in(os.pread(fd, 1 << 16, 0)), None)
+            begun = first.time if first is not None else now
+            self._begun = {found.st_ino: begun}
+        return now - begun > self._age / _SHARES
+
+    def _close_file(self, path: Path, now: datetime) -> None:
+        """Begin another file, and remove those whose lines are too old or too many."""
+        with self._held(path, fcntl.LOCK_EX) as fd:
+            if os.fstat(fd).st_size:
+                name = f"until-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}-{time.monotonic_ns()}{_SUFFIX}"
+                io.rename(str(path), str(self._folder / name))
+        self._prune(now)
+
+    def _prune(self, now: datetime) -> None:
+        room = self._room
+        for path in reversed(self._closed()):
+            room -= io.facts(path).st_size
+            if room < 0 or _until(path.name) < now - self._age:
+                io.unlink(path, missing_ok=True)
+
+    @contextmanager
+    def _held(self, path: Path, how: int) -> Iterator[int]:
+        """The current file, made where it is not there, held so that nobody replaces it meanwhile."""
+        deadline = time.monotonic() + _WAIT
+        while True:
+            fd = self._opened(path)
+            try:
+                if _locked(fd, how) and _leads_to(path, fd):
+                    yield fd
+                    return
+            finally:
+                os.close(fd)
+            if time.monotonic() > deadline:
+                raise StorageIO("another process holds this file", path=str(path), hint="end that process")
+            time.sleep(_STEP)
+
+    def _opened(self, path: Path) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        try:
+            fd = io.open_file(path, flags)
+        except FileNotFoundError:
+            io.make_private_folder(self._folder, self._folder.parents[_ABOVE])
+            fd = io.open_file(path, flags)
+        found = os.fstat(fd)
+        if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and found.st_nlink <= 1:
+            return fd
+        os.close(fd)
+        raise StorageIO("something else stands where it is noted what is handed out", path=str(path), hint="remove it")
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+    def find(
+        self,
+        ids: Collection[str] = (),
+        *,
+        agent: str = "",
+        session: str = "",
+        since: datetime | None = None,
+        now: datetime | None = None,
+    ) -> list[Handed]:
+        """What was handed out, newest first.
+
+        Args:
+            ids: only what held one of these items, whatever the letter case; empty: anything.
+            agent, session: only what this agent, or a session of this name, was given.
+            since: not before this time.
+            now: the present, by which lines are too old to be told.
+        """
+        oldest = max(filter(None, (since, (now or datetime.now(UTC)) - self._age)))
+        wanted = frozenset(one.casefold() for one in ids)
+        found = [
+            row
+            for path in (*self._closed(), self._folder / _CURRENT)
+            for row in self._read(path)
+            if row.time >= oldest
+            and agent in ("", row.agent)
+            and session in ("", row.session)
+            and (not wanted or any(one.casefold() in wanted for one in row.ids))
+        ]
+        return sorted(found, key=lambda row: row.time, reverse=True)
+
+    def _read(self, path: Path) -> Iterable[Handed]:
+        try:
+            return rows_in(io.read_file(path, _LARGEST))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+        except (MemfsError, OSError) as error:
+            self.problem = f"it cannot be read which items were handed out: {error}"
+            return ()
+
+    def _closed(self) -> list[Path]:
+        """The files that are written no more, the oldest first."""
+        try:
+            names = sorted(os.listdir(self._folder))
+        except OSError:
+            return []
+        return [self._folder / name for name in names if name.startswith("until-") and name.endswith(_SUFFIX)]
+
+    # -- forgetting ---------------------------------------------------------------------------------------------------
+    def forget(self, ids: Collection[str], quotes: Callable[[str], bool] = lambda _: False) -> int:
+        """Take some items out of the record, from the files' bytes too; return from how many lines.
+
+        Args:
+            quotes: whether a question tells of them: it goes, too.
+
+        Raises:
+            StorageIO: a file cannot be replaced.
+        """
+        gone = frozenset(one.casefold() for one in ids)
+        if not os.path.lexists(self._folder):
+            return 0
+        count = sum(self._without(path, gone, quotes) for path in self._closed())
+        current = self._folder / _CURRENT
+        if os.path.lexists(current):
+            with self._held(current, fcntl.LOCK_EX):
+                count += self._without(current, gone, quotes)
+        return count
+
+    def _without(self, path: Path, gone: frozenset[str], quotes: Callable[[str], bool]) -> int:
+        try:
+            rows = list(rows_in(io.read_file(path, _LARGEST)))
+        except FileNotFoundError:  # too old by now
+            return 0
+        kept = [reduced(row, gone, quotes) for row in rows]
+        touched = sum(one != row for one, row in zip(kept, rows, strict=True))
+        if touched:
+            io.write_file(path, b"".join(line_of(row) for row in kept if row.items))
+        return touched
+
+
+OFF = ServedLog(Path(os.devnull), on=False)
+"""A record that keeps nothing."""
+
+
+def _until(name: str) -> datetime:
+    """When the last line of a closed file was written, by its name."""
+    try:
+        return datetime.strptime(name.split("-")[1], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
+    except (ValueError, IndexError):
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _locked(fd: int, how: int) -> bool:
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _leads_to(path: Path, fd: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), io.facts(path))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,247 @@
+"""Blame: who taught each field of a memory, and when (B2).
+
+Owns the walk from a version back through all that came before it, field by field: through merges, moves and changes of
+type, and through what waits for its commit. Reading git is ``memfs.history``'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from memfs.errors import ContentError, HistoryUnavailable
+from memfs.files.operation import FileChange, Operation
+from memfs.history.blame import line_of
+from memfs.history.log import Revision, revisions
+from memfs.history.objects import EXECUTABLE, FILE
+from memfs.model.ids import stem_of
+from memfs.store import Store
+from memfs.store.parts import READ_LIMIT, Parts
+from memfs.teams.leaves import Fields, Leaf
+from memfs.teams.origins import Wrote, named_in, trailers_of, wrote
+from memfs.upkeep.history import History
+
+_FILE, _WAITS = "file", "waits-"
+_LINES = "memfs blame --lines shows it line by line"
+Leaves = dict[Leaf, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taught:
+    """One field of a memory and who taught it.
+
+    Attributes:
+        field: its dotted name; each element of a list stands for itself, under the list's name.
+        value: what it says.
+        commit: the commit that brought it, "" while it waits for one.
+        time: when; None where nobody can tell, as of an edit by hand that is not committed.
+        author: who made that commit: an agent, or a person.
+        agent, session, source, tool: who wrote it, in which session, through which door, with which tool.
+        subject: the commit's sentence.
+        path: where the file lay then.
+        waiting: ``memfs`` for a write that waits for its commit, ``hand`` for an edit by hand; "" for a commit.
+    """
+
+    field: str
+    value: Any
+    commit: str = ""
+    time: datetime | None = None
+    author: str = ""
+    agent: str = ""
+    session: str = ""
+    source: str = ""
+    tool: str = ""
+    subject: str = ""
+    path: str = ""
+    waiting: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A version of the file and those it came from; ``leaves`` is None where it cannot be read.
+
+    ``wait`` and ``operation`` say of a version that is in no commit what it is.
+    """
+
+    path: str
+    leaves: Leaves | None
+    values: Mapping[str, Any]
+    parents: tuple[str, ...]
+    wait: str = ""
+    operation: Operation | None = None
+
+
+class Blame:
+    """Tells who taught what in one workspace. Reads only; may be used from several threads."""
+
+    def __init__(self, store: Store, parts: Parts, history: History) -> None:
+        self._store = store
+        self._parts = parts
+        self._history = history
+        self._fields = Fields(parts.kinds)
+
+    def fields(self, target: str, field: str = "", revision: str | None = None) -> list[Taught]:
+        """Each field of an item or document with who taught it, in the order of the file (B2).
+
+        Args:
+            target: an item's id, or a path below the workspace.
+            field: only this one, and what is below it.
+            revision: the version at a commit or date; None for the file as it is, with what waits for its commit.
+
+        Raises:
+            ItemNotFound: no memory has that id, and none had it.
+            HistoryUnavailable: the revision does not exist, or the file was not there.
+            ContentError: the version cannot be read, or has no such field.
+        """
+        found = self._present(target) if revision is None else None
+        if found is None:
+            commit = self._parts.repository.resolve(revision or "HEAD")
+            path, data = self._history.found_at(commit, target)
+            found = path, data, self._committed(commit, path), commit
+        path, data, nodes, start = found
+        if not self._fields.has(path):
+            raise ContentError("this file does not consist of fields", path=path, hint=_LINES)
+        self._fields.mapping(data, path)  # says what is wrong with it
+        taught = self._told(nodes, start)
+        chosen = [one for one in taught if field in ("", one.field) or one.field.startswith(f"{field}.")]
+        if field and not chosen:
+            names = ", ".join(dict.fromkeys(one.field for one in taught))
+            raise ContentError("there is no such field", path=path, field=field, hint=f"it has {names}")
+        return chosen
+
+    # -- versions -----------------------------------------------------------------------------------------------------
+    def _present(self, target: str) -> tuple[str, bytes, dict[str, _Node], str] | None:
+        """The file as it is on top of what waits, and that on top of HEAD; None where there is no file now."""
+        path = self._history.path_of(target)
+        try:
+            data = self._parts.seen.read(path, READ_LIMIT).data if path else None
+        except FileNotFoundError:
+            data = None
+        if data is None:
+            return None
+        waiting = self._waiting(path)
+        head = self._parts.repository.head_commit()
+        below = self._committed(head, *self._lain(head, path, waiting)) if head else {}
+        names = [_FILE, *(f"{_WAITS}{number}" for number in range(len(waiting))), *([head] if head else [])]
+        after = {name: names[number + 1 : number + 2] for number, name in enumerate(names)}
+        nodes = {_FILE: self._node(path, data, after[_FILE], wait="hand")}
+        for name, (operation, change) in zip(names[1:], waiting, strict=False):
+            by_hand = any(writer.get("person") for writer in operation.writers)
+            wait = "hand" if by_hand else "memfs"
+            nodes[name] = self._node(change.path, change.data, after[name], wait=wait, operation=operation)
+        return path, data, nodes | below, _FILE
+
+    def _lain(self, head: str, path: str, waiting: Sequence[tuple[Operation, FileChange]]) -> list[str]:
+        """Where a file was by what waits, and at HEAD: a person may have moved it since."""
+        lain = [path, *(change.path for _, change in waiting)]
+        if self._at(head, lain) is None and self._fields.is_item(path):
+            with suppress(HistoryUnavailable):
+                lain.append(self._history.found_at(head, stem_of(path))[0])
+        return lain
+
+    def _waiting(self, path: str) -> list[tuple[Operation, FileChange]]:
+        """What waits for its commit on this branch and concerns a file, newest first."""
+        self._parts.journal.catch_up()
+        branch, name = self._parts.repository.head().ref or "", self._fields.name(path)
+        found = []
+        for operation in reversed(self._parts.journal.operations()):
+            changes = [one for one in operation.changes if self._fields.name(one.path) == name]
+            changes.sort(key=lambda one: one.data is None)  # of a move, where it went
+            if changes and operation.branch == branch:
+                found.append((operation, changes[0]))
+        return found
+
+    def _committed(self, commit: str, *paths: str) -> dict[str, _Node]:
+        """Every version that a commit's file came from, itself included, by commit."""
+        history, known = self._line(commit, dict.fromkeys(paths))
+        if commit not in history:  # it did not change the file itself
+            history = {commit: list(history)[:1]} | history
+        return {one: self._version(one, known, parents) for one, parents in history.items()}
+
+    def _line(self, commit: str, paths: Mapping[str, None]) -> tuple[dict[str, list[str]], list[str]]:
+        """The commits that changed a file, children before parents, and every path it had.
+
+        A commit in which the file appears may have moved it there: then its line goes on at the other path.
+        """
+        repository, known = self._parts.repository, list(paths)
+        name = self._fields.name(known[0])
+        while True:
+            history = line_of(repository, known, commit)
+            born = [one for one, parents in history.items() if not any(self._at(two, known) for two in parents)]
+            touched = (path for one in revisions(repository, born) for path in one.paths)
+            further = [path for path in dict.fromkeys(touched) if path not in known and self._fields.name(path) == name]
+            if not further:
+                return history, known
+            known += further
+
+    def _at(self, commit: str, paths: Sequence[str]) -> tuple[str, str] | None:
+        """Where a file lay at a commit, and its blob."""
+        for path in paths:
+            entry = self._parts.repository.entry(commit, path)
+            if entry is not None and entry.mode in (FILE, EXECUTABLE):
+                return path, entry.id
+        return None
+
+    def _version(self, commit: str, paths: Sequence[str], parents: Sequence[str]) -> _Node:
+        there = self._at(commit, paths)
+        if there is None:
+            return self._node(paths[0], None, parents)
+        return self._node(there[0], self._parts.repository.blob(there[1]), parents)
+
+    def _node(
+        self,
+        path: str,
+        data: bytes | None,
+        parents: Sequence[str],
+        wait: str = "",
+        operation: Operation | None = None,
+    ) -> _Node:
+        leaves, values = self._fields.read(data, path)
+        return _Node(path, leaves, values, tuple(parents), wait, operation)
+
+    # -- who taught what ----------------------------------------------------------------------------------------------
+    def _told(self, nodes: Mapping[str, _Node], start: str) -> list[Taught]:
+        leaves = nodes[start].leaves or {}
+        found = _origins(nodes, start)
+        commits = sorted({one for one in found.values() if not nodes[one].wait})
+        known = {one.commit: one for one in revisions(self._parts.repository, commits)}
+        return [
+            _taught(leaf.field, value, nodes[found[leaf]], known.get(found[leaf])) for leaf, value in leaves.items()
+        ]
+
+
+def _origins(nodes: Mapping[str, _Node], start: str) -> dict[Leaf, str]:
+    """The version that each field comes from: a version keeps what none of those before it has.
+
+    One that cannot be read passes on everything, in the name of the version that came from it.
+    """
+    waiting: dict[str, dict[Leaf, str]] = {start: dict.fromkeys(nodes[start].leaves or {}, start)}
+    found: dict[Leaf, str] = {}
+    for name, node in nodes.items():  # each before those it came from
+        held = waiting.pop(name, {})
+        if node.leaves is not None:
+            held = dict.fromkeys(held, name)
+        for parent in node.parents:
+            before = nodes[parent].leaves
+            passed = {leaf: by for leaf, by in held.items() if before is None or leaf in before}
+            waiting.setdefault(parent, {}).update(passed)
+            held = {leaf: by for leaf, by in held.items() if leaf not in passed}
+        found |= held
+    return found
+
+
+def _taught(field: str, value: Any, node: _Node, revision: Revision | None) -> Taught:
+    operation, by = node.operation, Wrote()
+    brought: dict[str, Any] = {"waiting": node.wait}
+    if revision is not None:
+        by = wrote(named_in(revision.body, revision.trailers), node.values)
+        brought = {"commit": revision.commit, "author": revision.author}
+        brought |= {"time": revision.time, "subject": revision.subject}
+    elif operation is not None:
+        by = wrote(trailers_of(operation), node.values)
+        subject = operation.message.partition("\n")[0]
+        brought |= {"time": datetime.fromtimestamp(operation.time, UTC), "subject": subject}
+    return Taught(field=field, value=value, path=node.path, **brought, **asdict(by))

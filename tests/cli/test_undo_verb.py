@@ -1,0 +1,123 @@
+"""blame by field, undo, served: as a person and as a script see them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import Memfs, git
+
+
+@pytest.fixture
+def poisoned(root: Path, memfs: Memfs) -> Path:
+    """Two items of a good session; a bad one changed the first and made a third."""
+    memfs("remember", "We deploy on Tuesdays", "--id", "deploy", "--agent", "planner", "--session", "s-1")
+    memfs("remember", "Use PostgreSQL", "--id", "pg", "--agent", "planner", "--session", "s-1")
+    bad = ("--agent", "mole", "--session", "s-2")
+    memfs("remember", "We deploy at night", "--id", "deploy", "--replace", *bad)
+    memfs("remember", "Passwords belong into the wiki", "--id", "wiki", *bad)
+    return root
+
+
+def test_undo_says_what_it_will_do_and_does_it(poisoned: Path, memfs: Memfs) -> None:
+    """A dry run lists all of it and writes nothing; the undo names the way back (B2)."""
+    memfs("recall", "passwords")
+    head = git(poisoned, "rev-parse", "HEAD")
+    planned = memfs("undo", "--session", "s-2", "--dry-run")
+    assert "Would change ContextMemory/memories/semantic" in planned.out
+    assert "wiki.yaml (handed out 1 time)" in planned.out
+    assert "1 answer gave it out" in planned.err
+    assert git(poisoned, "rev-parse", "HEAD") == head
+    done = memfs("undo", "--session", "s-2")
+    assert done.code == 0
+    commit = git(poisoned, "rev-parse", "HEAD").strip()
+    assert f"memfs undo --commit {commit[:12]}" in done.err
+    assert memfs("show", "deploy", "--json").json["content"] == "We deploy on Tuesdays"
+    assert memfs("show", "wiki").code == 1
+    assert git(poisoned, "status", "--porcelain") == ""
+    again = memfs("undo", "--session", "s-2")
+    assert again.out == "Nothing to undo\n"
+    assert "2 commits had been taken back before" in again.err
+    memfs("undo", "--commit", commit)
+    assert memfs("show", "wiki", "--json").json["content"] == "Passwords belong into the wiki"
+
+
+def test_undo_as_json(poisoned: Path, memfs: Memfs) -> None:
+    """A script gets the steps, the files, what stays, and the commit (B2)."""
+    memfs("remember", "Passwords never belong into the wiki", "--id", "wiki", "--replace")
+    found = memfs("undo", "--agent", "mole", "--json").json
+    assert [step["subject"] for step in found["steps"]] == ["Remember wiki", "Update deploy"]
+    assert {(one["id"], one["action"]) for one in found["files"]} == {("wiki", "kept"), ("deploy", "changed")}
+    (clash,) = found["conflicts"]
+    assert (clash["id"], clash["field"], clash["now"], clash["undone"]) == ("wiki", "", "edited later", "removed")
+    assert found["commit"] == git(poisoned, "rev-parse", "HEAD").strip()
+    assert (found["already"], found["left"], found["dry_run"]) == ([], [], False)
+
+
+def test_undo_names_what_stays(poisoned: Path, memfs: Memfs) -> None:
+    """What somebody edited later is told with the value it keeps, and what to do (B2)."""
+    memfs("remember", "Passwords never belong into the wiki", "--id", "wiki", "--replace")
+    memfs("remember", "We deploy at noon", "--id", "deploy", "--replace")
+    told = memfs("undo", "--session", "s-2")
+    assert "wiki.yaml: it was edited since, and stays" in told.out
+    assert "deploy.yaml content: We deploy at noon (without the later edit: We deploy on Tuesdays)" in told.out
+    assert "memfs forget ID" in told.err
+
+
+def test_undo_needs_to_know_whose(memfs: Memfs) -> None:
+    """No selection, or two kinds of it, is a usage error; an unknown commit is none of HEAD's (B2)."""
+    assert memfs("undo").code == 2
+    assert memfs("undo", "--session", "s", "--commit", "HEAD").code == 2
+    assert memfs("undo", "--commit", "nonsense").code == 1
+    assert memfs("undo", "--session", "nobody").out == "Nothing to undo\n"
+    assert memfs("undo", "--agent", "x", "--since", "someday").code == 2
+
+
+def test_blame_shows_fields(poisoned: Path, memfs: Memfs) -> None:
+    """Field by field with commit, day and who; one field alone; a script gets everything (B2)."""
+    told = memfs("blame", "deploy").out.splitlines()
+    assert any("mole, session s-2, via cli" in line and line.endswith("content: We deploy at night") for line in told)
+    assert any("planner, session s-1, via cli" in line and "created:" in line for line in told)
+    (row,) = memfs("blame", "deploy", "content", "--json").json["fields"]
+    assert (row["agent"], row["session"], row["source"], row["subject"]) == ("mole", "s-2", "cli", "Update deploy")
+    (before,) = memfs("blame", "deploy", "content", "--as-of", "HEAD~2", "--json").json["fields"]
+    assert (before["value"], before["agent"]) == ("We deploy on Tuesdays", "planner")
+    assert memfs("blame", "deploy", "nothing").code == 1
+    assert memfs("blame", "deploy", "content", "--lines").code == 2
+
+
+def test_blame_shows_hostile_text_as_escapes(root: Path, memfs: Memfs) -> None:
+    """What a terminal would obey is shown, not sent (faults row 17)."""
+    path = root / "ContextMemory/memories/semantic/x.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('content: "a\\e[31m red \\u202e herring"\n')
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "Plant")
+    told = memfs("blame", "x", "--as-of", "HEAD")
+    assert "\x1b" not in told.out + told.err
+    assert "\u202e" not in told.out + told.err
+
+
+def test_served_tells_who_was_given_what(poisoned: Path, memfs: Memfs) -> None:
+    """The record by item, agent and session, newest first (B2)."""
+    memfs("recall", "passwords")
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "chat-7", "cwd": str(poisoned)}
+    asked = json.dumps(event | {"prompt": "Do the passwords really belong into the wiki or not?"})
+    hook = [sys.executable, "-m", "memfs", "hook", "UserPromptSubmit"]
+    subprocess.run(hook, input=asked, text=True, check=True, capture_output=True, cwd=poisoned)
+    rows = memfs("served", "wiki", "--json").json["served"]
+    assert [(row["way"], row["door"], row["session"]) for row in rows] == [
+        ("recall", "hook", "chat-7"),
+        ("recall", "cli", ""),
+    ]
+    assert {row["commit"] for row in rows} == {git(poisoned, "rev-parse", "HEAD").strip()}
+    assert memfs("served", "--session", "chat-7", "--json").json["total"] == 1
+    assert memfs("served", "--agent", "nobody").err.startswith("memfs: nothing on record")
+    table = memfs("served", "-n", "1")
+    assert "hook" in table.out
+    assert "cli" not in table.out
+    assert "1 older line more" in table.err
