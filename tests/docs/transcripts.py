@@ -149,6 +149,16 @@ class Replay:
         return [wrong] if wrong else []
 
 
+def replay(text: str, folder: Path) -> list[str]:
+    """What the transcripts of a page get wrong, up to the first block that is wrong."""
+    with Replay(folder) as running:
+        for language, block in blocks(text):
+            wrong = running.run(language, block)
+            if wrong:
+                return wrong
+    return []
+
+
 def _judge(step: Step, printed: str, code: str) -> Iterator[str]:
     if code != "0":
         right = "write 'command; echo $?' where that is right"

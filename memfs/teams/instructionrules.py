@@ -1,0 +1,327 @@
+"""The signs of an instruction: wordings by which a text sets itself above its reader's orders, or hides from a person.
+
+Owns the patterns alone. Each is tried on every line of a memory that a review looks at, so none may take more than
+linear time; what they are tried on, and what is only spoken of, ``memfs.teams.instructions`` says.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One sign: its name, what it is in words, and the wordings that show it."""
+
+    id: str
+    what: str
+    patterns: tuple[str, ...]
+
+
+_EARLIER = r"(?:(?:all|any|every|the|your|these|those|my|our|(?:user|person|human|owner)'s)\s+(?:of\s+)?){0,3}"
+_PREVIOUS = (
+    r"(?:previous|prior|above|earlier|preceding|foregoing|initial|original|existing|former|other|system|developer|"
+    r"safety|security)"
+)
+_ORDERS = (
+    r"(?:instructions?|prompts?|rules|guidelines|directives?|commands?|orders|messages?|context|policies|"
+    r"constraints|restrictions|training|guardrails|programming|memories)"
+)
+_SETTING_ASIDE = (
+    r"(?:ignore|disregard|forget|do\s+not\s+(?:follow|obey)|don't\s+(?:follow|obey)|stop\s+(?:following|obeying)|"
+    r"(?:(?<![\w ])|(?<=please )|(?<=must )|(?<=should )|(?<=you )|(?<=to )|(?<=and )|(?<=then )|(?<=now ))"
+    r"(?:override|overrule|bypass|discard|neglect))"
+)
+_PERSON = (
+    r"(?:the\s+)?(?:user|users|human|humans|person|operator|"
+    r"developer|developers|owner|anyone|anybody|them|reviewer|"
+    r"reviewers)"
+)
+_SECRETS = (
+    r"(?:api[\s_-]?keys?|passwords?|credentials?|secrets?|tokens?|private\s+keys?|ssh\s+keys?|environment\s+variables|"
+    r"env(?:ironment)?\s+vars?|\.env\b|cookies|conversation(?:\s+history)?|chat\s+(?:history|log)|system\s+prompt|"
+    r"~/\.ssh|id_rsa|\.aws/credentials|source\s+code|memories)"
+)
+_SEND = (
+    r"(?:send|post|upload|exfiltrate|forward|transmit|leak|e-?mail|submit|append|copy|"
+    r"reveal|disclose)"
+)
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        id="override",
+        what="sets other instructions aside",
+        patterns=(
+            (
+                rf"\byour\s+{_PREVIOUS}\s+{_ORDERS}\s+(?:have\s+been|has\s+been|are|were|is|was)\s+(?:now\s+)?"
+                r"(?:revoked|void|cancelled|canceled|suspended|lifted|overridden|no\s+longer)\b"
+            ),
+            rf"\b{_SETTING_ASIDE}\s+(?:all\s+of\s+)?your\s+(?:own\s+)?{_ORDERS}\b",
+            (
+                rf"\b{_SETTING_ASIDE}\s+(?:all|any|every|each|the)\s+(?:of\s+)?(?:the\s+)?{_ORDERS}\s+"
+                r"(?:(?:that|which)\s+)?(?:(?:was|were|have\s+been|you\s+(?:were|have\s+been))\s+)?"
+                r"(?:given|told|received|above|before|earlier|previously)\b"
+            ),
+            (
+                rf"\b{_SETTING_ASIDE}\s+(?:whatever|what|everything|anything)\s+{_PERSON}\s+"
+                r"(?:says?|said|asks?|asked|wants?|tells?|told|writes?)\b"
+            ),
+            (
+                rf"\b(?:whatever|no\s+matter\s+what)\s+{_PERSON}\s+(?:asks?|says?|wants?|writes?)\b[^.\n]{{0,20}}"
+                r"\b(?:answer|reply|respond|say|always|run|do)\b"
+            ),
+            (rf"\b{_SETTING_ASIDE}\s+{_EARLIER}{_PREVIOUS}\s+(?:\w+\s+){{0,2}}?{_ORDERS}\b"),
+            (
+                rf"\b{_SETTING_ASIDE}\s+(?:all|any|everything|every)\s+(?:of\s+)?(?:your|"
+                rf"the|other|these)\s+{_ORDERS}\b"
+            ),
+            (
+                r"\b(?:ignore|disregard|forget)\s+(?:everything|all|anything)\s+(?:that\s+)?(?:(?:you|"
+                r"they)\s+(?:were|was|have\s+been|are)\s+(?:told|given|"
+                r"instructed|asked)|above|before\s+this|(?:came|was\s+said|"
+                r"was\s+written)\s+(?:before|above|earlier)|(?:else\s+)?you\s+(?:know|"
+                r"learned|have\s+learned))\b"
+            ),
+            (
+                rf"\b(?:these|this|the\s+following)\s+(?:new\s+)?{_ORDERS}\s+(?:override|"
+                r"overrides|supersedes?|replaces?|takes?\s+(?:precedence|"
+                rf"priority)\s+over)\s+{_EARLIER}(?:{_PREVIOUS}\s+)?(?:\w+\s+){{0,2}}?{_ORDERS}\b"
+            ),
+            (
+                r"\b(?:ignore|disregard|forget)\s+(?:all\s+(?:of\s+)?)?(?:the|everything)\s+above\b,?\s+(?:and|but)\s+"
+                r"(?:instead|only|just|do|answer|reply|respond|follow|obey|print|run|say)\b"
+            ),
+            (
+                rf"\b{_SETTING_ASIDE}\s+(?:any|all|every|each)\s+{_ORDERS}\s+(?:that|which)\s+"
+                r"(?:contradicts?|conflicts?\s+with|differs?\s+from|says?\s+otherwise)\b"
+            ),
+            (
+                r"\boverrid(?:es?|ing)\s+(?:all|any|every)\s+(?:other|previous|earlier|prior)s?\b[^.\n]{0,60}"
+                r"\b(?:system\s+prompt|instructions?)\b"
+            ),
+            (
+                r"(?:ignorier|vergiss|missachte)\w*\s+(?:bitte\s+)?(?:alle|"
+                r"s[äa]mtliche|die|deine)\w*\s+(?:\w+\s+)?(?:vorherigen|"
+                r"bisherigen|fr[üu]heren|obigen|vorigen)\w*\s+(?:anweisungen|"
+                r"befehle|instruktionen|regeln)"
+            ),
+            (
+                r"(?:ignore[zr]?|oublie[zr]?)\s+(?:toutes?\s+)?(?:les|"
+                r"vos|tes)\s+(?:instructions|consignes|r[èe]gles)\s+(?:pr[ée]c[ée]dentes|"
+                r"ant[ée]rieures|ci-dessus)"
+            ),
+            (
+                r"(?:ignora|olvida|ignore|olvide)\s+(?:todas\s+)?(?:las|"
+                r"tus|sus)\s+(?:instrucciones|reglas|[óo]rdenes)\s+(?:anteriores|"
+                r"previas)"
+            ),
+            (
+                r"(?:忽略|无视|無視)[^。\n]{0,8}(?:之前|以上|先前|前面)[^。\n]{0,8}(?:指令|"
+                r"指示|提示)"
+            ),
+        ),
+    ),
+    Rule(
+        id="role",
+        what="gives the reader another role",
+        patterns=(
+            (
+                r"\b(?:act|behave|respond|answer)\s+as\b[^.\n]{0,40}\b(?:with\s+no|without\s+any|free\s+of\s+all)\s+"
+                r"(?:restrictions|limits|limitations|filters|guardrails|safety)\b"
+            ),
+            (
+                r"\b(?:must|will|should|shall)\s+(?:now\s+)?(?:behave|act|respond|answer)\s+as\s+(?:an?\s+|the\s+)?"
+                r"(?:unrestricted|unfiltered|uncensored|jailbroken|evil|root|admin|dan)\b"
+            ),
+            (
+                r"\b(?:from\s+now\s+on,?\s+)?you\s+(?:are|will\s+be|must\s+act\s+as|"
+                r"will\s+act\s+as)\s+(?:now\s+)?(?:(?:in\s+)?(?:developer|"
+                r"debug|god|admin|root|dan|jailbreak|unrestricted|maintenance)\s+mode|"
+                r"(?:an?\s+|the\s+)?(?:unrestricted|unfiltered|uncensored|"
+                r"jailbroken|evil)\s+\w+|dan\b|no\s+longer\s+(?:bound|"
+                r"restricted|limited|an?\s+(?:ai|assistant)))"
+            ),
+            (
+                r"\b(?:pretend(?:\s+that)?|(?:act|behave|respond)\s+(?:as\s+(?:if|though)|"
+                r"like))\s+(?:you\s+(?:are|were|have|had)\s+(?:no|not\s+bound|"
+                r"without|free)|there\s+(?:are|were)\s+no)\s*(?:\w+\s+){0,3}(?:restrictions?|"
+                r"rules|guidelines|limits|limitations|filters?|policies|"
+                r"safety)"
+            ),
+            (
+                r"\bfrom\s+now\s+on,?\s+you\s+(?:are|will\s+(?:be|obey|"
+                r"only)|must\s+obey|answer\s+only\s+to|work\s+for)\b"
+            ),
+        ),
+    ),
+    Rule(
+        id="frame",
+        what="passes for the frame around it",
+        patterns=(
+            r"^[ \t]{0,8}\[[ ]?system[ ]?\][ \t]{1,4}(?:you|ignore|obey|new|do|from)\b",
+            (
+                r"<\|(?:im_start|im_end|system|user|assistant|endoftext|"
+                r"eot_id|start_header_id|end_header_id)\|>|\[/?INST\]|"
+                r"<</?SYS>>|</?memories\s+[0-9a-f]{16}>|</memories>|^[ \t]{0,8}</?(?:system|"
+                r"assistant|developer|system[-_]?(?:prompt|reminder|message|"
+                r"instructions?))>|^[ \t]{0,8}#{0,6}[ \t]{0,8}(?:new\s+)?system\s+(?:prompt|"
+                r"message|instructions?|override)[ \t]{0,8}:|^[ \t]{0,8}(?:\[?system\]?|"
+                r"developer)[ \t]{0,8}:\s+(?:you\b|ignore\b|from\s+now\b|new\b)|"
+                r"\bBEGIN\s+(?:SYSTEM|ADMIN|NEW)\s+(?:PROMPT|INSTRUCTIONS?)\b|"
+                r"\bEND\s+OF\s+(?:USER\s+INPUT|MEMORIES|CONTEXT|PROMPT|"
+                r"DOCUMENT|QUOTED\s+DATA)\b"
+            ),
+        ),
+    ),
+    Rule(
+        id="secrecy",
+        what="asks to be kept from the person",
+        patterns=(
+            (
+                rf"\bif\s+{_PERSON}\s+asks?\s+(?:about|for|why|whether|of)\s+(?:this|these|that)\s+"
+                r"(?:memory|memories|note|rule|instructions?|message|step|action|change)s?\b[^.\n]{0,30}"
+                r"\b(?:say|deny|claim|pretend|lie|answer)\b"
+            ),
+            rf"\bhid(?:e|ing)\s+from\s+{_PERSON}\s+(?:that|what)\s+you\b",
+            (
+                r"\b(?:do\s+not|don't|dont|never|must\s+not|without|avoid)\s+(?:ever\s+)?(?:tell(?:ing)?|"
+                r"inform(?:ing)?|notify(?:ing)?|mention(?:ing)?(?:\s+(?:this|"
+                r"it|that))?\s+to|reveal(?:ing)?(?:\s+(?:this|it|that))?\s+to|"
+                r"show(?:ing)?(?:\s+(?:this|it|that))?\s+to|alert(?:ing)?|"
+                rf"disclos(?:e|ing)(?:\s+(?:this|it|that))?\s+to|let(?:ting)?)\s+"
+                rf"(?!(?:user|human|developer)s\s+(?:about|of)\b){_PERSON}\b(?:\s+(?:know|"
+                r"about|of|that|see|notice)|\s*[.,;:!]|\s*$|\s+and\b)"
+            ),
+            (
+                r"\b(?:do\s+not|don't|never)\s+(?:mention|reveal|disclose|"
+                r"acknowledge|repeat|show)\s+(?:the\s+existence\s+of\s+)?(?:this|"
+                r"these|that)\s+(?:instructions?|message|memory|memories|"
+                r"note|rule|prompt|directive|text|step|action)s?"
+                r"(?:\s*(?:[.,;:!]|$)|\s+(?:to|in|when|or|and|at|anywhere|even|unless)\b)"
+            ),
+            (
+                rf"\b(?:keep|hide|conceal)\s+(?:this|these|that)(?:\s+\w+){{0,3}}\s+(?:secret\s+|"
+                rf"hidden\s+)?from\s+{_PERSON}\b"
+            ),
+        ),
+    ),
+    Rule(
+        id="sending",
+        what="has something secret sent away",
+        patterns=(
+            (
+                rf"\b{_SEND}\b(?:\s+\S+){{0,8}}?\s+{_SECRETS}\S*(?:\s+\S+){{0,8}}?\s+(?:to|"
+                rf"into|at|as|via|with)\s+(?:\S+\s+){{0,3}}?(?:https?://|"
+                r"ftp://|\S+@\S+\.\w)"
+            ),
+            (
+                rf"\b(?:include|embed|put|append|add|encode)\b(?:\s+\S+){{0,6}}?\s+{_SECRETS}(?:\s+(?!never\b|not\b)\S+){{0,6}}?"
+                r"\s+(?:in|into|to|as)\s+(?:the\s+|a\s+|an\s+|every\s+|"
+                r"each\s+|your\s+)?(?:next\s+)?(?:url|link|image|query|commit\s+message|pull\s+request|request|"
+                r"search|address)\b"
+            ),
+            (
+                r"\b(?:read|open|cat|print|take)\s+\S{0,60}(?:\.ssh/|id_rsa|id_ed25519|\.aws/credentials|\.netrc|"
+                r"/etc/passwd)\S{0,60}(?:\s+\S+){0,3}?\s+(?:include|put|add|send|post|append|embed|paste|write|mail)\b"
+            ),
+            (
+                r"\b(?:print|reveal|output|repeat|show|leak|dump)\s+(?:me\s+)?(?:your|"
+                r"the)\s+(?:full\s+|entire\s+|hidden\s+|complete\s+|initial\s+)?(?:system\s+prompt|"
+                r"hidden\s+instructions|initial\s+instructions)\b"
+                r"(?!\s+(?:length|size|tokens?|budget|template|file|version)\b)"
+            ),
+            (
+                r"!\[[^\]\n]{0,200}\]\([ ]{0,4}(?:https?:)?//[^)\s?&]{0,200}[?&][^)\s]{0,200}?(?:\{|"
+                r"\$|%7B|<|=\s*(?:data|secret|key|token|prompt|history))"
+            ),
+            (
+                r"\b(?:curl|wget|nc|ncat)\b[^\n]{0,120}(?:\$\(\s*(?:cat|"
+                r"env|printenv)|(?:--data(?:-binary|-raw|-urlencode)?|"
+                r"-d|-F|-T|--upload-file|--post-file)[ =]?@?\S{0,80}(?:\.env|"
+                r"\.ssh|id_rsa|credentials|\.aws|\.netrc|/etc/passwd|\$[A-Z_]*(?:KEY|"
+                r"TOKEN|SECRET|PASS)))"
+            ),
+        ),
+    ),
+    Rule(
+        id="running",
+        what="has foreign code run unseen",
+        patterns=(
+            (
+                r"\b(?:when|if|once|whenever|after|as\s+soon\s+as)\s+you\s+(?:read|see|load|recall|find)\s+this"
+                r"(?:\s+(?:note|memory|message|text|instruction|rule|file))?\s*[,:;][^\n]{0,60}"
+                r"\b(?:run|execute|call|send|delete|reply|say|answer|ignore|open|fetch|download|obey|stop)\b"
+            ),
+            (
+                r"\b(?:before|after)\s+(?:every|each|any|answering|doing|"
+                r"you)\b[^.\n]{0,80}?\b(?:run|execute|pipe|call)\b[^\n]{0,80}(?:(?:curl|"
+                r"wget)\b[^\n|]{0,160}\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b|"
+                r"base64\s+(?:-d|--decode)[^\n|]{0,80}\|\s*(?:ba|z|da)?sh\b)"
+            ),
+            (
+                r"\b(?:always|whenever|when\s+asked)\b[^.\n]{0,80}\b(?:recommend|suggest|tell)[^.\n]{0,60}"
+                r"\b(?:curl|wget)\b[^\n|]{0,160}\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"
+            ),
+            (
+                r"\b(?:silently|secretly|quietly|in\s+the\s+background\s+without)\b[^.\n]{0,40}\b(?:run|"
+                r"execute|install|append|include|e-?mail|copy|fetch|post|forward|commit|download|delete|send|upload|modify|change|"
+                r"disable|add|push)\b"
+            ),
+            (
+                r"base64\s+(?:-d|--decode|-D)\b[^\n]{0,60}\|\s*(?:sudo\s+)?(?:ba|"
+                r"z|da)?sh\b|\beval\s*[(\"'`$ ]+\s*(?:base64|atob|\$\(\s*(?:curl|"
+                r"wget|base64|echo\s+[A-Za-z0-9+/=]{16}))"
+            ),
+        ),
+    ),
+    Rule(
+        id="permission",
+        what="takes the person's say away",
+        patterns=(
+            (
+                r"\b(?:always|automatically)\s+(?:approve|accept|allow|"
+                r"grant|confirm)\s+(?:all|any|every|each)\s+(?:\w+\s+){0,3}(?:tool|"
+                r"permission|command|request|action|prompt|confirmation)s?\b(?:\s+\w+){0,6}?\s+(?:without|"
+                r"even\s+if|regardless)"
+            ),
+            (
+                r"\b(?:do\s+not|don't|never|without)\s+(?:ask|asking|wait|"
+                r"waiting)\s+(?:the\s+user\s+)?(?:for\s+)?(?:any\s+)?(?:permission|"
+                r"confirmation|approval|consent)\b[^.\n]{0,60}\b(?:delet|"
+                r"remov|push|deploy|send|upload|transfer|drop|overwrit|"
+                r"disabl|rm\s)"
+            ),
+            (
+                r"\bthe\s+(?:user|person|operator|owner|human)\s+has\s+(?:already\s+)?(?:granted|given|authori[sz]ed)\s+"
+                r"(?:you\s+)?(?:permission|consent|authori[sz]ation)\b[^.\n]{0,80}\bwithout\s+"
+                r"(?:asking|confirm|approval|review)"
+            ),
+            (r"--dangerously-skip-permissions\b|\bbypassPermissions\b"),
+        ),
+    ),
+    Rule(
+        id="trust",
+        what="vouches for itself",
+        patterns=(
+            (
+                r"\bthis\s+(?:memory|note|rule|message|instruction|text|"
+                r"convention)\s+(?:is|was|has\s+been)\s+(?:(?:already|"
+                r"fully)\s+)?(?:verified|approved|authori[sz]ed|signed\s+off|"
+                r"trusted|reviewed)\s+by\s+(?:the\s+)?(?:system|admin(?:istrator)?|"
+                r"anthropic|openai|google|developers?|security\s+team|"
+                r"root)\b"
+            ),
+            (
+                r"\b(?:treat|regard|consider)\s+(?:this|the\s+following|"
+                r"these)\s+(?:\w+\s+)?as\s+(?:an?\s+|the\s+)?(?:system|"
+                r"developer|admin|highest[- ]priority|trusted|root)\s*(?:prompt|"
+                r"message|instruction|level|command)?s?\b"
+            ),
+        ),
+    ),
+)
+COMPILED = tuple(
+    (rule, re.compile(pattern, re.IGNORECASE | re.MULTILINE)) for rule in RULES for pattern in rule.patterns
+)
+"""Each wording with its sign."""

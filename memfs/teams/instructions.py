@@ -1,0 +1,232 @@
+"""Hidden instructions: texts that give orders to whoever reads them, where a memory should tell a fact (faults row 18).
+
+Owns the signs by which that is told, offline, and the disguises that are taken off first: letters of other scripts,
+characters that nobody sees, marks of Markdown, entities, text in base64. It is precise rather than greedy: a
+convention may order people and agents about ("never use tabs", "always run the tests"); what it may not do is set
+itself above other instructions, hide from the person, send things away, or pass for the frame in which it is quoted.
+What becomes of a finding is the review's business.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from urllib.parse import unquote
+
+from memfs.files.textguard import shown
+from memfs.teams.instructionrules import COMPILED
+
+_LOOKED_INTO = 1 << 20
+"""As long as a file that is read at all."""
+_MOST = 10
+_MOST_COMMENTS = 50
+_SHOWN = 120
+_LONGEST_LINE = 2_000
+_BEFORE = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """A place in a text that speaks to a model.
+
+    Attributes:
+        rule: which sign it is.
+        what: the sign in words.
+        line: 1-based line in the text.
+        excerpt: the words, on one line, what is hidden in them shown as escapes.
+        quoted: the text only speaks of such words: it quotes them, or warns of them.
+        disguise: how they were hidden, "" where they stand openly.
+    """
+
+    rule: str
+    what: str
+    line: int
+    excerpt: str
+    quoted: bool = False
+    disguise: str = ""
+
+
+_CALLS = re.compile(
+    r"ignor|disregard|forget|overr|bypass|discard|neglect|follow|obey|verg|missach|oubli|olvid|忽略|无视|無視|you\s|"
+    r"pretend|\bact\b|behave|respond|<|\[|system|developer|begin|end\sof|tell|inform|notify|mention|reveal|show|alert|"
+    r"disclos|let|acknowledge|repeat|keep|hide|conceal|send|post|upload|exfil|forward|transmit|leak|mail|submit|append|"
+    r"report|copy|includ|embed|put|add|encode|print|output|dump|curl|wget|\bnc|silent|secret|quiet|background|base64|"
+    r"eval|approve|accept|allow|grant|confirm|ask|wait|dangerously|bypasspermissions|verified|authori|trusted|review|"
+    r"signed|treat|regard|consider|your\s",
+    re.IGNORECASE,
+)
+_REPORTING = re.compile(
+    r"\b(?:such\s+as|like|says?|said|saying|reads?|phrases?|words?|texts?|strings?|payloads?|examples?|e\.g\.|contain\w*|"
+    r"detect\w*|flag\w*|block\w*|refus\w*|reject\w*|attack\w*|injection\w*|test\w*|match\w*|attempt\w*|warn\w*|forbid\w*|"
+    r"looks?\s+for|never|not)\b[^.!?\n]{0,40}$",
+    re.IGNORECASE,
+)
+_WARNING = re.compile(
+    r"(?:\b(?:never|do\s+not|don't|must\s+not|should\s+not|shall\s+not|may\s+not|cannot|can't|not\s+to)\s+(?:ever\s+)?|"
+    r"\b(?:tried|tries|trying|attempt(?:s|ed)?|wants?|wanted)\s+to\s+(?:make\s+(?:the\s+)?\w+\s+)?|"
+    r"\b(?:makes?|made|lets?|forbids?)\s+(?:the\s+|an?\s+)?\w+\s+(?:to\s+)?)$",
+    re.IGNORECASE,
+)
+_MARKED = "marks of Markdown"
+_OPEN = ("", _MARKED)
+"""The readings in which quoting counts: who hides an order does not warn of it."""
+_QUOTES = "\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\u3164\ufe00-\ufe0f\ufeff\uffa0]"
+)
+_TAGS = re.compile("[\U000e0020-\U000e007e]+")
+_SPACED = re.compile(r"(?<!\S)(?:\w[ .\-_*]){5,}\w(?!\S)")
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{32,4000}={0,2}(?![A-Za-z0-9+/=_-])")
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}[^%\s]*){3}")
+# A list's own marks and lone bars at the beginning of a line, and what sets words in bold, italics or code.
+_MARKUP = re.compile(
+    r"^[ \t]{0,12}(?:[>#*+|-]{1,6}[ \t]+){1,3}|\*{1,3}|~~|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|"
+    r"(?<!\w)`(?=\w+`)|(?<=\w)`(?!\w)",
+    re.MULTILINE,
+)
+_HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){24,2000}(?![0-9A-Fa-f])")
+_COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
+_LOOKALIKES = str.maketrans(
+    "аеорсухіјѕԁһԛԝАВЕКМНОРСТХІЈЅοαενιτρκυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
+    "aeopcyxijsdhqwABEKMHOPCTXIJSoaevitpkuABEZHIKMNOPTYX",
+)
+
+
+def instructions(text: str) -> list[Instruction]:
+    """The places of a text that speak to a model, each sign once, disguised ones too.
+
+    At most ten that give orders, and ten that only speak of such: however many of these there are, they cannot keep one
+    of those from being found.
+    """
+    orders: dict[tuple[str, int], Instruction] = {}
+    quoted: dict[tuple[str, int], Instruction] = {}
+    for plain, disguise, offset in _readings(text[:_LOOKED_INTO]):
+        if not _CALLS.search(plain):
+            continue
+        for one in _in_plain(plain, disguise, offset, text):
+            (quoted if one.quoted else orders).setdefault((one.rule, one.line), one)
+        if len(orders) >= _MOST:
+            break
+    every = [*list(orders.values())[:_MOST], *(one for key, one in quoted.items() if key not in orders)][: 2 * _MOST]
+    return sorted(every, key=lambda one: one.line)
+
+
+def _in_plain(plain: str, disguise: str, offset: int, text: str) -> Iterator[Instruction]:
+    """Of each wording the first place where it is an order, and some before that where it is only spoken of."""
+    spoken_of = 0
+    for rule, pattern in COMPILED:
+        for match in pattern.finditer(plain):
+            quoted = disguise in _OPEN and _is_mentioned(plain, match.start(), match.end(), rule.id)
+            spoken_of += quoted
+            if quoted and spoken_of > _MOST:
+                continue
+            line = plain.count("\n", 0, match.start()) + 1 if offset < 0 else text.count("\n", 0, offset) + 1
+            excerpt = shown(" ".join(match[0][: 4 * _SHOWN].split()))[:_SHOWN]
+            yield Instruction(
+                rule=rule.id, what=rule.what, line=line, excerpt=excerpt, quoted=quoted, disguise=disguise
+            )
+            if not quoted:
+                break
+
+
+def _is_mentioned(text: str, start: int, end: int, rule: str) -> bool:
+    """Whether a text speaks of the words instead of saying them: quotes them as what somebody says, or warns of them.
+
+    What asks to be kept from the person denies by its nature; there the word before it tells nothing.
+    """
+    before = text[max(0, start - _BEFORE) : start]
+    if before[-1:] and before[-1] in _QUOTES and any(mark in text[end : end + _BEFORE] for mark in _QUOTES):
+        return bool(_REPORTING.search(before.rstrip(_QUOTES + " ,:(")))
+    return rule != "secrecy" and bool(_WARNING.search(before))
+
+
+# -- disguises ----------------------------------------------------------------------------------------------------
+def _readings(text: str) -> Iterator[tuple[str, str, int]]:
+    """The text as models may read it: as it stands, and without each disguise; where what was hidden begins, or -1."""
+    bare = _UNSEEN.sub("", text)
+    yield (bare, "", -1) if bare == text else (text, "", -1)
+    if bare != text:
+        yield bare, "characters that nobody sees", -1
+    folded = _folded(bare)
+    if folded != bare:
+        yield folded, "letters of other scripts", -1
+    if (unmarked := _MARKUP.sub("", bare)) != bare:
+        yield unmarked, _MARKED, -1
+    if (tag := _TAGS.search(text)) is not None:
+        hidden = "".join(chr(ord(letter) - 0xE0000) for run in _TAGS.findall(text) for letter in run)
+        yield hidden, "tag characters", tag.start()
+    for match in islice(_COMMENT.finditer(text), _MOST_COMMENTS):  # what they say was read with the text, too
+        yield match[1], "a comment", match.start()
+    if "&" in bare and (unescaped := html.unescape(bare)) != bare:
+        yield unescaped, "entities", -1
+    if _PERCENT.search(bare):
+        yield unquote(bare, errors="replace"), "percent signs", -1
+    for match in _apart(_SPACED.finditer(bare)):
+        yield _joined(bare, match), "letters set apart", match.start()
+    yield from _decoded(bare)
+
+
+def _apart(matches: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:
+    """Those of which none lies in the stretch that was looked at with the one before."""
+    end = -1
+    for match in matches:
+        if match.start() >= end:
+            line = match.string.find("\n", match.start(), match.start() + _LONGEST_LINE)
+            end = line if line >= 0 else match.start() + _LONGEST_LINE
+            yield match
+
+
+def _folded(text: str) -> str:
+    """With letters of other scripts that look like Latin ones as those, in words that have Latin ones, too."""
+    if text.isascii():
+        return text
+    apart = unicodedata.normalize("NFKD", text)
+    plain = "".join(letter for letter in apart if not unicodedata.combining(letter))
+    return re.sub(r"\w+", lambda word: _latin(word[0]), plain)
+
+
+def _latin(word: str) -> str:
+    if word.isascii():
+        return word
+    translated = word.translate(_LOOKALIKES)
+    return translated if translated.isascii() else word
+
+
+def _joined(text: str, match: re.Match[str]) -> str:
+    """Letters that stand apart, as the words they make: two blanks or more are one, a single sign is none."""
+    end = text.find("\n", match.start(), match.start() + _LONGEST_LINE)
+    line = text[match.start() : end if end >= 0 else match.start() + _LONGEST_LINE]
+    words = re.split(r"\s{2,}|[ ]?[|/][ ]?", line)
+    return " ".join(re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", word) for word in words)
+
+
+def _decoded(text: str) -> Iterator[tuple[str, str, int]]:
+    for match in _BASE64.finditer(text):
+        if (plain := _readable(_from_base64(match[0]))) is not None:
+            yield plain, "base64", match.start()
+    for match in _HEX.finditer(text):
+        if (plain := _readable(bytes.fromhex(match[0]))) is not None:
+            yield plain, "hexadecimal digits", match.start()
+
+
+def _from_base64(word: str) -> bytes:
+    plain = word.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(plain + "=" * (-len(plain) % 4))
+    except (ValueError, binascii.Error):
+        return b""
+
+
+def _readable(data: bytes) -> str | None:
+    """The bytes as text where they are one that a person could have written."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return text if " " in text and all(letter.isprintable() or letter in "\n\t\r" for letter in text) else None

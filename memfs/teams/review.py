@@ -1,0 +1,169 @@
+"""Review: what a change does to memory, before it goes in (B4, K8).
+
+Owns which two sides are compared, as a pull request compares them, and putting the report together. Reads git's objects
+only: it needs no journal, no lock and no index, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from memfs.errors import HistoryUnavailable, MemfsError
+from memfs.history.ancestry import cut_off, merge_bases
+from memfs.history.repository import Repository
+from memfs.settings import Settings
+from memfs.teams.questions import Travelling, compare, not_asked, question_findings, questions_of
+from memfs.teams.reviewbudget import loaded, sizes
+from memfs.teams.reviewchanges import Changed, changed_between, convention_changes, document_changes, item_changes
+from memfs.teams.reviewcodes import finding, of_error
+from memfs.teams.reviewconceal import concealed
+from memfs.teams.reviewfindings import file_findings, item_findings
+from memfs.teams.reviewhistory import commits_between, history_findings, shallow
+from memfs.teams.reviewneighbours import neighbour_findings
+from memfs.teams.reviewsides import Side, side_of, staged_side
+from memfs.teams.reviewvalues import AlwaysLoaded, Answered, Finding, ItemChange, Report, in_order
+from memfs.upkeep.kindfile import PATH as KINDS
+
+_REMOTES = "refs/remotes/"
+_BASES = (f"{_REMOTES}origin/HEAD", f"{_REMOTES}origin/main", f"{_REMOTES}origin/master", "main", "master")
+_HINT = "write BASE..HEAD, such as main..HEAD"
+
+
+class Reviews:
+    """Reviews changes of one workspace's memory.
+
+    Args:
+        repository: where it lies.
+        settings: those that hold: what is always loaded, and how much of it.
+        past: answers from a revision; None where pinned questions are not to be asked.
+    """
+
+    def __init__(self, repository: Repository, settings: Settings, past: Travelling | None = None) -> None:
+        self._repository = repository
+        self._settings = settings
+        self._past = past
+
+    def report(self, revisions: str = "") -> Report:
+        """What a range of commits does to memory: from what both ends began with to its head (B4, K8).
+
+        Args:
+            revisions: ``BASE..HEAD``; ``BASE`` or ``BASE..`` means up to HEAD, "" from the branch that ``origin``
+                calls its main one, or else ``main`` or ``master``.
+
+        Raises:
+            HistoryUnavailable: a revision does not exist, the two have nothing in common, or the clone is too shallow.
+        """
+        revisions = revisions.strip() or f"{self._main()}..HEAD"
+        left, right = self._ends(revisions)
+        base = self._common(left, right)
+        commits = commits_between(self._repository, base, right)
+        before, after = (side_of(self._repository, commit, self._invisible) for commit in (base, right))
+        return self._report(before, after, revisions.removeprefix(_REMOTES), commits)
+
+    def staged(self, index: Path | None = None) -> Report:
+        """What the next commit would do to memory, by what is staged (K8).
+
+        Args:
+            index: another index file than the repository's own, as git names it to hooks (``GIT_INDEX_FILE``).
+
+        Raises:
+            HistoryUnavailable, GitFailed: HEAD or the index cannot be read.
+        """
+        before = side_of(self._repository, self._repository.head_commit(), self._invisible)
+        after = staged_side(self._repository, index, self._invisible)
+        return self._report(before, after, "what is staged", [])
+
+    @property
+    def _invisible(self) -> bool:
+        return self._settings.security.allow_invisible
+
+    # -- which sides ----------------------------------------------------------------------------------------------
+    def _ends(self, revisions: str) -> tuple[str, str]:
+        left, _, right = revisions.partition("..")
+        if not left:
+            raise HistoryUnavailable(f"{revisions!a} names no beginning", hint=_HINT)
+        return self._repository.resolve(left), self._repository.resolve(right.removeprefix(".") or "HEAD")
+
+    def _main(self) -> str:
+        """The branch that a pull request most likely is for."""
+        for name in _BASES:
+            with suppress(HistoryUnavailable):
+                self._repository.resolve(name)
+                return name
+        raise HistoryUnavailable("nobody says what to compare with", hint=_HINT)
+
+    def _common(self, left: str, right: str) -> str:
+        """The commit that both began from."""
+        bases = merge_bases(self._repository, left, right)
+        if bases:
+            return bases[0]
+        if cut_off(self._repository):
+            raise shallow()
+        raise HistoryUnavailable("the two have no commit in common", hint="name two branches of one history")
+
+    # -- the report -----------------------------------------------------------------------------------------------
+    def _report(self, before: Side, after: Side, title: str, commits: list[str]) -> Report:
+        changed = changed_between(before, after)
+        items = item_changes(before, after, changed)
+        answered, asked = self._questions(before, after) if commits and changed.every else ((), [])
+        found = [*self._findings(before, after, changed, items, commits), *asked]
+        was, is_now = (loaded(side, self._settings.memory) for side in (before, after))
+        found += _over_budget(was, is_now, self._settings.memory.automatic_tokens)
+        report = Report(
+            base=before.commit or "",
+            head=after.commit or "",
+            title=title,
+            prefix=self._repository.prefix,
+            items=tuple(items),
+            conventions=tuple(convention_changes(before, after, changed)),
+            documents=tuple(document_changes(before, after, changed)),
+            findings=in_order(found),
+            loaded_before=was,
+            loaded_after=is_now,
+            budget=self._settings.memory.automatic_tokens,
+            sizes_before=sizes(before),
+            sizes_after=sizes(after),
+            questions=tuple(answered),
+            commits=len(commits),
+        )
+        return concealed(report)
+
+    @staticmethod
+    def _findings(
+        before: Side, after: Side, changed: Changed, items: list[ItemChange], commits: list[str]
+    ) -> Iterator[Finding]:
+        if after.broken_kinds is not None and KINDS not in changed.others:
+            yield of_error(after.broken_kinds, KINDS)
+        yield from file_findings(before, after, changed)
+        yield from item_findings(before, after, items, changed)
+        yield from neighbour_findings(before, after, items)
+        yield from history_findings(before, after, commits, items)
+
+    def _questions(self, before: Side, after: Side) -> tuple[tuple[Answered, ...], list[Finding]]:
+        """How the answers to pinned questions change, and what is wrong with that."""
+        pinned = questions_of(after)
+        if not pinned or self._past is None or after.commit is None:
+            return (), []
+        try:
+            then = self._past(before.commit, after.time).recall if before.commit and before.files else None
+            found = tuple(compare(pinned, then, self._past(after.commit, after.time).recall))
+        except (MemfsError, OSError) as error:
+            return (), [not_asked(error)]
+        return found, list(question_findings(found))
+
+
+def _over_budget(was: AlwaysLoaded, is_now: AlwaysLoaded, budget: int) -> list[Finding]:
+    """That more of what is always loaded has no room than before."""
+    if is_now.left_out <= was.left_out:
+        return []
+    message = f"{is_now.left_out} of what is always loaded has no room in {budget} tokens"
+    return [finding("OverBudget", message, hint="shorten or retire some, or raise memory.automatic_tokens")]
+
+
+def index_of_hook() -> Path | None:
+    """The index that git tells a hook to look at, which is another one in a partial commit."""
+    named = os.environ.get("GIT_INDEX_FILE", "")
+    return Path(os.path.abspath(named)) if named else None
