@@ -232,6 +232,38 @@ class RepoUntrusted(HistoryError):
     """The repository belongs to another user."""
 
 
+class MergeRefused(HistoryError):
+    """Two lines of history cannot be joined by memfs."""
+
+
+class RemoteInvalid(HistoryError):
+    """There is no such remote, or its address is none that memfs goes to."""
+
+
+class RemoteUnreachable(HistoryError):
+    """A remote did not answer, or let nobody in."""
+
+
+class RemoteRewritten(HistoryError):
+    """A remote's branch no longer holds what it held when it was last seen."""
+
+
+class PushRefused(HistoryError):
+    """A remote does not take what is to be pushed."""
+
+
+class BranchRefused(HistoryError):
+    """A branch cannot be made, merged or dropped as things stand."""
+
+
+class BranchQuarantined(HistoryError):
+    """Memory of this branch is not to be given to anybody."""
+
+
+class SigningFailed(HistoryError):
+    """A commit cannot be signed, or signatures cannot be checked."""
+
+
 class EraseRefused(HistoryError):
     """History cannot be rewritten as things stand."""
 

@@ -151,6 +151,11 @@ class HistorySettings:
     adopt: str = _setting("leave", "Whether hand edits are committed by themselves.", choices=("auto", "leave"))
     adopt_after_seconds: float = _setting(30.0, "How long a hand-edited file must rest first.", low=0, high=86_400)
     allow_detached: bool = _setting(False, "Whether to commit on a detached HEAD.")
+    sign: str = _setting(
+        "off",
+        "Whether commits are signed: not, where there is a key that works, or else they wait.",
+        choices=("off", "try", "require"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +168,16 @@ class RecallSettings:
     )
     deduplicate: bool = _setting(True, "Whether the command line and agents' doors leave out what repeats a hit.")
     max_tokens: int = _setting(0, "Most tokens an answer holds unless told otherwise; 0: no bound.", low=0, high=10**7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedSettings:
+    """``[served]``: the record of which items were handed out, when and to whom; it stays on this machine."""
+
+    log: bool = _setting(True, "Whether it is noted which items are handed out.")
+    questions: bool = _setting(False, "Whether the questions are noted, too.", personal=True)
+    days: int = _setting(90, "How many days of it are kept.", low=1, high=3660)
+    megabytes: int = _setting(16, "How many megabytes of it are kept at most.", low=2, high=10_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +248,7 @@ class Settings:
     index: IndexSettings = IndexSettings()
     history: HistorySettings = HistorySettings()
     recall: RecallSettings = RecallSettings()
+    served: ServedSettings = ServedSettings()
     review: ReviewSettings = ReviewSettings()
     security: SecuritySettings = SecuritySettings()
     watch: WatchSettings = WatchSettings()
@@ -296,6 +312,7 @@ TABLES: Mapping[str, type[Any]] = {
     "index": IndexSettings,
     "history": HistorySettings,
     "recall": RecallSettings,
+    "served": ServedSettings,
     "review": ReviewSettings,
     "security": SecuritySettings,
     "watch": WatchSettings,

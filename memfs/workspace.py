@@ -33,10 +33,10 @@ from memfs.upkeep.opening import (
     lay_out,
     parts_of,
     repository_at,
+    usage_of,
 )
 from memfs.upkeep.quota import Quota
 from memfs.upkeep.secondary import problems_of
-from memfs.usage import FILE as USAGE_FILE
 from memfs.usage import Usage
 
 if TYPE_CHECKING:
@@ -230,14 +230,11 @@ class Workspace:
         from memfs.teams.parts import Teams
 
         made = Teams(
-            root=self.root,
             store=self.store,
             parts=self.parts,
             settings=self.settings,
             usage=self.usage,
-            recall=self.recall,
             history=lambda: self.history,
-            sources=lambda: self.sources,
             states=lambda: self.states,
             memory_config=lambda: self.memory_config,
         )
@@ -375,9 +372,9 @@ def open_workspace(
         parts=parts,
         behaviours=behaviours,
         quota=quota,
-        usage=Usage(repository.state / USAGE_FILE),
+        usage=usage_of(parts, store, chosen),
         memory_values=checked_values(memory) if memory else {},
-        created=lay_out(store, made) if create else None,
+        created=lay_out(store, repository, made) if create else None,
     )
     connect(workspace)
     quota.chores.append(workspace._keep_up)
@@ -395,4 +392,5 @@ def _helpers(workspace: Callable[[], Workspace]) -> Helpers:
         usage=lambda: workspace().usage,
         relevance=lambda: workspace().relevance,
         meaning=lambda: workspace()._by_meaning(),
+        permit=lambda: workspace().repository.require_readable(),
     )

@@ -32,6 +32,7 @@ ROWS: list[set[str]] = [
     {"memfs.settings"},
     {"memfs.store"},
     {"memfs.files", "memfs.history", "memfs.index", "memfs.usage"},
+    {"memfs.served"},
     {"memfs.endpoint"},
     {"memfs.model"},
     {"memfs.home"},
@@ -41,9 +42,11 @@ ROWS: list[set[str]] = [
 SHARED = "memfs.files.io"
 # ``memfs.testing`` is for tests: it may look at any layer, and none may look at it.
 # Where anything may be caught, because it is reported: callbacks of somebody else's, a library that raises anything
-# over a damaged index, and the two threads whose silent death would leave writes uncommitted or the index behind.
+# over a damaged index, the two threads whose silent death would leave writes uncommitted or the index behind, and a
+# merge of git's, which must not take one version for the outcome because memfs failed.
 CATCHERS = {
     "memfs.adapters.claude_code.hook",
+    "memfs.adapters.cli.merging",
     "memfs.adapters.mcp.calling",
     "memfs.behaviours",
     "memfs.index.whoosh.files",

@@ -24,6 +24,7 @@ from memfs.model.ids import slug
 from memfs.model.item import Origin, Trust
 from memfs.model.query import MOST, Candidate
 from memfs.pipeline.episodeitem import clean_text
+from memfs.store.signing import signed_by
 from memfs.workspace import Workspace
 
 try:
@@ -188,7 +189,8 @@ class _Talk:
             if found is None:
                 return None
             try:
-                self._remove(found[0])
+                with signed_by(self._signature):
+                    self._remove(found[0])
             except (Conflict, ItemNotFound):  # another took it
                 continue
             return found[1]
@@ -201,7 +203,8 @@ class _Talk:
             if not ids:
                 return
             try:
-                with self.workspace.store.batch(f"Clear the session {self._shown}", source=SOURCE) as batch:
+                clearing = self.workspace.store.batch(f"Clear the session {self._shown}", source=SOURCE)
+                with signed_by(self._signature), clearing as batch:
                     for found in ids:
                         batch.delete(found)
             except (Conflict, ItemNotFound):
@@ -246,6 +249,11 @@ class _Talk:
             return files, json.loads("".join(str(file.data["json"]) for file in files))
         except (ContentError, KeyError, TypeError, ValueError):
             return None
+
+    @property
+    def _signature(self) -> Origin:
+        """In whose name items are taken out."""
+        return Origin(agent=self.agent, session=self._shown)
 
     def _remove(self, files: Sequence[MemoryItem]) -> None:
         store = self.workspace.store

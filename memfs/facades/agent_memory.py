@@ -21,11 +21,11 @@ from memfs.facades.caller import Caller
 from memfs.facades.opening import Facade
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.ids import check_id, of_mount, without_mount
-from memfs.model.item import BY_TRUST, Trust
+from memfs.model.item import BY_TRUST, Trust, lower_trust
 from memfs.model.query import MOST
 from memfs.model.time import parse_time
 from memfs.pipeline.conventions import KIND as CONVENTION
-from memfs.pipeline.conventions import PROPOSED
+from memfs.pipeline.conventions import PROPOSED, withheld
 from memfs.store.naming import not_found
 from memfs.store.signing import signed_by
 from memfs.upkeep.tally import numbers
@@ -77,13 +77,17 @@ class AgentMemory(Facade):
         """
         if of_mount(reference):
             check_id(without_mount(reference))
-            return self.workspace.sources.mounts.find(reference)
-        return self.workspace.store.find(check_id(reference))
+            found = self.workspace.sources.mounts.find(reference)
+        else:
+            found = self.workspace.store.find(check_id(reference))
+        self._read([found.id])
+        return found
 
     def page(self, within: Query, size: int, cursor: str = "") -> Page:
         """The newest items that pass a query's filters, after those of the pages before.
 
-        What is written meanwhile neither shifts nor repeats what follows.
+        What is written meanwhile neither shifts nor repeats what follows. Conventions that are not accepted are there
+        only where conventions are asked for (K8).
 
         Raises:
             QueryInvalid: a filter cannot be understood, or no page gave such a cursor.
@@ -91,10 +95,14 @@ class AgentMemory(Facade):
         rows = self._rows(within, _read_cursor(cursor) if cursor else None, size)
         chosen = rows[:size]
         loaded = [self.workspace.store.load(one) for one in chosen]
-        return Page(
-            items=tuple(one.item for one in loaded if one is not None),
-            cursor=_cursor(chosen[-1]) if len(rows) > size else "",
-        )
+        every = CONVENTION in within.types
+        items = tuple(one.item for one in loaded if one is not None and (every or not withheld(one.item)))
+        self._read([item.id for item in items])
+        return Page(items=items, cursor=_cursor(chosen[-1]) if len(rows) > size else "")
+
+    def _read(self, ids: Sequence[str]) -> None:
+        """Note that an agent was given items it named, or found in a list."""
+        self.workspace.usage.served.note("read", ids, self.workspace.parts.clock())
 
     def _rows(self, within: Query, after: tuple[datetime, str] | None, size: int) -> list[Candidate]:
         """What comes after a place, newest first and by id among those of one time; one more than ``size``, if any."""
@@ -188,7 +196,10 @@ class AgentMemory(Facade):
 
         delivery = self.workspace.sources.delivery
         most = None if delivery.memory.automatic_tokens else UNBOUNDED
-        return delivery.automatic(StateSnapshot(agent=agent), max_tokens=most), pending(self.workspace)
+        given, reminders = delivery.automatic(StateSnapshot(agent=agent), max_tokens=most), pending(self.workspace)
+        ids, now = [one.id for one in reminders], self.workspace.parts.clock()
+        self.workspace.usage.served.note("automatic", ids, now, agent=agent)
+        return given, reminders
 
     def before_step(self, state: StateSnapshot) -> Delivered:
         """What a situation brings to mind.
@@ -226,7 +237,7 @@ def _changed(before: MemoryItem, changes: Mapping[str, Any], caller: Caller) -> 
     unseen = _UNSEEN | ({"status"} if before.type == "prospective" else set())
     if done <= unseen or before.trust not in BY_TRUST:
         return after
-    return after.replace(trust=min(before.trust, Trust.AGENT.value, key=BY_TRUST.index))
+    return after.replace(trust=lower_trust(before.trust, Trust.AGENT.value))
 
 
 # -- pages ----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from memfs.errors import ContentError, HistoryError, HistoryUnavailable, ItemNotFound, MemfsError
 from memfs.facades.agent_memory import AgentMemory
 from memfs.facades.caller import Caller
+from memfs.history.quarantine import require_clean
 from memfs.model import MemoryItem
 from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
@@ -66,9 +67,10 @@ class AgentPast:
 
         Raises:
             IdInvalid, HistoryUnavailable, ContentError.
+            BranchQuarantined: nobody is to be given what that revision has.
         """
         self._settle()
-        return self._read(self._named(reference), self._workspace.repository.resolve(revision))
+        return self._read(self._named(reference), self._readable(revision))
 
     def log(self, reference: str | None, limit: int, since: datetime | None = None) -> Sequence[Revision]:
         """The commits that changed the memory or one item, newest first.
@@ -87,10 +89,13 @@ class AgentPast:
 
         Raises:
             IdInvalid, ItemNotFound, HistoryUnavailable.
+            BranchQuarantined: nobody is to be given what one of them has.
         """
         self._settle()
         target = self._target(reference)
         start = older or self._before(target)
+        for revision in filter(None, (start, newer)):
+            self._readable(revision)
         return self._workspace.history.diff(start, newer, target), start
 
     # -- taking away and bringing back --------------------------------------------------------------------------------
@@ -149,6 +154,13 @@ class AgentPast:
         workspace = self._workspace
         if workspace.settings.history.commit in _COMMITTING:
             workspace.store.flush(adopt=False)
+
+    def _readable(self, revision: str) -> str:
+        """The commit that a revision names, where an agent may be given what it has."""
+        repository = self._workspace.repository
+        commit = repository.resolve(revision)
+        require_clean(repository, commit)
+        return commit
 
     def _named(self, reference: str) -> str:
         """The id that is meant, by its beginning too; what is gone or unreadable is meant by its whole id."""

@@ -21,6 +21,7 @@ from memfs.model import MemoryItem, Origin, Query, Trust
 from memfs.model.entry import ENTRY, Entry, Namespace, asked_tags, entry_id, entry_of, item_of, later
 from memfs.model.query import MOST
 from memfs.pipeline.relevance import relevances
+from memfs.served.recipient import not_handed_out, served_to
 from memfs.store.catalogue import Catalogue
 from memfs.store.signing import signed_by
 from memfs.workspace import Workspace
@@ -89,7 +90,16 @@ class Entries(Facade):
         """
         item = self.workspace.store.get(entry_id(namespace, key))
         entry = None if item is None else entry_of(item)
-        return None if entry is None or entry.is_over(self._now()) else entry
+        if entry is None or entry.is_over(self._now()):
+            return None
+        self._served("read", [entry])
+        return entry
+
+    def _served(self, way: str, entries: Iterable[Entry], question: str = "") -> None:
+        """Note which entries were handed out."""
+        with served_to(self._source, self._origin.agent, self._origin.session):
+            ids = [entry.id for entry in entries]
+            self.workspace.usage.served.note(way, ids, self.workspace.parts.clock(), question=question)
 
     def below(self, prefix: Namespace = ()) -> list[Entry]:
         """The entries in a namespace and below it, those of one namespace together, in the order they were made."""
@@ -124,7 +134,9 @@ class Entries(Facade):
             for entry in self.below(prefix):
                 if (entry.namespace, entry.key) not in found and fits(entry):
                     found[entry.namespace, entry.key] = Answer(entry)
-        return list(found.values())[offset : offset + limit]
+        chosen = list(found.values())[offset : offset + limit]
+        self._served("recall", [answer.entry for answer in chosen], text)
+        return chosen
 
     def _asked(self, prefix: Namespace, fits: Callable[[Entry], bool], text: str, count: int) -> list[Answer]:
         now, words = self._now(), set(terms(text))
@@ -140,7 +152,8 @@ class Entries(Facade):
             return not (meaning or words.intersection(terms(entry.text))) or not fits(entry)
 
         query = Query(text=text, types=_TYPES, tags=asked_tags(prefix), limit=min(max(count, 1), MOST))
-        hits = self.workspace.recall.search(query, leave_out=unfit).hits
+        with not_handed_out():  # a page of them is, and what else fits
+            hits = self.workspace.recall.search(query, leave_out=unfit).hits
         return [
             Answer(entry, score)
             for hit, score in zip(hits, relevances(hits), strict=True)

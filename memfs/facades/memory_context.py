@@ -14,8 +14,10 @@ from memfs.errors import IdInvalid, ItemNotFound, MemfsError
 from memfs.facades.drafts import draft, known
 from memfs.facades.memory import Memory, memories_of, memory_of
 from memfs.facades.opening import Facade
-from memfs.model import MemoryItem, Query
+from memfs.model import MemoryItem, Query, Trust
+from memfs.model.item import lower_trust
 from memfs.model.memory_config import MemoryConfig
+from memfs.pipeline.conventions import withheld
 from memfs.upkeep.pruning import PruneResult
 from memfs.usage import NEVER
 from memfs.workspace import Workspace
@@ -92,7 +94,7 @@ class MemoryContext(Facade):
         workspace = self.workspace
         workspace.patterns.settle(_PATIENCE)
         asked = Query(text=query, context=context or {}, limit=limit, **{"strategy": STRATEGY, **more})
-        hits = workspace.recall.search(asked).hits
+        hits = workspace.recall.search(asked, leave_out=withheld).hits
         return memories_of(hits, bool(query.strip()), workspace.usage.of(hit.item.id for hit in hits))
 
     async def add_memory_async(self, memory: str | Mapping[str, Any] | MemoryItem) -> str:
@@ -115,6 +117,8 @@ class MemoryContext(Facade):
     def update(self, memory_id: str, **changes: Any) -> Memory:
         """Replace fields of a memory, such as ``content``; returns it as it is now.
 
+        Where its words change, nobody vouches for it any more, unless the changes name its ``trust``.
+
         Raises:
             ItemNotFound, SchemaInvalid, SecretDetected, Conflict, StorageIO: nothing was changed.
         """
@@ -122,7 +126,10 @@ class MemoryContext(Facade):
         found = store.get(memory_id)
         if found is None:
             raise ItemNotFound(f"no memory has the id {memory_id!r}", hint="recall gives the ids there are")
-        return memory_of(store.put(found.replace(**known(changes)), found.sha256, source=SOURCE))
+        changed = found.replace(**known(changes))
+        if "trust" not in changes and (changed.title, changed.content) != (found.title, found.content):
+            changed = changed.replace(trust=lower_trust(found.trust, Trust.AGENT.value))
+        return memory_of(store.put(changed, found.sha256, source=SOURCE))
 
     def delete(self, memory_id: str) -> bool:
         """Remove a memory; history keeps it. False where there is none of that id."""

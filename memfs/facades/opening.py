@@ -127,7 +127,13 @@ class Facade:
 
         Raises:
             WorkspaceNotFound: the facade was closed.
+            BranchQuarantined: agents neither read nor write on the branch that is checked out there.
         """
+        opened = self._opened()
+        opened.repository.require_readable()
+        return opened
+
+    def _opened(self) -> Workspace:
         if self._closed:
             raise WorkspaceNotFound(f"this {type(self).__name__} was closed", hint="make a new one")
         if self._given is not None:

@@ -17,6 +17,7 @@ from memfs.facades.opening import Facade
 from memfs.files.secrets import reason_in
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.pagepath import PAGE, clean, page_id, path_of
+from memfs.served.recipient import served_to
 from memfs.store.catalogue import Catalogue
 from memfs.store.signing import signed_by
 from memfs.workspace import Workspace
@@ -75,7 +76,12 @@ class Pages(Facade):
             ContentError: the page's file is invalid at present.
         """
         item = self._find(self._whole(path))
-        return None if item is None else item.content
+        if item is None:
+            return None
+        origin, now = self._origin, self.workspace.parts.clock()
+        with served_to(self._source, origin.agent, origin.session):
+            self.workspace.usage.served.note("read", [item.id], now)
+        return item.content
 
     def below(self, path: str = "") -> list[Page]:
         """The pages below a folder, by path; none where there is no such folder.

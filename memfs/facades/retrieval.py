@@ -1,6 +1,7 @@
 """RetrievalPipeline: from a question to memories, as seed 003 calls it.
 
-Owns the seed's arguments and results; searching, ranking, budget and duplicates are the business of ``Recaller``.
+Owns the seed's arguments and results, and that no convention is among them that is not accepted (K8). Searching,
+ranking, budget and duplicates are the business of ``Recaller``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from memfs.facades.memory import Memory, memories_of, memory_of
 from memfs.facades.opening import Facade
 from memfs.model import Query, Recall
 from memfs.pipeline import strategies
+from memfs.pipeline.conventions import withheld
 
 
 class RetrievalPipeline(Facade):
@@ -44,7 +46,7 @@ class RetrievalPipeline(Facade):
             QueryInvalid: an argument cannot be understood; ``field`` names it.
         """
         chosen = _fields(memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, more)
-        return _memories(self.workspace.recall.search(Query(text=query, **chosen)))
+        return _memories(self.workspace.recall.search(Query(text=query, **chosen), leave_out=withheld))
 
     def batch_retrieve(
         self,
@@ -60,7 +62,8 @@ class RetrievalPipeline(Facade):
         """``retrieve`` for several questions over one state of the index; the answers by question (C5)."""
         chosen = _fields(memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, more)
         asked = [Query(text=text, **chosen) for text in dict.fromkeys(queries)]
-        return {text: _memories(answer) for text, answer in self.workspace.recall.search_many(asked).items()}
+        found = self.workspace.recall.search_many(asked, leave_out=withheld)
+        return {text: _memories(answer) for text, answer in found.items()}
 
 
 class TimeWeightedRetrieval(Facade):
@@ -77,7 +80,7 @@ class TimeWeightedRetrieval(Facade):
         """
         mixing = strategies.TimeWeightedRetrieval(self.workspace.recall, self.workspace.parts.clock)
         found = mixing.retrieve_time_weighted(query, recency_weight, limit)
-        return [memory_of(hit.item, hit.reasons["relevance"]) for hit in found]
+        return [memory_of(hit.item, hit.reasons["relevance"]) for hit in found if not withheld(hit.item)]
 
 
 def _memories(answer: Recall) -> list[Memory]:

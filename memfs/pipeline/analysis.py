@@ -20,7 +20,7 @@ from hashlib import sha256
 from memfs.errors import Conflict, ContentError, IdExists, MemfsError
 from memfs.model import MemoryItem, Query
 from memfs.model.ids import slug
-from memfs.model.item import BY_TRUST, Trust
+from memfs.model.item import Trust, lower_trust
 from memfs.model.memory_config import MemoryConfig
 from memfs.model.query import MOST
 from memfs.model.rule import ENDED, RETIRED, Rule
@@ -336,8 +336,7 @@ def _marked(episode: MemoryItem, rule_id: str) -> MemoryItem:
 
 def _lowest(*trusts: str) -> str:
     """The trust of what nobody has looked through: an agent's at most, and not more than the least trusted source."""
-    ranks = [BY_TRUST.index(trust) if trust in BY_TRUST else 0 for trust in trusts]
-    return BY_TRUST[min(BY_TRUST.index(Trust.AGENT.value), *ranks)]
+    return lower_trust(Trust.AGENT.value, *trusts)
 
 
 def _has_error(item: MemoryItem) -> bool:

@@ -12,6 +12,8 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from memfs.model import Hit, MemoryItem, Query, Recall
+from memfs.pipeline.conventions import ACCEPTED, PROPOSED
+from memfs.pipeline.conventions import KIND as CONVENTION
 from memfs.pipeline.deadline import Deadline
 from memfs.pipeline.disputes import SUPERSEDED
 from memfs.pipeline.finding import Order
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from memfs.pipeline.relevance import Relevance
 
 _NAMED = 3
-_NO_LONGER = {SUPERSEDED: 0.5, "retired": 0.5}
+_NOT_HOLDING = {SUPERSEDED: 0.5, "retired": 0.5, PROPOSED: 0.5}
 
 
 class Answering:
@@ -98,7 +100,7 @@ class Answering:
         return len(self._order.ranked) - self._looked_at if self._order else 0
 
     def _loaded(self, order: Order) -> Iterator[Hit]:
-        """The hits, best first; one that was replaced or retired comes where half its score puts it."""
+        """The hits, best first; one that does not hold comes where half its score puts it."""
         waiting: list[Hit] = []
         for one in order.ranked:
             while waiting and waiting[0].score >= one.score:
@@ -112,8 +114,8 @@ class Answering:
                 self._known += 1
             elif hit is not None:
                 self._loaded_hits += 1
-                if hit.item.status.strip() in _NO_LONGER:
-                    waiting.append(_sunk(hit))  # they come in falling order, and stay in it
+                if standing := _not_holding(hit.item):
+                    waiting.append(_sunk(hit, standing))  # they come in falling order, and stay in it
                 else:
                     yield hit
         yield from waiting
@@ -146,8 +148,15 @@ class Answering:
             yield f"the budget of {self._query.max_tokens:,} tokens had no room for {named}"
 
 
-def _sunk(hit: Hit) -> Hit:
-    """A hit of a memory whose status says that it does not hold any more."""
-    status = hit.item.status.strip()
-    factor = _NO_LONGER[status]
-    return replace(hit, score=hit.score * factor, reasons={**hit.reasons, status: factor})
+def _not_holding(item: MemoryItem) -> str:
+    """Why an item does not hold: it was replaced or retired, or is a convention that nobody accepted; "" if it does."""
+    status = item.status.strip()
+    if item.type == CONVENTION and status != ACCEPTED:
+        return status if status in _NOT_HOLDING else PROPOSED
+    return status if status in _NOT_HOLDING and status != PROPOSED else ""
+
+
+def _sunk(hit: Hit, standing: str) -> Hit:
+    """A hit of a memory that does not hold."""
+    factor = _NOT_HOLDING[standing]
+    return replace(hit, score=hit.score * factor, reasons={**hit.reasons, standing: factor})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from json import dumps
@@ -16,7 +17,7 @@ from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, QueryIn
 from memfs.files.secrets import reason_in
 from memfs.model import Candidate, Link, MemoryItem, Query
 from memfs.model.ids import slug
-from memfs.model.item import BY_TRUST
+from memfs.model.item import BY_TRUST, Origin
 from memfs.model.occasion import Fire
 from memfs.model.query import MOST
 from memfs.pipeline.learning import Patterns
@@ -26,6 +27,7 @@ from memfs.pipeline.patterns import Pattern, find_common_context, when
 from memfs.pipeline.wording import gist
 from memfs.store import Store
 from memfs.store.batch import Batch
+from memfs.store.signing import signed_by, signer
 from memfs.usage import NEVER, Usage
 
 WORKING, LASTING = "working", "semantic"
@@ -164,7 +166,8 @@ class Consolidation:
     def _clear(self, session: str) -> Consolidated:
         items, left = self._working(session)
         free = [item for item in items if not item.pinned]
-        with self._store.batch(f"Clear the working memory of session {session[:80]}", source=_SOURCE) as batch:
+        clearing = self._store.batch(f"Clear the working memory of session {session[:80]}", source=_SOURCE)
+        with _in_its_name(items, session), clearing as batch:
             for item in free:
                 batch.delete(item.id, expected=item.sha256)
         return _result(session, items, (), [item.id for item in free], left)
@@ -175,7 +178,7 @@ class Consolidation:
         found = list(self._significant(free))
         message = f"Consolidate session {session[:80]}: keep {len(found)} of {len(free)} working memories"
         refused: dict[str, str] = {}
-        with self._store.batch(message, source=_SOURCE) as batch:
+        with _in_its_name(free, session), self._store.batch(message, source=_SOURCE) as batch:
             promoted = [kept for one in found if (kept := self._promote(batch, one, session, free, refused))]
             cleared = [item.id for item in free if item.id not in refused]
             for item in free:
@@ -268,6 +271,14 @@ class Consolidation:
         project = draft.context.get("project")
         same = (item for item in found.values() if item.context.get("project") == project)
         return next((item for item in same if _said(item) == _said(draft)), None)
+
+
+def _in_its_name(items: Iterable[MemoryItem], session: str) -> AbstractContextManager[None]:
+    """A session ends in the name of the agent whose it was, unless another one ends it by name, or it had several."""
+    agents = {item.origin.agent for item in items}
+    if signer() is not None or len(agents) != 1 or agents == {""}:
+        return nullcontext()
+    return signed_by(Origin(agent=agents.pop(), session=session))
 
 
 def _result(

@@ -191,18 +191,7 @@ class Embeddings:
             EndpointFailed: it failed, whatever it says of itself.
             CorruptRecord: the model's file is damaged.
         """
-        if isinstance(self.embedder, EndpointEmbedder):
-            texts = ["" if find(text) else text for text in texts]
-        try:
-            return self.embedder.embed(texts)
-        except MemfsError:
-            raise
-        except Exception as error:
-            raise EndpointFailed(
-                f"the embedder {self.embedder.name} failed: {type(error).__name__}: {error}",
-                field="embedding_model",
-                hint="choose another embedding_model, or storage_type: file_based",
-            ) from error
+        return embedded(self.embedder, texts)
 
     def _text(self, lacking: Lacking) -> _Text | None:
         key, path, blob = lacking
@@ -251,6 +240,22 @@ class Embeddings:
             running=self._worker is not None and self._worker.is_alive(),
             problem=self.problem,
         )
+
+
+def embedded(embedder: Embedder, texts: Sequence[str]) -> Sequence[Vector]:
+    """See ``Embeddings.embed``."""
+    if isinstance(embedder, EndpointEmbedder):
+        texts = ["" if find(text) else text for text in texts]
+    try:
+        return embedder.embed(texts)
+    except MemfsError:
+        raise
+    except Exception as error:
+        raise EndpointFailed(
+            f"the embedder {embedder.name} failed: {type(error).__name__}: {error}",
+            field="embedding_model",
+            hint="choose another embedding_model, or storage_type: file_based",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

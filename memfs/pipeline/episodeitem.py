@@ -14,7 +14,8 @@ from math import isfinite
 from typing import Any
 
 from memfs.errors import SchemaInvalid, SecretDetected
-from memfs.files.secrets import find, refuse_item, visible
+from memfs.files.redaction import HIDDEN, redacted
+from memfs.files.secrets import refuse_item
 from memfs.files.textguard import shown
 from memfs.model import MemoryItem, Origin
 from memfs.model.body import text_in, texts_in
@@ -36,10 +37,6 @@ _LOOKED_AT = 100_000
 _TOLD = {Outcome.SUCCESS: "went well", Outcome.FAILURE: "failed", Outcome.PARTIAL: "worked in part"}
 _COLOURS = re.compile(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
 _BREAKS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
-_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----")
-_KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----")
-_REST_OF_WORD = re.compile(r"[A-Za-z0-9+/_=-]+")
-_HIDDEN = "[redacted]"
 _TRIES = 60
 _OUTCOMES = tuple(one.value for one in Outcome)
 
@@ -189,7 +186,7 @@ def _clean_file(file: str) -> str:
 
 
 def _shown(text: str) -> str:
-    return shown(_redacted(_BREAKS.sub("\n", _COLOURS.sub("", text))))
+    return shown(redacted(_BREAKS.sub("\n", _COLOURS.sub("", text))))
 
 
 def shortened(text: str, most: int) -> str:
@@ -199,32 +196,6 @@ def shortened(text: str, most: int) -> str:
     gap = f"\n[... {len(text) - most + 40} characters left out ...]\n"
     head = int((most - len(gap)) * _HEAD_SHARE)
     return text[:head] + gap + text[len(text) - (most - len(gap) - head) :]
-
-
-def _redacted(text: str) -> str:
-    """The text with the name of a rule in place of each secret, up to the end of its word or block."""
-    text = _without_key_blocks(text)
-    for _ in range(_TRIES):
-        found = find(text)
-        if not found:
-            return text
-        text = visible(text)
-        for finding in reversed(found):
-            rest = _REST_OF_WORD.match(text, finding.end)
-            end = rest.end() if rest else finding.end
-            text = f"{text[: finding.start]}[redacted: {finding.rule}]{text[end:]}"
-    return _HIDDEN
-
-
-def _without_key_blocks(text: str) -> str:
-    """Private keys are found by how they begin; they go up to their end, or that of the text."""
-    parts, place = [], 0
-    for begin in _KEY_BEGINS.finditer(text):
-        if begin.start() >= place:
-            end = _KEY_ENDS.search(text, begin.end())
-            parts += [text[place : begin.start()], "[redacted: private-key]"]
-            place = end.end() if end else len(text)
-    return "".join((*parts, text[place:]))
 
 
 def _plain_mapping(values: Mapping[Any, Any], depth: int = 0) -> dict[str, Any]:
@@ -267,11 +238,11 @@ def _without_secrets(item: MemoryItem) -> MemoryItem:
 def _blanked(item: MemoryItem, field: list[str], error: SecretDetected) -> MemoryItem:
     name, *keys = field
     if name in ("content", "title"):
-        return item.replace(**{name: _HIDDEN})
+        return item.replace(**{name: HIDDEN})
     if name == "origin":
         return item.replace(origin=Origin())
     if name != "data" or not keys or keys[0] == "outcome":
         raise error
     if keys[0] == "action":
-        return item.replace(data={**item.data, "action": {"description": _HIDDEN}})
+        return item.replace(data={**item.data, "action": {"description": HIDDEN}})
     return item.replace(data={key: value for key, value in item.data.items() if key != keys[0]})

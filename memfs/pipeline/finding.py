@@ -46,6 +46,8 @@ class Helpers:
     usage: Callable[[], Usage | None] = lambda: None
     relevance: Callable[[], Relevance | None] = lambda: None
     meaning: Callable[[], Meaning | None] = lambda: None
+    permit: Callable[[], None] = lambda: None
+    """Raises where nothing may be given at present."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memfs.model import MemoryItem, Query
+from memfs.pipeline.conventions import withheld
 from memfs.pipeline.relevance import relevances
 from memfs.pipeline.retrieval import Recaller
 from memfs.pipeline.wording import gist
@@ -30,7 +31,8 @@ def relevant(recall: Recaller, situation: Mapping[str, Any], limit: int = LIMIT)
     asked = question(situation)
     if not asked.strip():
         return []
-    hits = recall.search(Query(text=asked, context=situation, limit=limit, deduplicate=True)).hits
+    query = Query(text=asked, context=situation, limit=limit, deduplicate=True)
+    hits = recall.search(query, leave_out=withheld).hits
     return [_row(hit.item, relevance) for hit, relevance in zip(hits, relevances(hits), strict=True)]
 
 

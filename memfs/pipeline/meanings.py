@@ -81,7 +81,7 @@ class Meanings:
         from memfs.pipeline.embeddings import Embeddings
         from memfs.pipeline.meaning import Meaning
 
-        self._service = _service(address) if address else None
+        self._service = service_of(address) if address else None
         chosen = embedder(model, self._service)
         vectors = VectorStore(self._index.folder / FOLDER / file_name(chosen.name), chosen.name)
         made = Embeddings(chosen, vectors, self._index, self._store.read, self._store.note_failure)
@@ -104,7 +104,8 @@ def file_name(model: str) -> str:
     return f"{_UNSAFE.sub('-', model)[:60]}-{digest}.sqlite"
 
 
-def _service(address: str) -> Endpoint:
+def service_of(address: str) -> Endpoint:
+    """The service at an address, asked with this user's key."""
     from memfs.endpoint import EMBEDDING_KEY, Endpoint, key_of  # only a service needs it
 
     return Endpoint(address, key_of(EMBEDDING_KEY))

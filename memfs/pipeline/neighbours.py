@@ -6,9 +6,10 @@ business; what becomes of a repeated draft is ``memfs.pipeline.merging``'s.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 from memfs.index.analyzer import tokens
 from memfs.index.question import COMMON_WORDS
@@ -19,7 +20,7 @@ from memfs.pipeline.disputes import CONTRADICTS, FINISHED, OVER, disputes
 from memfs.pipeline.episodeitem import episode_of
 from memfs.pipeline.likeness import SAME, Shape, alike
 from memfs.pipeline.wording import gist
-from memfs.store import Store
+from memfs.store.values import Loaded
 
 SIMILAR = "similar"
 RELATES = "relates"
@@ -39,6 +40,25 @@ _MOST_RELATED = 3
 _RELATED_FROM = 0.3
 _COMMON_NAMES = 2
 _MOMENTARY = frozenset({"conversation", "interaction", "error_log", "task_history", "pattern", "note", "entry"})
+
+
+class Asked(Protocol):
+    """Finds items by their words; see ``memfs.store.seeking.Seeking`` for each."""
+
+    def known(self, query: Query) -> list[Candidate]: ...
+
+    def rarest(self, terms: Collection[str], count: int) -> list[str]: ...
+
+
+class Searched(Protocol):
+    """Where neighbours are looked for: a store, or the items of one revision."""
+
+    @property
+    def seeking(self) -> Asked:
+        """Asks the index."""
+
+    def load(self, candidate: Candidate) -> Loaded | None:
+        """The item behind a candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +89,7 @@ class Neighbours:
 class Neighbourhood:
     """Finds neighbours in one workspace. May be used from several threads."""
 
-    def __init__(self, store: Store, kinds: KindTable) -> None:
+    def __init__(self, store: Searched, kinds: KindTable) -> None:
         self._store = store
         self._short_lived = kinds.in_layers({Layer.SHORT_TERM.value})
 

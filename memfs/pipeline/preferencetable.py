@@ -202,6 +202,11 @@ def is_wanted(item: MemoryItem, now: datetime) -> bool:
     return _is_held(item.trust, item.status) and not expired
 
 
+def in_order(items: Iterable[MemoryItem], now: datetime) -> Sequence[PreferenceRow]:
+    """Of preferences at hand those that hold, in the order in which they are given where nothing fits better."""
+    return _table([_row(item, item.path, "") for item in items], now.timestamp()).held
+
+
 def _is_held(trust: str, status: str) -> bool:
     return trust in VOUCHED and status.strip() not in _NOT_HELD
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import copy_context
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -86,8 +87,17 @@ class Recaller:
         asked = self._checked(query)
         return self._search(asked, Deadline(asked.seconds, self._tick), prove, fenced, leave_out=leave_out, mark=mark)
 
-    def search_many(self, queries: Iterable[Query | str], *, fenced: bool = False) -> dict[str, Recall]:
+    def search_many(
+        self,
+        queries: Iterable[Query | str],
+        *,
+        fenced: bool = False,
+        leave_out: Callable[[MemoryItem], bool] | None = None,
+    ) -> dict[str, Recall]:
         """The answers to several questions by their text, all found in one state of the index (C5).
+
+        Args:
+            fenced, leave_out: as ``search``.
 
         Raises:
             QueryInvalid: as ``search``; also where two different queries have one text.
@@ -96,7 +106,7 @@ class Recaller:
         deadlines = [Deadline(query.seconds, self._tick) for query in asked.values()]
         found = self._found_together(list(asked.values()), deadlines)
         return {
-            text: self._search(query, deadline, False, fenced, one)
+            text: self._search(query, deadline, False, fenced, one, leave_out=leave_out)
             for (text, query), deadline, one in zip(asked.items(), deadlines, found, strict=True)
         }
 
@@ -106,7 +116,8 @@ class Recaller:
         Raises:
             QueryInvalid: as ``search``, at once.
         """
-        return self._pools.submit("recall", self.search, self._checked(query), prove=prove, fenced=fenced)
+        asked, here = self._checked(query), copy_context()  # to whom it goes, the caller's thread knows
+        return self._pools.submit("recall", here.run, partial(self.search, asked, prove=prove, fenced=fenced))
 
     async def search_async(self, query: Query | str, *, prove: bool = False, fenced: bool = False) -> Recall:
         """``search`` without holding up the event loop (C5)."""
@@ -131,6 +142,7 @@ class Recaller:
         query = Query(text=query) if isinstance(query, str) else query
         if not isinstance(query, Query):
             raise QueryInvalid(f"expected a Query or a text, got {ascii(query)[:60]}", field="query")
+        self._helpers.permit()
         _check_known("layers", query.layers, [layer.value for layer in Layer])
         _check_known("phases", query.phases, [phase.value for phase in Phase])
         if self._kinds is not None:
@@ -165,7 +177,9 @@ class Recaller:
         answer = answering.answer(self._store.unread(query))
         usage = self._helpers.usage() if answer.hits else None
         if usage is not None:
-            usage.touch([hit.item.id for hit in answer.hits], self._clock())
+            places, now = {hit.item.id: hit.item.path for hit in answer.hits}, self._clock()
+            usage.touch(list(places), now)
+            usage.served.note("recall", places, now, question=query.text, paths=places)
         return replace(answer, fresh=self._store.freshness()) if prove else answer
 
     def _found(self, query: Query, deadline: Deadline, wider: int = 1) -> Found | None:

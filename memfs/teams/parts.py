@@ -5,19 +5,28 @@ Owns which part gets which others, and when it is made. What a part does, it doe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from memfs.model.memory_config import MemoryConfig
-    from memfs.pipeline.retrieval import Recaller
     from memfs.settings import Settings
-    from memfs.sources.parts import Sources
     from memfs.states.parts import States
     from memfs.store import Store
     from memfs.store.parts import Parts
+    from memfs.teams.answerdiff import AnswerDiff
+    from memfs.teams.bisect import Bisect
+    from memfs.teams.blame import Blame
+    from memfs.teams.branches import Branches
+    from memfs.teams.merger import Merger
+    from memfs.teams.past import Travel
+    from memfs.teams.resolution import Resolver
+    from memfs.teams.review import Reviews
+    from memfs.teams.signatures import Signatures
+    from memfs.teams.syncing import Syncer
+    from memfs.teams.undo import Undo
     from memfs.upkeep.history import History
     from memfs.usage import Usage
 
@@ -29,22 +38,111 @@ class Teams:
     """What a team does with the memory of one workspace; each part is made when it is first used.
 
     Attributes:
-        root: the folder that holds ``ContextMemory/``.
-        store, parts, settings, usage, recall: the workspace's.
-        history, sources, states: give the workspace's, made when first asked for.
+        store, parts, settings, usage: the workspace's.
+        history, states: give the workspace's, made when first asked for.
         memory_config: gives the memory context that holds at present.
     """
 
-    root: Path
     store: Store
     parts: Parts
     settings: Settings
     usage: Usage
-    recall: Recaller
     history: Callable[[], History]
-    sources: Callable[[], Sources]
     states: Callable[[], States]
     memory_config: Callable[[], MemoryConfig]
+
+    @cached_property
+    def merger(self) -> Merger:
+        """Joins another line of history into the branch that is checked out."""
+        from memfs.teams.merger import Merger
+
+        return self._first("merger", Merger(self.store, self.parts, self._sum_up))
+
+    def _sum_up(self, changed: Sequence[str]) -> None:
+        """Bring the aggregates up to date where there are some, after a merge that changed what they come from."""
+        from memfs.model.statepaths import AGGREGATE_NAMES, ITERATIONS, aggregate_path
+
+        made = (self.parts.tree.entry(aggregate_path(name)) for name in AGGREGATE_NAMES)
+        if any(path.startswith(f"{ITERATIONS}/") for path in changed) and any(made):
+            self.states().aggregates.update()
+
+    @cached_property
+    def syncer(self) -> Syncer:
+        """Exchanges a branch's memory with a remote."""
+        from memfs.teams.syncing import Syncer
+
+        return self._first("syncer", Syncer(self.store, self.parts, self.merger))
+
+    @cached_property
+    def past(self) -> Travel:
+        """Asks the memory as it was at a revision."""
+        from memfs.teams.past import Travel
+
+        folder = self.parts.index.folder
+        return self._first("past", Travel(self.parts.repository, self.settings, self.memory_config, folder))
+
+    @cached_property
+    def branches(self) -> Branches:
+        """Branches of agents, each with a working tree of its own."""
+        from memfs.teams.branches import Branches
+
+        return self._first("branches", Branches(self.store, self.parts, lambda: self.merger))
+
+    @cached_property
+    def signatures(self) -> Signatures:
+        """Tells who signed the commits of the memory."""
+        from memfs.teams.signatures import Signatures
+
+        return self._first("signatures", Signatures(self.parts.repository))
+
+    @cached_property
+    def blame(self) -> Blame:
+        """Tells who taught each field of an item."""
+        from memfs.teams.blame import Blame
+
+        return self._first("blame", Blame(self.store, self.parts, self.history()))
+
+    @cached_property
+    def undo(self) -> Undo:
+        """Takes back what a session, an agent or a commit wrote."""
+        from memfs.teams.undo import Undo
+
+        return self._first("undo", Undo(self.store, self.parts, self.history(), self.usage))
+
+    @cached_property
+    def answers(self) -> AnswerDiff:
+        """Tells how the answer to a question changed between two revisions."""
+        from memfs.teams.answerdiff import AnswerDiff
+
+        made = AnswerDiff(lambda revision, now: self.past.at(revision, now=now), self.parts.repository)
+        return self._first("answers", made)
+
+    @cached_property
+    def bisect(self) -> Bisect:
+        """Finds the commit that broke an answer."""
+        from memfs.teams.bisect import Bisect
+
+        made = Bisect(lambda revision, now: self.past.at(revision, now=now), self.parts.repository)
+        return self._first("bisect", made)
+
+    @cached_property
+    def resolver(self) -> Resolver:
+        """Lists what merges could not decide, and brings it to an end."""
+        from memfs.teams.resolution import Resolver
+
+        return self._first("resolver", Resolver(self.store, self.parts, self.states))
+
+    @cached_property
+    def review(self) -> Reviews:
+        """Tells what a change does to memory, before it goes in."""
+        from memfs.teams.review import Reviews
+
+        made = Reviews(
+            self.parts.repository,
+            self.settings,
+            lambda revision, now: self.past.at(revision, now=now, quarantined=True),  # a person looks at it
+        )
+        return self._first("review", made)
 
     def close(self) -> None:
         """Close whatever was opened. May be repeated."""

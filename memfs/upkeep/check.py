@@ -21,7 +21,7 @@ from memfs.store.documents import schema_of
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.setaside import DAMAGED
 from memfs.trust import standing
-from memfs.upkeep import archivecheck, leaks, sidecarcheck
+from memfs.upkeep import archivecheck, branchcheck, conventioncheck, leaks, mergedriver, sidecarcheck
 from memfs.upkeep import integrity as every
 from memfs.upkeep.clock import clock
 from memfs.upkeep.contextfile import memory_context_problems
@@ -94,6 +94,8 @@ class Checker:
         done += [f"removed {left} large value(s) that no document refers to"] if left else []
         if _restore_attributes(self):
             done.append(f"wrote {ATTRIBUTES} anew")
+        if mergedriver.install(self.parts.repository):
+            done.append("installed the merge driver")
         return [*done, f"built the index anew over {self.store.reindex()} item(s)"]
 
     def invalid_edits(self) -> list[str]:
@@ -168,8 +170,24 @@ def _attributes(checker: Checker) -> Iterator[Problem]:
             hint="memfs check --fix writes it",
             severity=WARNING,
         )
+    elif not _joined_by_field(checker):
+        yield Problem(
+            path=ATTRIBUTES,
+            code="MergeAttributeMissing",
+            message="git joins memory files as plain text: no attribute asks for the merge driver",
+            hint="memfs check --fix adds it",
+            severity=WARNING,
+        )
     for conflict in attribute_conflicts(checker.parts.repository, checker.store.edits.own_paths()):
         yield Problem.of(conflict)
+
+
+def _joined_by_field(checker: Checker) -> bool:
+    return mergedriver.asks_for_driver(checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data)
+
+
+def _merge_driver(checker: Checker) -> Iterator[Problem]:
+    yield from mergedriver.problems(checker.parts.repository)
 
 
 def _history(checker: Checker) -> Iterator[Problem]:
@@ -248,6 +266,7 @@ EXAMINATIONS: tuple[Examine, ...] = (
     _documents,
     _archived,
     _memory_contexts,
+    conventioncheck.statuses,
     _embedder,
     leaks.leaks,
     _leftovers,
@@ -255,6 +274,8 @@ EXAMINATIONS: tuple[Examine, ...] = (
     sidecarcheck.left,
     archivecheck.indexes,
     _attributes,
+    _merge_driver,
+    branchcheck.examine,
     _history,
     _waiting,
     _engine,
@@ -276,9 +297,13 @@ def _remove_leftovers(checker: Checker) -> int:
 
 
 def _restore_attributes(checker: Checker) -> bool:
+    wanted = files({})[ATTRIBUTES]
     if checker.parts.tree.entry(ATTRIBUTES) is not None:
-        return False
-    plan = checker.store.plan_restore(ATTRIBUTES, files({})[ATTRIBUTES])
+        if _joined_by_field(checker):
+            return False
+        present = checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data
+        wanted = present + (b"" if present.endswith(b"\n") else b"\n") + mergedriver.attribute_lines().encode()
+    plan = checker.store.plan_restore(ATTRIBUTES, wanted)
     if plan is not None:
         checker.store.carry_out([plan], "Restore the git attributes of memory files", source="check")
     return plan is not None

@@ -22,6 +22,7 @@ from memfs.history.rewrite_names import Names, new_names, read_names
 from memfs.history.rewrite_successor import Successor
 from memfs.history.rewrite_survey import PATIENCE, Survey
 from memfs.history.rewrite_swap import Swap, finish, stock, swap
+from memfs.history.seen import Seen
 from memfs.history.settle import index_of
 from memfs.model.stamp import object_id
 from memfs.store.edits import HandEdits
@@ -75,6 +76,7 @@ class HistoryErase:
         repository = self._repository
         erase_record.clear(repository, ended=False)
         refuse_kind(repository)
+        Seen(repository).note_all()
         before = _Before(stock(repository), facts_of(index_of(repository.git_dir)), read_names(repository.layout))
         survey = Survey(repository)
         if known is not None and not before.names.ids() & known.gone:

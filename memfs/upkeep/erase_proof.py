@@ -15,6 +15,7 @@ from memfs.files import io
 from memfs.history.busy import ERASE_FOLDER
 from memfs.history.rewrite_survey import Survey
 from memfs.history.rewrite_text import edit_commit, edit_tag
+from memfs.index.place import PAST, folder_named
 from memfs.store.parts import CONTENT, Parts
 from memfs.upkeep.erase_target import Target, quoted_at
 
@@ -116,6 +117,7 @@ class Prover:
             "reflogs": list(_files(common / "logs")),
             "journal and state": [path for path in _files(state) if not path.is_relative_to(record)],
             "search index": list(_files(parts.index.folder)),
+            "what was read of the past": list(_files(folder_named(common, PAST))),
         }
         seen = {common / "objects", common / "logs", state, *(common / name for name in _KEEP_OUT)}
         places["other files of git"] = [

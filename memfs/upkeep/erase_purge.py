@@ -17,13 +17,16 @@ from memfs.files import io, spoolfile, zstd
 from memfs.files.operation import FileChange, Operation
 from memfs.index.engines import engine
 from memfs.index.generations import POINTER, Generations
+from memfs.index.place import forget_past
 from memfs.index.statebase import FILE as STATES
 from memfs.index.triggerbase import FILE as TRIGGERS
 from memfs.model.ids import stem_of
-from memfs.model.statepaths import ARCHIVE, CHECKPOINTS, PAYLOAD, document_of_sidecar
+from memfs.model.statepaths import ARCHIVE, CHECKPOINTS, MERGES, PAYLOAD, document_of_sidecar
 from memfs.pipeline.conflictscan import FILE as COMPARED
 from memfs.pipeline.meanings import FOLDER as VECTORS
 from memfs.pipeline.warninglog import FILES as WARNINGS
+from memfs.served.log import FOLDER as SERVED
+from memfs.served.log import ServedLog
 from memfs.store.mounted import indexes_of_mounts
 from memfs.store.parts import CONTENT, Parts
 from memfs.store.setaside import DAMAGED_SUFFIX, FOLDER, SUFFIX, read_aside
@@ -113,8 +116,7 @@ def _uses(parts: Parts, target: Target) -> int:
     path = parts.repository.state / USES
     if not os.path.lexists(path):
         return 0
-    names = {stem_of(os.fsdecode(name)) for name in target.paths}
-    ids = names if target.named.is_path else names | {target.named.reference}
+    ids = _ids(target)
     usage = Usage(path)
     try:
         counted = len(usage.of(ids))
@@ -122,6 +124,17 @@ def _uses(parts: Parts, target: Target) -> int:
         return counted
     finally:
         usage.close()
+
+
+def _ids(target: Target) -> set[str]:
+    names = {stem_of(os.fsdecode(name)) for name in target.paths}
+    return names if target.named.is_path else names | {target.named.reference}
+
+
+def _served(parts: Parts, target: Target) -> int:
+    """When the item was handed out, and questions that quote it."""
+    log = ServedLog(parts.repository.state / SERVED)
+    return log.forget(_ids(target), lambda question: target.traces.quoted_in(question.encode("utf-8", "replace")))
 
 
 def _warnings(parts: Parts, target: Target) -> int:  # noqa: ARG001  it is short, and goes as a whole
@@ -166,6 +179,17 @@ def _secondary(parts: Parts, target: Target) -> int:
 def _resolutions(parts: Parts, target: Target) -> int:
     """Git remembers how conflicts were resolved, with the texts."""
     return sum(_drop(path, target) for path in _files(parts.repository.common_dir / "rr-cache"))
+
+
+def _merges(parts: Parts, target: Target) -> int:
+    """Conflicts that a merge of git's left and nobody has written down yet, where they tell of the item."""
+    count = 0
+    for path in _files(parts.repository.state / MERGES):
+        data = io.read_file(path, _LARGEST)
+        if _told_in(data, target) or any(name in data for name in target.paths):
+            io.unlink(path, missing_ok=True)
+            count += 1
+    return count
 
 
 def _drop(path: Path, target: Target) -> bool:
@@ -215,6 +239,11 @@ def _states(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes 
     for path in files:
         io.unlink(path, missing_ok=True)
     return len(files)
+
+
+def _past(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
+    """What was read of revisions is read anew, of those that are left."""
+    return forget_past(parts.repository.common_dir)
 
 
 def _triggers(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
@@ -277,14 +306,17 @@ PLACES: dict[str, Purge] = {
     "journal": _journal,
     "set aside": _set_aside,
     "counts of uses": _uses,
+    "record of what was handed out": _served,
     "what agents were warned with": _warnings,
     "events that wait": _events,
     "damaged journals": _salvage,
     "secondary location": _secondary,
     "remembered conflicts": _resolutions,
+    "conflicts that a merge left": _merges,
     "index generations": _indexes,
     "vectors": _vectors,
     "archives": purge_archives,
+    "what was read of the past": _past,
     "index of state documents": _states,
     "index of episodes, rules and preferences": _triggers,
     "comparisons": _comparisons,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from memfs.errors import FormatUnsupported
-from memfs.files.tree import Tree
+from memfs.files.tree import View
 from memfs.store.parts import CONTENT
 
 FORMAT_VERSION = 1
@@ -16,7 +16,7 @@ _PATH = f"{CONTENT}/configuration/system_config.json"
 _LIMIT = 16 * 1024 * 1024
 
 
-def check_format(tree: Tree) -> None:
+def check_format(tree: View) -> None:
     """Refuse a workspace written by a newer memfs.
 
     Raises:

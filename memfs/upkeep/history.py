@@ -18,6 +18,7 @@ from memfs.history.blame import BlameLine
 from memfs.history.blame import blame as blame_lines
 from memfs.history.log import Revision
 from memfs.history.maintenance import Maintained
+from memfs.history.quarantine import of_checkout, require_clean
 from memfs.history.repository import Repository
 from memfs.model.ids import stem_of
 from memfs.store import Store
@@ -77,6 +78,10 @@ class History:
         """One revision: who, when, why, and what changed."""
         return reading.show(self._repository, revision, self._paths(target))
 
+    def path_of(self, target: str) -> str:
+        """Where the file of an id, or of a path, lies now; "" where no file has that id."""
+        return self._path_of(target) if self._is_path(target) else self._store.locate(target)
+
     def content(self, revision: str, target: str) -> bytes:
         """The bytes a file had at a revision; see ``found_at``."""
         return self.found_at(revision, target)[1]
@@ -123,8 +128,11 @@ class History:
         Raises:
             HistoryUnavailable: no such revision, or the target did not exist there.
             Conflict: a file to be changed holds an edit that is not committed.
+            BranchQuarantined: the revision has what a quarantined branch wrote, and is brought elsewhere.
         """
         commit = self._repository.resolve(revision)
+        if of_checkout(self._repository.layout) is None:
+            require_clean(self._repository, commit)
         plans = self._plans(commit, target)
         edited = {path.casefold() for path in self._edited(plans)}
         unsaved = [plan.path for plan in plans if plan.path.casefold() in edited]
@@ -132,7 +140,7 @@ class History:
             raise Conflict(
                 f"{len(unsaved)} file(s) hold edits that are not committed: {', '.join(unsaved[:3])}",
                 path=unsaved[0],
-                hint=self._way_out(unsaved),
+                hint=self.way_out(unsaved),
             )
         made: str | None = None
         if plans and not dry_run:
@@ -153,8 +161,8 @@ class History:
             return []
         return self._store.hand_edits([plan.path for plan in plans] if len(plans) <= _FEW else None)
 
-    def _way_out(self, unsaved: list[str]) -> str:
-        """What a person can do about edits that stand in the way of a rollback."""
+    def way_out(self, unsaved: list[str]) -> str:
+        """What a person can do about edits that stand in the way of a rollback or undo."""
         known = [path for path in unsaved if self._repository.head_blob(path) is not None]
         undo = f"undo it with 'git checkout -- {known[0]}'" if known else "move the file out of ContextMemory/"
         if any(map(self._store.following.rejected, unsaved)):

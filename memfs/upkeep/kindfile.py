@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from memfs.files.codec import Codec
+from memfs.files.codec import DOCUMENT_LIMIT, Codec
 from memfs.files.schema import Schemas
-from memfs.files.tree import Tree
+from memfs.files.tree import View
+from memfs.files.whereabouts import MEMORY_FOLDER
 from memfs.model import BUILT_IN, Kind, KindTable, Layer
-from memfs.store.parts import CONTENT, READ_LIMIT
 
-PATH = f"{CONTENT}/configuration/kinds.yaml"
+PATH = f"{MEMORY_FOLDER}/configuration/kinds.yaml"
 
 
-def load_kinds(tree: Tree) -> tuple[KindTable, Schemas]:
+def load_kinds(tree: View) -> tuple[KindTable, Schemas]:
     """The kinds a workspace knows, built-in and its own, and the schemas their items obey.
 
     Raises:
@@ -25,8 +25,18 @@ def load_kinds(tree: Tree) -> tuple[KindTable, Schemas]:
         SchemaRefForbidden, SchemaTooComplex: a body schema could reach out or take unbounded time.
     """
     try:
-        data = tree.read(PATH, READ_LIMIT).data
+        return kinds_in(tree.read(PATH, DOCUMENT_LIMIT).data)
     except FileNotFoundError:
+        return kinds_in(None)
+
+
+def kinds_in(data: bytes | None) -> tuple[KindTable, Schemas]:
+    """The kinds that the content of such a file declares, beside the built-in ones; None where there is no file.
+
+    Raises:
+        As ``load_kinds``.
+    """
+    if data is None:
         return KindTable(), Schemas()
     document = Codec(Schemas(), KindTable()).read_document(data, PATH, "kinds")
     rows: Mapping[str, Mapping[str, Any]] = document.get("kinds", {})

@@ -339,7 +339,7 @@ def test_an_agents_words_never_pass_as_a_persons(opened: Opened) -> None:
         item = workspace.store.get("tabs")
         assert item is not None
         assert item.origin.speaker == ""
-        assert (await talk("memory_update", id="commits", status="agreed"))["trust"] == "agent"
+        assert (await talk("memory_update", id="commits", status="accepted"))["trust"] == "agent"
         assert (await talk("memory_update", id="changelog", status="done"))["trust"] == "human"
         told = await talk("memory_context")
         assert "example.org" not in told["memories"]

@@ -27,7 +27,8 @@ HEAVY = (
     "memfs.workspace",
 )
 
-SPOKEN_BY_OTHERS = {"completion", "hook", "mcp"}  # a shell's script, and two protocols: their output has its own form
+# a shell's script, two protocols, and what git reads: their output has its own form
+SPOKEN_BY_OTHERS = {"completion", "hook", "mcp", "merge-driver"}
 
 
 def command(name: str) -> click.Command:

@@ -65,7 +65,7 @@ def test_a_day_given_as_the_end_is_included(workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("written", ["7d", "7 days ago", "1w", "a week ago"])
 def test_an_age_is_counted_from_now(written: str) -> None:
-    """7d and 7 days ago are seven days ago, as for show --at."""
+    """7d and 7 days ago are seven days ago, as for show --as-of."""
     moment = when(written, "since")
     assert moment is not None
     assert abs(utc_now() - timedelta(days=7) - moment) < timedelta(seconds=10)

@@ -149,19 +149,19 @@ def test_p7_a_decision_about_two_that_agree_is_remarked_upon(memfs: Memfs) -> No
 
 
 def test_p7_conventions_say_what_is_missing_for_agents_to_be_told(memfs: Memfs, root: Path) -> None:
-    """From remembered to agreed to told: each step names the next."""
+    """From remembered to accepted to told: each step names the next."""
     assert "needs no block: nothing is agreed on yet" in memfs("agents-md", "check").out
     wrote = memfs("agents-md", "write")
     assert (wrote.code, "nothing is agreed on yet" in wrote.err) == (0, True)
-    assert "agreed" not in memfs("agents-md", "remove").err
+    assert "accepted" not in memfs("agents-md", "remove").err
     memfs("remember", "Times are UTC", "--type", "convention", "--id", "utc")
-    assert "'memfs conventions agree ID' decides" in memfs("conventions").err
-    agreed = memfs("conventions", "agree", "utc")
-    assert "'memfs agents-md write', or with \"conventions\" in memory.automatic" in agreed.err
-    assert "agree" not in memfs("conventions").err
+    assert "'memfs convention accept ID' decides" in memfs("convention").err
+    accepted = memfs("convention", "accept", "utc")
+    assert "'memfs agents-md write', or with \"conventions\" in memory.automatic" in accepted.err
+    assert "accept" not in memfs("convention").err
     _write(root, '[memory]\nautomatic = ["preferences", "conventions"]\n')
-    memfs("conventions", "propose", "utc")
-    assert "agents-md" not in memfs("conventions", "agree", "utc").err
+    memfs("convention", "propose", "utc")
+    assert "agents-md" not in memfs("convention", "accept", "utc").err
     assert "| - Times are UTC" in memfs("inject").out
 
 

@@ -23,11 +23,11 @@ def test_show_of_nothing_names_the_nearest(memfs: Memfs) -> None:
 
 
 def test_show_at_a_revision(root: Path, memfs: Memfs) -> None:
-    """ID@REV and --at show an item as it was, also when it is gone now."""
+    """ID@REV and --as-of show an item as it was, also when it is gone now."""
     memfs("remember", "one", "--id", "x")
     memfs("remember", "two", "--id", "x", "--replace")
     assert memfs("show", "x@HEAD~1", "--json").json["content"] == "one"
-    assert memfs("show", "x", "--at", "HEAD", "--json").json["content"] == "two"
+    assert memfs("show", "x", "--as-of", "HEAD", "--json").json["content"] == "two"
     memfs("forget", "x")
     assert memfs("show", "x").code == 1
     assert memfs("show", "x@HEAD~1", "--json").json["content"] == "two"
@@ -106,8 +106,8 @@ def test_show_at_a_date_names_the_commit(root: Path, memfs: Memfs) -> None:
     memfs("remember", "one", "--id", "x")
     head = git(root, "rev-parse", "HEAD").strip()
     for at in ("HEAD", "now", "2999-01-01"):
-        assert memfs("show", "x", "--at", at, "--json").json["revision"] == head
-    assert memfs("show", f"x@{head[:8]}", "--json").json["revision"] == head
+        assert memfs("show", "x", "--as-of", at, "--json").json["as_of"]["commit"] == head
+    assert memfs("show", f"x@{head[:8]}", "--json").json["as_of"]["commit"] == head
 
 
 def test_show_prints_lists_and_mappings_readably(root: Path, memfs: Memfs) -> None:

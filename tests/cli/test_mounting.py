@@ -65,7 +65,7 @@ def test_show_reads_an_item_of_a_mount(both: Callable[..., Ran], root: Path) -> 
     assert (root / shown["path"]).resolve() == next((root.parent / "T").rglob("pool.yaml"))
     assert both("show", "team:po").out.startswith("team:pool\n")
     assert both("show", "team:pool", "--raw").out == next((root.parent / "T").rglob("pool.yaml")).read_text()
-    refused = both("show", "team:pool", "--at", "HEAD")
+    refused = both("show", "team:pool", "--as-of", "HEAD")
     assert (refused.code, "history of a mounted workspace is not read" in refused.err) == (2, True)
     missing = both("show", "taem:pool")
     assert (missing.code, "no workspace is mounted as 'taem'" in missing.err) == (1, True)

@@ -212,7 +212,7 @@ def test_what_cannot_be_understood_has_one_code(filled: Memfs, verb: tuple[str, 
 
 
 def test_ages_in_words_are_understood(filled: Memfs) -> None:
-    """--since takes what show --at takes."""
+    """--since takes what show --as-of takes."""
     listed = filled("list", "--since", "2 days ago", "--json").json["items"]
     assert [item["id"] for item in listed] == ["database"]
 

@@ -309,3 +309,21 @@ def test_help_names_the_types(memfs: Memfs) -> None:
     shown = memfs("remember", "--help").out
     assert "task_history" in shown
     assert "convention" in shown
+
+
+def test_an_agents_title_is_the_agents(root: Path, memfs: Memfs) -> None:
+    """A change in an agent's name is the agent's in trust and history, one by a person is not (B2, row 18)."""
+    memfs("remember", "never on Fridays", "--id", "deploy", "--title", "Deploying")
+    memfs("remember", "--replace", "--id", "deploy", "--tag", "ops", "--agent", "mole")
+    assert memfs("show", "deploy", "--json").json["trust"] == "human"
+    assert git(root, "log", "-1", "--format=%an").strip() == "mole"
+    memfs("remember", "--replace", "--id", "deploy", "--title", "Deploy at will", "--agent", "mole")
+    shown = memfs("show", "deploy", "--json").json
+    assert (shown["trust"], shown["origin"]["agent"]) == ("agent", "mole")
+    assert git(root, "log", "-1", "--format=%an").strip() == "mole"
+    memfs("remember", "--replace", "--id", "deploy", "--tag", "seen")
+    assert git(root, "log", "-1", "--format=%an").strip() != "mole"
+    memfs("forget", "deploy", "--agent", "mole", "--session", "s")
+    assert memfs("show", "deploy").code == 1
+    assert memfs("undo", "--session", "s").code == 0
+    assert memfs("show", "deploy", "--json").json["tags"] == ["seen"]

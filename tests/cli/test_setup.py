@@ -79,7 +79,7 @@ def test_init_goes_by_the_answer(
 
 
 def test_init_in_a_repository_commits_only_its_own(bare: Memfs, project: Path) -> None:
-    """With --yes the person's staged and untracked files, and the repository's configuration, stay as they are."""
+    """With --yes the person's staged and untracked files stay; the configuration gets the merge driver alone (B3)."""
     configuration = (project / ".git" / "config").read_text()
     ran = bare("init", str(project), "--yes", "--json")
     assert ran.code == 0, ran.err
@@ -88,7 +88,9 @@ def test_init_in_a_repository_commits_only_its_own(bare: Memfs, project: Path) -
     assert git(project, "status", "--porcelain") == "A  staged.py\n?? untracked.py\n"
     changed = git(project, "show", "--name-only", "--format=", "HEAD").split()
     assert all(path == "memfs.toml" or path.startswith("ContextMemory/") for path in changed)
-    assert (project / ".git" / "config").read_text() == configuration
+    after = (project / ".git" / "config").read_text()
+    assert after.startswith(f'{configuration}[merge "memfs"]\n')
+    assert "\n[" not in after[len(configuration) :]
 
 
 def test_init_twice_changes_nothing(bare: Memfs, root: Path) -> None:

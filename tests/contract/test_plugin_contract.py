@@ -19,7 +19,7 @@ from memfs.testing.plugin_contract import STATES, PluginContract
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "memfs_todo_source"
 ITEMS = (
     MemoryItem("Use tabs in Makefiles", "preference", trust="human"),
-    MemoryItem("Name branches after the ticket", "convention", trust="human", data={"status": "agreed"}),
+    MemoryItem("Name branches after the ticket", "convention", trust="human", data={"status": "accepted"}),
     MemoryItem(
         "Editing src/auth.py broke the login",
         "episodic",

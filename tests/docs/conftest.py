@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from memfs.history.repository import Repository
+from memfs.upkeep.mergedriver import install
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -33,10 +36,26 @@ def memfs_on_path(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
 
 @pytest.fixture
 def example(tmp_path: Path, git: Callable[..., str]) -> Path:
-    """A copy of the example workspace, committed to a repository of its own."""
+    """A copy of the example workspace, committed to a repository of its own, whose git knows the merge driver."""
     root = tmp_path / "waybill"
     shutil.copytree(ROOT / "example-workspace", root)
     git(root, "init", "--quiet")
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message", "The memory so far")
+    repository = Repository.find(root)
+    assert repository is not None
+    install(repository)
+    repository.close()
+    return root
+
+
+@pytest.fixture
+def folder(tmp_path: Path, memfs_on_path: Path, git: Callable[..., str]) -> Path:
+    """An empty repository in which a page's commands run, with memfs and python on PATH."""
+    python = memfs_on_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    root = tmp_path / "project"
+    root.mkdir()
+    git(root, "init", "--quiet")
     return root

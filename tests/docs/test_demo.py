@@ -28,11 +28,11 @@ def checkout(tmp_path: Path, git: Callable[..., str]) -> Path:
     return root
 
 
-def demo(checkout: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def demo(checkout: Path, tour: str = "demo", **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the demo as make does."""
     variables = {**os.environ, **environment}
     return subprocess.run(
-        ["sh", "examples/demo.sh"],
+        ["sh", f"examples/{tour}.sh"],
         cwd=checkout,
         env=variables,
         capture_output=True,
@@ -64,3 +64,15 @@ def test_the_demo_fails_when_a_step_does_not_do_what_it_says(checkout: Path, mem
     assert done.returncode == 1
     assert "demo: expected to see: tried eight times" in done.stderr
     assert sys.executable not in done.stdout
+
+
+def test_a_team_of_two_shares_contradicts_undoes_and_merges(
+    checkout: Path, memfs_on_path: Path, git: Callable[..., str], tmp_path: Path
+) -> None:
+    """Two clones, a poisoned session, a convention and a branch: each step does what it says (K8, B1, B2, B3, B4)."""
+    done = demo(
+        checkout, "teams", HOME=str(tmp_path / "nobody"), GIT_DIR="/nonexistent", MEMFS_WORKSPACE="/nonexistent"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "That was a team" in done.stdout
+    assert git(checkout, "status", "--short") == ""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from transcripts import Replay, blocks, matches, steps
+from transcripts import blocks, matches, replay, steps
 
 DOORS = Path(__file__).resolve().parents[2] / "docs/doors"
 PAGES = sorted(path.name for path in DOORS.glob("*.md"))
@@ -21,28 +20,6 @@ NEEDS = {
     "openai-agents.md": "agents",
 }
 Read = Callable[[str], str]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, memfs_on_path: Path, git: Callable[..., str]) -> Path:
-    """An empty repository in which a page's commands run, with memfs and python on PATH."""
-    python = memfs_on_path / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
-    root = tmp_path / "project"
-    root.mkdir()
-    git(root, "init", "--quiet")
-    return root
-
-
-def replay(text: str, folder: Path) -> list[str]:
-    """What the transcripts of a page get wrong, up to the first block that is wrong."""
-    with Replay(folder) as running:
-        for language, block in blocks(text):
-            wrong = running.run(language, block)
-            if wrong:
-                return wrong
-    return []
 
 
 @pytest.mark.parametrize("name", PAGES)

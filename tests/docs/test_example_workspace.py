@@ -92,7 +92,7 @@ def test_it_shows_what_people_do(items: list[MemoryItem]) -> None:
     assert {Path(path).suffix for path in ITEMS} == {".yaml", ".yml", ".json"}
     assert sum("#" in text for text in texts) >= 5
     assert any(path.count("/") > 4 for path in ITEMS)
-    assert {"agreed", "proposed"} <= {item.status for item in items if item.type == "convention"}
+    assert {"accepted", "proposed"} <= {item.status for item in items if item.type == "convention"}
 
 
 def test_settings_are_read_without_complaint() -> None:

@@ -71,7 +71,12 @@ class World:
 
     def open(self, **more: object) -> Workspace:
         """Open it as another process would."""
-        settings = {"index.engine": "memory", "history.commit": "manual", "storage.secondary": str(self.spare)}
+        settings = {
+            "index.engine": "memory",
+            "history.commit": "manual",
+            "history.interval_seconds": 60,
+            "storage.secondary": str(self.spare),
+        }
         create = not (self.root / "ContextMemory").exists()
         workspace = open_workspace(self.root, create=create, watch=False, settings={**settings, **more})
         self.open_now.append(workspace)

@@ -23,7 +23,7 @@ VERBS = (
     ("status",),
     ("list",),
     ("recall", "neighbour"),
-    ("show", "good", "--at", "HEAD"),
+    ("show", "good", "--as-of", "HEAD"),
     ("log",),
     ("log", "good"),
     ("log", "--json"),
@@ -41,7 +41,7 @@ VERBS = (
 )
 
 
-FEW = (("status",), ("log", "good"), ("show", "good", "--at", "HEAD"), ("remember", "new"), ("rollback", "HEAD"))
+FEW = (("status",), ("log", "good"), ("show", "good", "--as-of", "HEAD"), ("remember", "new"), ("rollback", "HEAD"))
 Work = Callable[..., None]
 
 

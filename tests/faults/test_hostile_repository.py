@@ -27,7 +27,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("remember", "written in a hostile place", "--id", "new"),
     ("remember", "written again", "--id", "new", "--replace"),
     ("show", "good"),
-    ("show", "good", "--at", "HEAD~1"),
+    ("show", "good", "--as-of", "HEAD~1"),
     ("log",),
     ("log", "good"),
     ("diff", "HEAD~1"),
@@ -48,6 +48,40 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("reindex",),
     ("maintain",),
     ("init", "--yes"),
+)
+
+
+TEAM: tuple[tuple[str, ...], ...] = (
+    ("recall", "neighbour", "--as-of", "HEAD~1"),
+    ("recall", "neighbour", "--diff", "HEAD~1..HEAD"),
+    ("list", "--as-of", "HEAD~1"),
+    ("stats", "--as-of", "HEAD~1"),
+    ("blame", "good", "--lines"),
+    ("blame", "good", "content"),
+    ("served",),
+    ("review", "HEAD~1..HEAD"),
+    ("review", "HEAD~1..HEAD", "--format", "github"),
+    ("review", "--staged"),
+    ("verify", "HEAD", "--allowed-signers", ".gitattributes"),
+    ("resolve",),
+    ("convention", "propose", "Branches are named after the ticket", "--id", "naming"),
+    ("convention", "accept", "naming"),
+    ("convention", "list"),
+    ("undo", "--commit", "HEAD", "--dry-run"),
+    ("undo", "--commit", "HEAD"),
+    ("branch", "start", "trial"),
+    ("branch", "list"),
+    ("branch", "quarantine", "trial"),
+    ("branch", "release", "trial"),
+    ("branch", "merge", "trial"),
+    ("branch", "drop", "trial", "--force"),
+    ("sync",),
+    ("sync", "--dry-run"),
+    ("remember", "a good neighbour", "--id", "found"),
+    ("commit",),
+    ("forget", "found"),
+    ("commit",),
+    ("bisect", "--good", "HEAD~1", "--bad", "HEAD", "--expect", "neighbour => found"),
 )
 
 
@@ -94,6 +128,23 @@ def test_41_nothing_planted_runs(root: Path, canaries: Canaries, engine: str, mo
         code = run(list(words))
         assert canaries.found() == [], words
         assert code == (1 if words[0] == "check" else 0), words  # check names the attributes
+
+
+def test_41_nothing_planted_runs_where_a_team_works(
+    root: Path, canaries: Canaries, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As above, for what compares, joins, reviews, signs and exchanges (row 41; B1, B2, B4, K4, K8)."""
+    monkeypatch.setenv("MEMFS_HISTORY_SIGN", "try")
+    assert run(["commit"]) == 0
+    codes = {}
+    for words in TEAM:
+        codes[words] = run(list(words))
+        told = capsys.readouterr()
+        assert canaries.found() == [], words
+        assert "Traceback" not in told.err, words
+        assert codes[words] in (0, 1), (words, told.err)
+    done = {words[0] for words, code in codes.items() if code == 0}
+    assert done >= {"recall", "list", "stats", "bisect", "blame", "served", "review", "convention", "undo", "branch"}
 
 
 def test_41_nothing_planted_runs_in_a_process_of_its_own(root: Path, canaries: Canaries) -> None:

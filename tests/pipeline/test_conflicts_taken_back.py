@@ -17,21 +17,21 @@ def _item(workspace: Workspace, name: str) -> MemoryItem:
 def test_both_gives_the_superseded_one_its_status_back(opened: Callable[..., Workspace]) -> None:
     """Neither replaces the other any more; what a third one replaced stays replaced (P7)."""
     workspace = opened()
-    for name, status in (("five", "agreed"), ("nine", ""), ("seven", "")):
+    for name, status in (("five", "accepted"), ("nine", ""), ("seven", "")):
         workspace.store.put(MemoryItem(f"The timeout is {name} seconds.", "semantic", id=name, status=status))
     conflicts = workspace.conflicts
 
     conflicts.resolve("five", "nine", keep="nine")
     assert (_item(workspace, "five").status, _item(workspace, "nine").supersedes) == ("superseded", ("five",))
     conflicts.resolve("five", "nine", keep="both")
-    assert (_item(workspace, "five").status, _item(workspace, "nine").supersedes) == ("agreed", ())
+    assert (_item(workspace, "five").status, _item(workspace, "nine").supersedes) == ("accepted", ())
 
     conflicts.resolve("five", "nine", keep="nine")
     conflicts.resolve("five", "seven", keep="seven")
     conflicts.resolve("five", "nine", keep="both")
     assert _item(workspace, "five").status == "superseded"
     conflicts.resolve("five", "seven", keep="both")
-    assert _item(workspace, "five").status == "agreed"
+    assert _item(workspace, "five").status == "accepted"
 
 
 def test_keeping_one_of_a_pair_leaves_what_a_third_one_replaced_replaced(opened: Callable[..., Workspace]) -> None:

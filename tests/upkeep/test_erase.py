@@ -14,6 +14,9 @@ import pytest
 
 from memfs import EraseRefused, ItemNotFound, MemfsError, MemoryItem
 from memfs.files import io
+from memfs.files.merge.files import FieldConflict
+from memfs.model.time import utc_now
+from memfs.upkeep.mergespool import MergeSpool, records_of
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -39,6 +42,20 @@ def in_objects(root: Path, needle: str) -> bool:
     """Whether any object of the repository holds a needle."""
     command = ["git", "-C", str(root), "cat-file", "--batch-all-objects", "--batch"]
     return needle.encode() in subprocess.run(command, check=True, capture_output=True).stdout
+
+
+def test_conflicts_of_a_merge_that_wait_are_taken_along(opened: Opened) -> None:
+    """A conflict that a merge left in a state document, and that nobody wrote down yet, keeps no item's text (B6)."""
+    workspace = opened()
+    put(workspace)
+    spool = MergeSpool(workspace.repository.state)
+    document = "ContextMemory/iterations/iteration_001/tournament_data/final.json"
+    for kept, lost in ((SECRET, "nothing"), ("one", "two")):
+        spool.keep(records_of(document, [FieldConflict(field="winner", kept=kept, lost=lost)], utc_now()), b"{}", ())
+    assert len(spool.waiting()) == 2
+    done = workspace.eraser.erase("gate")
+    assert (done.purged["conflicts that a merge left"], done.proof.hits) == (1, ())
+    assert [record["kept"] for record in spool.waiting().values()] == ["one"]
 
 
 def test_all_versions_leave_files_history_index_and_journal(opened: Opened, git: Git) -> None:

@@ -593,6 +593,7 @@ def test_43_both_sides_edit_one_item(workspace: Workspace, git: Git) -> None:
     (root / path).write_text(text.replace("roof", "table"))
     git(root, "commit", "-qam", "table")
     assert workspace.recall.search("table").hits
+    git(root, "config", "--remove-section", "merge.memfs")  # as in a clone without the merge driver
     git(root, "merge", "other", check=False)
     answer = workspace.recall.search("cat")
     assert [(hit.item.content, hit.stale) for hit in answer.hits] == [(TEXT.replace("roof", "table"), True)]

@@ -19,6 +19,7 @@ from memfs.capture.event import PRE_TOOL, PROMPT, SESSION_START, SessionEvent
 from memfs.capture.place import Place
 from memfs.capture.telling import Telling
 from memfs.errors import MemfsError
+from memfs.served.recipient import served_to
 from memfs.workspace import Workspace, open_workspace
 
 Complain = Callable[[str], None]
@@ -50,7 +51,9 @@ def answer(
             _drain(workspace, event, complain)  # what was said before the session began belongs into its beginning
         tell = _TELLS.get(event.name)
         if tell is not None:
-            say(output(event, tell(Telling(workspace, event, command()))))
+            with served_to("hook", event.agent, event.session):
+                told = tell(Telling(workspace, event, command()))
+            say(output(event, told))
         elif event.name in DRAINS:
             _drain(workspace, event, complain)
         if event.name in DRAINS:

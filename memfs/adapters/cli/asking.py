@@ -18,6 +18,7 @@ from memfs.model import Kind, Layer, Phase, Query
 from memfs.model.query import moment
 
 if TYPE_CHECKING:
+    from memfs.teams.past import Past
     from memfs.workspace import Workspace
 
 PHASE = click.Choice([phase.value for phase in Phase])
@@ -45,28 +46,37 @@ def filters(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def query(
-    workspace: Workspace, text: str, limit: int, *, path: str, since: str | None, until: str | None, **names: Any
+    workspace: Workspace,
+    text: str,
+    limit: int,
+    *,
+    path: str,
+    since: str | None,
+    until: str | None,
+    past: Past | None = None,
+    **names: Any,
 ) -> Query:
-    """The query that the options describe.
+    """The query that the options describe; ``past`` is the revision that is asked, None for the present.
 
     Raises:
         Unclear: a type or a point in time that cannot be understood; the hint says what would be right.
         PathEscape: a folder outside the workspace.
     """
     for name in names["types"]:
-        known_type(workspace, name)
+        known_type(workspace if past is None else past, name)
+    now = past.now if past is not None else None
     chosen: dict[str, Any] = {key: frozenset(values) for key, values in names.items()}
     return Query(
         text=text,
         limit=limit,
-        since=when(since, "since"),
-        until=when(until, "until", end=True),
+        since=when(since, "since", now=now),
+        until=when(until, "until", end=True, now=now),
         path=place(workspace, path) if path else "",
         **chosen,
     )
 
 
-def known_type(workspace: Workspace, name: str) -> Kind:
+def known_type(workspace: Workspace | Past, name: str) -> Kind:
     """The type of that name.
 
     Raises:
@@ -78,13 +88,13 @@ def known_type(workspace: Workspace, name: str) -> Kind:
         raise Unclear(error.message, error.hint) from error  # the message says that it is about a type
 
 
-def when(written: str | None, option: str, *, end: bool = False) -> datetime | None:
+def when(written: str | None, option: str, *, end: bool = False, now: datetime | None = None) -> datetime | None:
     """A point in time as a person writes it; None stays None.
 
     Raises:
         Unclear: it is none.
     """
     try:
-        return moment(f"--{option}", written, end=end)
+        return moment(f"--{option}", written, end=end, now=now)
     except QueryInvalid as error:
         raise Unclear.of(error, f"--{option}") from error

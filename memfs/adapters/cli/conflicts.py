@@ -26,6 +26,7 @@ from memfs.adapters.cli.output import (
     time_text,
     width,
 )
+from memfs.adapters.cli.resolving import print_recorded, recorded_json
 from memfs.upkeep.opening import has_states
 
 if TYPE_CHECKING:
@@ -79,17 +80,23 @@ def conflicts(
 def _list(workspace: Workspace, scan: bool, as_json: bool) -> None:
     with progress("Comparing") as step:
         found = workspace.conflicts.list(scan=scan, step=step)
+    workspace.teams.resolver.take_up()
     clashes = workspace.states.clashes.list() if has_states(workspace.parts.seen) else []
+    joined = workspace.teams.resolver.items()
     if as_json:
         shown = {"conflicts": [_json(one) for one in found], "documents": [_clash_json(one) for one in clashes]}
+        shown["merges"] = [recorded_json(item) for item in joined]
         print_json(shown)
         return
     for one in found:
         _print(one)
     for clash in clashes:
         _print_clash(clash)
+    for item in joined:
+        print_recorded(item)
     more = f"; {count(len(clashes), 'field')} of state documents" if clashes else ""
-    hint = "" if found or clashes or scan else "; '--scan' compares what nobody compared"
+    more += f"; {count(sum(len(item.conflicts) for item in joined), 'field')} of merged items" if joined else ""
+    hint = "" if found or clashes or joined or scan else "; '--scan' compares what nobody compared"
     note(count(len(found), "conflict") + more + hint)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from memfs.adapters.cli.frame import Unclear
 from memfs.adapters.cli.streams import read_input
 from memfs.errors import ItemSyntaxError, MemfsError
 from memfs.model import MemoryItem, Origin, Trust
+from memfs.model.item import lower_trust
 
 _ORIGIN = ("agent", "session", "phase", "role", "tool")
 _MAY_BE_EMPTY = frozenset(
@@ -35,6 +36,7 @@ _MAY_BE_EMPTY = frozenset(
         "context",
         "metadata",
         "data",
+        "conflicts",
     }
 )
 _WRITTEN_BY_STORE = frozenset({"path", "sha256", "score", "reasons", "stale", "usage"})
@@ -65,7 +67,7 @@ class Draft:
             title=self.title or "",
             tags=self.tags,
             timestamp=self.time,
-            origin=Origin(**self._origin()),
+            origin=self.origin(),
             trust=self._trust(),
             context=self.context,
         )
@@ -80,8 +82,19 @@ class Draft:
             "context": {**item.context, **self.context} if self.context else None,
         }
         if content is not None:  # new words are their writer's; changed circumstances leave the writer as he was
-            changes |= {"content": content, "origin": Origin(**self._origin()), "trust": self._trust()}
+            changes |= {"content": content, "origin": self.origin(), "trust": self._trust()}
+        elif self.agent and any(value is not None for name, value in changes.items() if name != "tags"):
+            changes["trust"] = lower_trust(item.trust, Trust.AGENT.value)  # whoever vouched for it saw none of this
+            changes["origin"] = self.origin() if self.title else None
         return item.replace(**{name: value for name, value in changes.items() if value is not None})
+
+    def origin(self) -> Origin:
+        """Who writes, as the options say."""
+        return Origin(**self._origin())
+
+    def in_branch_of(self, agent: str) -> Draft:
+        """The same, in the name of the agent whose branch it is written on, unless another agent is named."""
+        return self if self.agent or not agent else replace(self, agent=agent)
 
     def onto(self, line: Mapping[str, Any]) -> dict[str, Any]:
         """What a line of a JSONL file says, as an item file would say it; the line wins over the options."""

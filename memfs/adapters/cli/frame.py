@@ -108,6 +108,7 @@ def opened(ctx: click.Context) -> Iterator[Workspace]:
         Unclear: a value given with ``--set`` is none for its setting.
     """
     from memfs.errors import SettingInvalid
+    from memfs.served.recipient import served_to
     from memfs.workspace import open_workspace  # costs start-up time, which --help and completion must not pay
 
     asked = ctx.ensure_object(Invocation)
@@ -118,7 +119,7 @@ def opened(ctx: click.Context) -> Iterator[Workspace]:
             raise Unclear.of(error, f"--set {error.field}") from error
         raise
     workspace.behaviours.on("storage_threshold", _tell_threshold)
-    with workspace:
+    with workspace, served_to(door="cli"):
         yield workspace
         if workspace.quota.written and workspace.quota.problem is not None:
             _tell_problem(workspace.quota.problem)

@@ -1,4 +1,4 @@
-"""``commit``, ``log``, ``diff``, ``blame``, ``rollback``: the memory's history."""
+"""``commit``, ``log``, ``diff``, ``rollback``: the memory's history."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _print_commits(commits: tuple[str, ...], adopted: tuple[str, ...], *, left: 
 def log(ctx: click.Context, id: str | None, limit: int, since: str | None, as_json: bool) -> None:
     """Show the commits that changed the memory, or one item of it, newest first."""
     with opened(ctx) as workspace:
-        revisions = workspace.history.log(_named(workspace, id), limit=limit, since=when(since, "since"))
+        revisions = workspace.history.log(named(workspace, id), limit=limit, since=when(since, "since"))
     if as_json:
         print_json({"revisions": [revision_json(revision) for revision in revisions]})
         return
@@ -136,7 +136,7 @@ def diff(ctx: click.Context, arguments: tuple[str, ...], as_json: bool) -> None:
     """Show what changed between revision A (HEAD by default) and B (the files as they are by default)."""
     with opened(ctx) as workspace:
         a, b, target = _sides(workspace, arguments)
-        text = workspace.history.diff(a, b, _named(workspace, target))
+        text = workspace.history.diff(a, b, named(workspace, target))
     if as_json:
         print_json({"a": a, "b": b, "target": target, "diff": text})
         return
@@ -158,7 +158,7 @@ def _sides(workspace: Workspace, arguments: tuple[str, ...]) -> tuple[str, str |
     return (revisions or ["HEAD"])[0], revisions[1] if len(revisions) > 1 else None, None
 
 
-def _named(workspace: Workspace, target: str | None) -> str | None:
+def named(workspace: Workspace, target: str | None) -> str | None:
     """The id that the beginning of one stands for, or the path that one means; what is gone or unreadable stays."""
     if target is None:
         return None
@@ -179,36 +179,6 @@ def _is_revision(workspace: Workspace, text: str) -> bool:
     return True
 
 
-@verb("blame", example="memfs blame use-postgresql-for-transactions-7h2k9q")
-@click.argument("id", metavar="ID|PATH", shell_complete=complete_ids)
-@click.pass_context
-def blame(ctx: click.Context, id: str, as_json: bool) -> None:
-    """Show for each line of an item which commit wrote it, who, and when."""
-    with opened(ctx) as workspace:
-        lines = workspace.history.blame(_named(workspace, id) or id)
-    if as_json:
-        rows = [
-            {
-                "line": row.line,
-                "text": row.text,
-                "commit": row.revision.commit,
-                "author": row.revision.author,
-                "time": time_text(row.revision.time),
-                "subject": row.revision.subject,
-                "trailers": {name: list(values) for name, values in row.revision.trailers.items()},
-            }
-            for row in lines
-        ]
-        print_json({"lines": rows})
-        return
-    authors = max((len(row.revision.author) for row in lines), default=0)
-    for row in lines:
-        made = f"{row.revision.time:%Y-%m-%d}"
-        who = clean(row.revision.author).ljust(authors)
-        place = f"{styled(row.revision.short, fg='yellow')} {styled(made, dim=True)} {who} {row.line:>4}"
-        print_raw(f"{place}  {clean(row.text)}")
-
-
 @verb(
     "rollback",
     example="memfs rollback HEAD~1 use-postgresql-for-transactions-7h2k9q\nmemfs rollback 2026-03-01 --dry-run",
@@ -224,7 +194,7 @@ def rollback(ctx: click.Context, revision: str, target: str | None, dry_run: boo
     A file edited by hand since its last commit is not overwritten: commit the edit or undo it first.
     """
     with opened(ctx) as workspace:
-        done = workspace.history.rollback(revision, _named(workspace, target), message=message, dry_run=dry_run)
+        done = workspace.history.rollback(revision, named(workspace, target), message=message, dry_run=dry_run)
     if as_json:
         changed = {"restored": list(done.restored), "removed": list(done.removed)}
         print_json({**changed, "commit": done.commit, "dry_run": dry_run})

@@ -39,6 +39,7 @@ def feedback_for(ctx: click.Context, agent: str, no_record: bool, effect: bool, 
         if effect:
             _show_effects(workspace.states.feedback.effectiveness(agent), as_json)
             return
+        workspace.repository.require_readable()
         given = workspace.states.feedback.for_agent(agent, record=not no_record)
         reason = land(workspace, None).reason if given.recorded else ""
     if as_json:

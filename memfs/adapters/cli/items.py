@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.adapters.cli.asking import filters, query
-from memfs.adapters.cli.frame import complete_ids, opened, verb
+from memfs.adapters.cli.frame import Unclear, complete_ids, opened, verb
 from memfs.adapters.cli.landing import SOURCE, is_committed, land
 from memfs.adapters.cli.learning import archived, use_json
 from memfs.adapters.cli.mounting import is_mounted, item_of_mount
 from memfs.adapters.cli.output import (
     clean,
+    conflict_values,
     count,
     day,
     item_json,
@@ -30,15 +33,20 @@ from memfs.adapters.cli.output import (
     time_text,
 )
 from memfs.adapters.cli.places import reference
-from memfs.errors import IndexUnavailable, ItemNotFound, MemfsError, StorageIO
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
+from memfs.errors import HistoryUnavailable, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
+from memfs.model import Origin
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.query import MOST
-from memfs.model.time import utc_now
 from memfs.pipeline.disputes import disputes
+from memfs.store.signing import signed_by
 from memfs.usage import NEVER
 
 if TYPE_CHECKING:
-    from memfs.model import MemoryItem
+    from memfs.model import MemoryItem, Problem, Query
+    from memfs.store import Store
+    from memfs.teams.past import Past
+    from memfs.teams.paststore import PastStore
     from memfs.workspace import Workspace
 
 
@@ -49,27 +57,30 @@ _SHOWN = 100
 @verb(
     "show",
     example="memfs show use-postgresql-for-transactions-7h2k9q\nmemfs show use-postgresql@HEAD~3\n"
-    "memfs show use-postgresql --at 2026-03-01",
+    "memfs show use-postgresql --as-of 2026-03-01",
 )
 @click.argument("id", metavar="ID[@REV]", shell_complete=complete_ids)
-@click.option("--at", metavar="REV", help="As it was at this revision or date.")
+@as_of
 @click.option("--raw", is_flag=True, help="Print the file as it is.")
 @click.pass_context
-def show(ctx: click.Context, id: str, at: str | None, raw: bool, as_json: bool) -> None:
+def show(ctx: click.Context, id: str, as_of: str | None, raw: bool, as_json: bool) -> None:
     """Show one item, by its id, the beginning of its id, or its path; of a mounted workspace, by NAME:ID."""
     name, _, revision = id.partition("@")
-    revision = at or revision
+    revision = as_of or revision
+    past: Past | None = None
     with opened(ctx) as workspace:
         mounted = is_mounted(workspace, name)
         if mounted:
             item, data = item_of_mount(workspace, name, revision)
+        elif revision:
+            past, item, data = _item_at(workspace, reference(workspace, name), revision)
         else:
-            item, data, revision = _item(workspace, reference(workspace, name), revision)
+            item, data = _item_now(workspace, reference(workspace, name))
         use = workspace.usage.of([item.id]).get(item.id, NEVER)
-        against = () if revision or raw or mounted else _against(workspace, item)
+        against = () if past or raw or mounted else _against(workspace, item)
     if as_json:
         present = {"usage": use_json(use), **({"contradicts": list(against)} if against else {})}
-        print_json({**item_json(item), **({"revision": revision} if revision else present)})
+        print_json({**item_json(item), **(as_of_json(past) or present)})
     elif raw:
         say(data.decode("utf-8", "replace").removesuffix("\n"))
     else:
@@ -78,12 +89,17 @@ def show(ctx: click.Context, id: str, at: str | None, raw: bool, as_json: bool) 
             note(f"contradicts {name}, or is contradicted by it; 'memfs conflicts' asks which one holds")
 
 
-def _item(workspace: Workspace, named: str, revision: str) -> tuple[MemoryItem, bytes, str]:
-    """An item, its file, and the commit that the revision means, "" for the file as it is now."""
-    if not revision:
-        return (*_item_now(workspace, named), "")
-    commit = workspace.repository.resolve(revision)
-    return (*_item_at(workspace, named, commit), commit)
+def _item_at(workspace: Workspace, named: str, revision: str) -> tuple[Past, MemoryItem, bytes]:
+    """An item and its file at a revision."""
+    past = workspace.teams.past.at(revision, quarantined=True)  # a person may look at everything
+    try:
+        path, data = workspace.history.found_at(revision, named)
+    except HistoryUnavailable:
+        path = past.store.beginning(named)
+        if not path:
+            raise
+        data = past.files.read(path, ITEM_LIMIT).data
+    return past, past.store.read(path), data
 
 
 def _against(workspace: Workspace, item: MemoryItem) -> tuple[str, ...]:
@@ -115,11 +131,6 @@ def _pruned(workspace: Workspace, name: str) -> ItemNotFound | None:
     return ItemNotFound(f"{item.id} was pruned into {item.path}", hint=hint)
 
 
-def _item_at(workspace: Workspace, name: str, revision: str) -> tuple[MemoryItem, bytes]:
-    path, data = workspace.history.found_at(revision, name)
-    return workspace.parts.codec.read(data, path, utc_now()), data
-
-
 def _print_item(item: MemoryItem) -> None:
     print_raw(styled(item.id, fg="green", bold=True))
     if item.title:
@@ -144,45 +155,81 @@ def _print_item(item: MemoryItem) -> None:
     for name, mapping in (("context", item.context), ("metadata", item.metadata), ("data", item.data)):
         for key, value in mapping.items():
             print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(f'{key} = {readable(value)}')}")
+    for one in item.conflicts:
+        kept, lost = conflict_values(one, 60)
+        said = f"{one.field or 'the item'}: kept {kept}, lost {lost}"
+        print_raw(f"{styled('conflict   ', dim=True)}{clean(said)}")
     if item.content:
         print_raw("")
         print_raw(clean(item.content.rstrip("\n")))
 
 
-@verb("list", example="memfs list --type convention\nmemfs list --since 7d --agent coder --limit 20\nmemfs list --json")
+@verb(
+    "list",
+    example="memfs list --type convention\nmemfs list --since 7d --agent coder --limit 20\nmemfs list --json\n"
+    "memfs list --as-of HEAD~3",
+)
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most this many; 100 by default, all with --json.")
 @click.option("--archived", "pruned", is_flag=True, help="List what was pruned instead; no other filter applies.")
 @filters
+@as_of
 @click.pass_context
-def list_(ctx: click.Context, /, limit: int | None, pruned: bool, as_json: bool, **chosen: Any) -> None:
+def list_(
+    ctx: click.Context, /, limit: int | None, pruned: bool, as_of: str | None, as_json: bool, **chosen: Any
+) -> None:
     """List items, newest first."""
     if pruned:
+        if as_of is not None:
+            raise Unclear("--archived takes no --as-of", "memfs list --as-of lists the items of that time")
         _list_archived(ctx, limit, as_json)
         return
     shown = limit or (MOST if as_json else _SHOWN)
     with opened(ctx) as workspace:
-        asked = query(workspace, "", MOST, **chosen)
-        found = workspace.store.candidates(asked)
-        loaded = [(candidate.path, workspace.store.load(candidate)) for candidate in found[:shown]]
-        items = [item.item for _, item in loaded if item is not None]
-        missing = [path for path, item in loaded if item is None]
-        workspace.store.refresh(missing)
-        problems = workspace.store.problems()
-        unread = workspace.store.unread(asked)
-        uses = workspace.usage.of(item.id for item in items) if as_json else {}
+        workspace.repository.require_readable()
+        past = past_at(workspace, as_of) if as_of is not None else None
+        store: Store | PastStore = workspace.store if past is None else past.store
+        listed = _listed(store, query(workspace, "", MOST, past=past, **chosen), shown)
+        uses = workspace.usage.of(item.id for item in listed.items) if as_json and past is None else {}
     if as_json:
-        rows = [{**item_json(item), "usage": use_json(uses.get(item.id, NEVER))} for item in items]
-        print_json({"items": rows, "partial": bool(missing or unread)})
+        used = {} if past else {item.id: {"usage": use_json(uses.get(item.id, NEVER))} for item in listed.items}
+        rows = [{**item_json(item), **used.get(item.id, {})} for item in listed.items]
+        print_json({"items": rows, "partial": bool(listed.missing), **as_of_json(past)})
     else:
-        print_table(
-            [(item.id, item.type, day(item), item.title or one_line(item.content[:500], 100)) for item in items],
-            dim=(1, 2),
-        )
-    more = f"the newest {len(items):,} of {len(found):,}{'+' if len(found) == MOST else ''} items; --limit shows more"
-    note(more if len(found) > shown else count(len(items), "item"))
-    if missing or unread:
-        note_partial(unread or missing)
-    note_problems(problems)
+        print_table([_row(item) for item in listed.items], dim=(1, 2))
+    _note_listed(listed, shown)
+    note_past(past)
+    if listed.missing:
+        note_partial(listed.missing)
+    note_problems(listed.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The items that are shown, how many there are, the files that hold none at present, and what is wrong."""
+
+    items: Sequence[MemoryItem]
+    found: int
+    missing: Sequence[str]
+    problems: Sequence[Problem]
+
+
+def _listed(store: Store | PastStore, asked: Query, shown: int) -> _Listed:
+    found = store.seeking.candidates(asked)
+    loaded = [(candidate.path, store.load(candidate)) for candidate in found[:shown]]
+    missing = [path for path, item in loaded if item is None]
+    store.refresh(missing)
+    problems, unread = store.problems(), store.unread(asked)
+    return _Listed([one.item for _, one in loaded if one is not None], len(found), unread or missing, problems)
+
+
+def _note_listed(listed: _Listed, shown: int) -> None:
+    more = "+" if listed.found == MOST else ""
+    told = f"the newest {len(listed.items):,} of {listed.found:,}{more} items; --limit shows more"
+    note(told if listed.found > shown else count(len(listed.items), "item"))
+
+
+def _row(item: MemoryItem) -> tuple[str, ...]:
+    return item.id, item.type, day(item), item.title or one_line(item.content[:500], 100)
 
 
 def _list_archived(ctx: click.Context, limit: int | None, as_json: bool) -> None:
@@ -192,18 +239,22 @@ def _list_archived(ctx: click.Context, limit: int | None, as_json: bool) -> None
     if as_json:
         print_json({"items": [item_json(item) for item in items], "partial": False})
         return
-    print_table([(item.id, item.type, day(item), item.title or one_line(item.content[:500], 100)) for item in items])
+    print_table([_row(item) for item in items])
     note(f"{count(len(found), 'pruned item')}; 'memfs prune --bring-back ID' puts one back")
 
 
 @verb("forget", example='memfs forget old-decision-4k8m2p --reason "we moved to another database"')
 @click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=complete_ids)
 @click.option("--reason", default="", help="Why, for the history.")
+@click.option("--agent", default="", metavar="NAME", help="The agent that removes them.")
+@click.option("--session", default="", metavar="NAME", help="The session it does so in.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @click.pass_context
-def forget(ctx: click.Context, ids: tuple[str, ...], reason: str, dry_run: bool, as_json: bool) -> None:
+def forget(
+    ctx: click.Context, ids: tuple[str, ...], reason: str, agent: str, session: str, dry_run: bool, as_json: bool
+) -> None:
     """Remove items from the memory; history keeps them, and the command that brings each back is printed."""
-    with opened(ctx) as workspace:
+    with opened(ctx) as workspace, signed_by(Origin(agent=agent, session=session)):
         found = [workspace.store.find(reference(workspace, name)) for name in dict.fromkeys(ids)]
         items = list({item.id: item for item in found}.values())
         revision, waits = (None, "") if dry_run else _forget(workspace, items, reason)

@@ -19,7 +19,7 @@ from memfs.adapters.cli.streams import write
 from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
-    from memfs.model import MemoryItem, Problem
+    from memfs.model import MemoryItem, Problem, RecordedConflict
 
 # control characters, bidi controls, lone surrogates, tag characters and joiners between plain letters: what a terminal
 # would obey, or a reader would not see
@@ -152,9 +152,32 @@ def item_json(item: MemoryItem) -> dict[str, Any]:
         "context": plain(item.context),
         "metadata": plain(item.metadata),
         "data": plain(item.data),
+        "conflicts": [conflict_json(one) for one in item.conflicts],
         "path": item.path,
         "sha256": item.sha256,
     }
+
+
+def conflict_json(conflict: RecordedConflict) -> dict[str, Any]:
+    """What gave way in an item when branches were joined."""
+    values = {
+        "field": conflict.field,
+        "kept": plain(conflict.kept),
+        "lost": plain(conflict.lost),
+        "part": conflict.part or None,
+        "lost_sha256": conflict.lost_sha256 or None,
+        "by": conflict.by or None,
+        "time": time_text(conflict.time),
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def conflict_values(conflict: RecordedConflict, length: int) -> tuple[str, str]:
+    """What stands and what gave way, each on one line."""
+    absent = "a longer text than is kept here; 'memfs log' has it" if conflict.lost_sha256 else "nothing"
+    values = (absent if value is None else readable(value) for value in (conflict.kept, conflict.lost))
+    kept, lost = (one_line(value, length) for value in values)
+    return kept, lost
 
 
 def origin_json(item: MemoryItem) -> dict[str, Any]:

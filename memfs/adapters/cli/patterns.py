@@ -48,6 +48,7 @@ def patterns(
     with opened(ctx) as workspace:
         caught = _learn(workspace) if learn else None
         if text or context:
+            workspace.repository.require_readable()
             hits = workspace.patterns.suggest(" ".join(text), circumstances, limit or _SUGGESTED)
             shown: list[tuple[MemoryItem, Hit | None]] = [(hit.item, hit) for hit in hits]
             more = 0

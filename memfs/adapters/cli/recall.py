@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,13 +28,18 @@ from memfs.adapters.cli.output import (
     width,
 )
 from memfs.adapters.cli.recall_options import shape, shaping
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
 from memfs.model.ids import of_mount
 from memfs.model.query import MOST
+from memfs.pipeline.conventions import KIND as CONVENTION
+from memfs.pipeline.conventions import withheld
 from memfs.pipeline.disputes import OVER, disputes
 from memfs.pipeline.fence import fence
 
 if TYPE_CHECKING:
-    from memfs.model import Hit, MemoryItem, Recall
+    from memfs.model import Hit, MemoryItem, Problem, Query, Recall
+    from memfs.teams.past import Past
+    from memfs.workspace import Workspace
 
 _LINES_SHOWN = 3
 _UNVOUCHED = frozenset({"agent", "tool"})
@@ -45,7 +50,9 @@ _UNVOUCHED = frozenset({"agent", "tool"})
     example='memfs recall "which database did we choose"\n'
     "memfs recall deploy --type procedural --since 30d --explain\n"
     'memfs recall "login bug" --agent coder --json\n'
-    "memfs recall retries --context project=shop --budget 800 --fenced",
+    "memfs recall retries --context project=shop --budget 800 --fenced\n"
+    "memfs recall deploy --as-of '3 days ago'\n"
+    "memfs recall deploy --diff HEAD~20..HEAD",
 )
 @click.argument("question", nargs=-1, required=True, metavar="QUERY...")
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most this many hits; 'recall.limit' by default.")
@@ -53,6 +60,8 @@ _UNVOUCHED = frozenset({"agent", "tool"})
 @shaping
 @click.option("--explain", is_flag=True, help="Show the factors that made each score.")
 @click.option("--own", is_flag=True, help="Leave out the workspaces that 'mounts' names.")
+@as_of
+@click.option("--diff", metavar="A..B", help="How the answer differs between two revisions, and which commit did it.")
 @click.option("--fenced", is_flag=True, help="Print the hits as quoted data, to be put before a model.")
 @click.pass_context
 def recall(
@@ -62,6 +71,8 @@ def recall(
     limit: int | None,
     explain: bool,
     own: bool,
+    as_of: str | None,
+    diff: str | None,
     fenced: bool,
     as_json: bool,
     **chosen: Any,
@@ -72,17 +83,24 @@ def recall(
     An empty QUERY brings the newest items. What mounted workspaces hold is found, too; such ids begin with the mount's
     name.
     """
+    if diff is not None:
+        _compare(
+            ctx,
+            " ".join(question),
+            diff,
+            as_json,
+            {"--as-of": as_of, "--fenced": fenced, "--explain": explain},
+            limit,
+            chosen,
+        )
+        return
     with opened(ctx) as workspace:
-        form = shape(workspace, chosen)
-        asked = query(workspace, " ".join(question), limit or workspace.settings.recall.limit, **chosen)
-        asked = replace(asked, **form)
-        answer = recaller(workspace, own).search(asked, prove=as_json, fenced=fenced)
-        absent = left_out(workspace, own)
-        problems = workspace.store.problems()
-        unread = unread_of(workspace, own, asked)
+        past = past_at(workspace, as_of) if as_of is not None else None
+        asked = _query(workspace, " ".join(question), limit, chosen, past)
+        answer, lacks = _search(workspace, asked, own, past, prove=as_json, fenced=fenced)
     if as_json:
         quoted = {"fenced": fence(answer.hits)} if fenced else {}
-        print_json(_answer_json(answer, explain) | quoted)
+        print_json(_answer_json(answer, explain) | quoted | as_of_json(past))
     elif fenced and answer.hits:
         print_raw(clean(fence(answer.hits)))
     else:
@@ -90,10 +108,57 @@ def recall(
     if not answer.hits and not answer.cut:
         note(_why_nothing(answer.query.text))
     _note_limits(answer)
-    note_left_out(absent)
-    if answer.partial and (unread or not (answer.cut or absent)):
-        note_partial(unread)
-    note_problems(problems)
+    note_past(past)
+    note_left_out(lacks.absent)
+    if answer.partial and (lacks.unread or not (answer.cut or lacks.absent)):
+        note_partial(lacks.unread)
+    note_problems(lacks.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lacks:
+    """What an answer may lack: mounts that were not asked, files that were not read; and what is wrong."""
+
+    absent: Sequence[Problem]
+    unread: Sequence[str]
+    problems: Sequence[Problem]
+
+
+def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str, Any], past: Past | None) -> Query:
+    """What is asked, shaped by the options, else by the settings of the present or of that revision."""
+    form = shape(workspace, chosen, past)
+    limit = limit or (workspace.settings.recall if past is None else past.settings).limit
+    return replace(query(workspace, text, limit, past=past, **chosen), **form)
+
+
+def _search(
+    workspace: Workspace, asked: Query, own: bool, past: Past | None, *, prove: bool, fenced: bool
+) -> tuple[Recall, _Lacks]:
+    """The answer of the present, or of a revision."""
+    recall = recaller(workspace, own) if past is None else past.recall
+    answer = recall.search(asked, prove=prove, fenced=fenced, leave_out=withheld if fenced else None)
+    if past is not None:
+        return answer, _Lacks((), past.store.unread(asked), past.store.problems())
+    absent = left_out(workspace, own)
+    return answer, _Lacks(absent, unread_of(workspace, own, asked), workspace.store.problems())
+
+
+def _compare(
+    ctx: click.Context,
+    text: str,
+    revisions: str,
+    as_json: bool,
+    unfit: Mapping[str, object],
+    limit: int | None,
+    chosen: dict[str, Any],
+) -> None:
+    """Answer ``--diff``, with which some options mean nothing."""
+    from memfs.adapters.cli.comparing import compare  # an answer of today does without it
+
+    if given := [word for word, value in unfit.items() if value]:
+        raise click.UsageError(f"--diff and {given[0]} exclude each other", ctx)
+    with opened(ctx) as workspace:
+        compare(workspace, _query(workspace, text, limit, chosen, None), revisions, as_json)
 
 
 def _answer_json(answer: Recall, explain: bool) -> dict[str, Any]:
@@ -181,8 +246,8 @@ def _print_hit(hit: Hit, explain: bool, scored: bool, against: Sequence[str]) ->
     facts = [item.type, day(item), *([f"{hit.score:.3f}"] if scored else [])]
     if item.trust in _UNVOUCHED:
         facts.append(f"by {item.trust} {item.origin.agent}".rstrip())
-    if item.status in OVER:
-        facts.append(item.status)
+    if item.status in OVER or item.type == CONVENTION:
+        facts.append(item.status or "no status")
     if name := of_mount(item.id):
         facts.append(f"from {name}")
     print_raw(f"{styled(item.id, fg='green', bold=True)}  {styled('  '.join(facts), dim=True)}")

@@ -17,6 +17,7 @@ from memfs.errors import QueryInvalid
 from memfs.pipeline.strategies import strategy
 
 if TYPE_CHECKING:
+    from memfs.teams.past import Past
     from memfs.workspace import Workspace
 
 _LONGEST = 3600.0
@@ -41,13 +42,15 @@ def shaping(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def shape(workspace: Workspace, chosen: dict[str, Any]) -> dict[str, Any]:
+def shape(workspace: Workspace, chosen: dict[str, Any], past: Past | None = None) -> dict[str, Any]:
     """The fields of a query that these options and the workspace's settings make; takes the options out of ``chosen``.
+
+    Where a revision is asked, the settings are those of ``past``.
 
     Raises:
         Unclear: a circumstance has no name or no value, or there is no such strategy.
     """
-    settings = workspace.settings.recall
+    settings = workspace.settings.recall if past is None else past.settings
     return {
         "strategy": _known(chosen.pop("strategy")),
         "max_tokens": chosen.pop("budget") or settings.max_tokens or None,

@@ -18,6 +18,7 @@ from memfs.files.textguard import findings
 from memfs.model.ids import check_id
 from memfs.model.kinds import BUILT_IN, nearest
 from memfs.store.parts import CONTENT
+from memfs.store.signing import signed_by
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
@@ -129,6 +130,7 @@ def _advise(wanted: Draft, item: MemoryItem, allow_invisible: bool) -> None:
 
 
 def _put(workspace: Workspace, wanted: Draft, content: str | None, replace: bool, allow_secret: str) -> MemoryItem:
+    wanted = wanted.in_branch_of(workspace.parts.policy.agent)
     if wanted.type is not None:
         known_type(workspace, wanted.type)
     if replace and wanted.id:
@@ -137,7 +139,8 @@ def _put(workspace: Workspace, wanted: Draft, content: str | None, replace: bool
             hint = nearest(wanted.id, workspace.store.following.ids()) or "leave out --replace to make it"
             raise ItemNotFound(f"there is no memory {wanted.id!r} to replace", hint=hint)
         changed = wanted.over(existing, content)
-        return workspace.store.put(changed, expected=existing.sha256, source=SOURCE, allow_secret=allow_secret)
+        with signed_by(wanted.origin()):  # not whoever wrote what is changed
+            return workspace.store.put(changed, expected=existing.sha256, source=SOURCE, allow_secret=allow_secret)
     try:
         return workspace.store.put(wanted.fresh(content or ""), expected="", source=SOURCE, allow_secret=allow_secret)
     except IdExists as error:
@@ -174,6 +177,7 @@ def _import(
     from memfs.adapters.cli.importing import import_lines  # a single memory does not need it
 
     with opened(ctx) as workspace:
+        wanted = wanted.in_branch_of(workspace.parts.policy.agent)
         items = import_lines(workspace, file, wanted, replace, allow_secret)
         landed = land(workspace, items[-1] if items else None)
     if as_json:

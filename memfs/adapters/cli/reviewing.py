@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 def review_text(ctx: click.Context, wanted: Draft, content: str, allow_secret: str, as_json: bool) -> None:
     """Have a text judged, store it if it is worth it, and say so; exit code 1 where it is not stored."""
     with opened(ctx) as workspace:
+        wanted = wanted.in_branch_of(workspace.parts.policy.agent)
         if wanted.type is not None:
             known_type(workspace, wanted.type)
         try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,7 @@ from memfs.history.repository import Repository
 from memfs.setting_values import toml
 from memfs.settings import SPECS
 from memfs.store.values import Flushed
+from memfs.upkeep import mergedriver
 from memfs.workspace import open_workspace
 
 if TYPE_CHECKING:
@@ -34,21 +38,26 @@ _SCHEMAS = "ContextMemory/.schemas/"
 def init(ctx: click.Context, path: str | None, user: bool, yes: bool, as_json: bool) -> None:
     """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
 
-    Inside an existing repository memfs commits only its own files, and asks once before it does so. With --user the
+    In a fresh clone it installs the merge driver, by which git joins memory files field by field. Inside an existing
+    repository memfs commits only its own files, and asks once before it does so. With --user the
     workspace lies in your data folder and has a repository of its own: agents use it where no other is found.
     """
     with _user_workspace(ctx, path) if user else _workspace(ctx, path, yes) as workspace:
         created = workspace.created
         assert created is not None  # this is what create=True promises
         found = _take_in(workspace, created)
+        driver = created.driver or mergedriver.install(workspace.repository)
         shown = str(workspace.root)
     made = bool(created.files) or created.repository_made
     if as_json:
-        print_json(_created_json(shown, created, found) if made else _created_json(shown, None, found))
+        facts = _created_json(shown, created if made else None, found)
+        print_json({**facts, "merge_driver": driver})
     elif made:
         _print_created(shown, created, found)
     else:
         print_raw(f"{clean(shown)} is a workspace already")
+    if driver and not as_json:
+        print_raw("  told git to join memory files field by field (merge.memfs in .git/config)")
     if found.reason:
         note(f"the commit waits: {found.reason}")
 
@@ -57,9 +66,13 @@ def _workspace(ctx: click.Context, path: str | None, yes: bool) -> Workspace:
     if path is not None and not path.strip():
         raise click.UsageError("name the folder, or leave PATH out for the current one", ctx)
     root = Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve()
-    around = Repository.find(root if root.is_dir() else _nearest_folder(root), trusted=trust.repository)
-    if around is not None and not yes and not (root / "ContextMemory").is_dir():
-        _ask(around.work_tree)
+    place = root if root.is_dir() else _nearest_folder(root)
+    around = Repository.find(place, trusted=trust.repository)
+    if around is not None and not (root / "ContextMemory").is_dir():
+        with closing(around):
+            _refuse_beside(around, root.relative_to(place) / "ContextMemory")
+        if not yes:
+            _ask(around.work_tree)
     return open_workspace(root, create=True, watch=False)
 
 
@@ -82,6 +95,25 @@ def _nearest_folder(path: Path) -> Path:
     return next(folder for folder in path.parents if folder.is_dir())
 
 
+def _refuse_beside(around: Repository, content: Path) -> None:
+    """Refuse to begin a second history in a clone that has one with a memory, of which nothing is checked out.
+
+    Raises:
+        MemfsError: the branch here has no commit yet, and one of a remote has memory in that folder.
+    """
+    if around.head().commit is not None:
+        return
+    form = "--format=%(if)%(symref)%(then)%(else)%(objectname) %(refname:lstrip=2)%(end)"
+    listed = os.fsdecode(around.git.run("for-each-ref", form, "refs/remotes/")).splitlines()
+    for commit, _, name in (line.partition(" ") for line in filter(None, listed)):
+        if around.entry(commit, content.as_posix()) is not None:
+            raise MemfsError(
+                f"nothing is checked out in this clone, and {name} has a memory",
+                path=str(around.work_tree),
+                hint=f"git switch {shlex.quote(name.partition('/')[2])} brings it here; then memfs init",
+            )
+
+
 def _ask(work_tree: Path) -> None:
     """Ask once whether memfs may settle in a repository that is there already.
 
@@ -96,6 +128,7 @@ def _ask(work_tree: Path) -> None:
         )
     note(f"{work_tree} is a git repository already.")
     note("It would get memfs.toml and ContextMemory/ in a commit of their own; nothing else is ever committed.")
+    note("Its .git/config would name memfs as the program that joins memory files.")
     if not click.confirm("Go ahead?", err=True):
         raise MemfsError("nothing was written")
 

@@ -70,6 +70,8 @@ def state(ctx: click.Context, /, action: str, what: str | None, file: str | None
     if action == "resume" and (what is None or file is not None):
         raise click.UsageError("'resume' takes a TOKEN", ctx)
     with opened(ctx) as workspace:
+        if action != "store":
+            workspace.repository.require_readable()
         if action == "store":
             _store(workspace, _checked(ctx, what), file, as_json)
         elif action == "show":

@@ -22,10 +22,12 @@ from memfs.adapters.cli.output import (
     problem_json,
     styled,
 )
+from memfs.adapters.cli.resolving import merges_facts, merges_row
 from memfs.adapters.cli.sourcing import delivery_facts, delivery_row
 from memfs.adapters.cli.stating import states_facts, states_row
 from memfs.adapters.cli.storing import storage_facts, storage_row
 from memfs.adapters.cli.trusting import status_facts, status_row
+from memfs.upkeep.branchcheck import problems as branch_problems
 from memfs.watch.notes import watch_facts
 
 if TYPE_CHECKING:
@@ -36,11 +38,12 @@ if TYPE_CHECKING:
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> None:
     """Show how the workspace stands: items, git branch, what waits for a commit, the index, and problems."""
-    with opened(ctx) as workspace:
+    with opened(ctx) as workspace, workspace.store.looking_once():  # what is told below would look at every file again
         facts = _status(workspace)
         invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
         problems = [*workspace.store.problems(), *filter(None, [workspace.quota.problem]), *mounts_problems(workspace)]
         problems += hook_problems(workspace)
+        problems += branch_problems(workspace.repository, workspace.parts.policy.agent)
         root = str(workspace.root)
     if as_json:
         print_json({**facts, "problems": [problem_json(problem) for problem in problems]})
@@ -75,6 +78,7 @@ def _status(workspace: Workspace) -> dict[str, Any]:
         **delivery_facts(workspace, items),
         **hooks_facts(workspace),
         **mounts_facts(workspace),
+        **merges_facts(workspace),
     }
 
 
@@ -94,6 +98,7 @@ def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> 
     }
     rows |= storage_row(facts["storage"]) | status_row(facts["trust"]) | keeping_rows(facts) | meaning_row(facts)
     rows |= states_row(facts) | checkpoint_row(facts) | delivery_row(facts) | hooks_row(facts) | mounts_row(facts)
+    rows |= merges_row(facts)
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
     for path in edits:

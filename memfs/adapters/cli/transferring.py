@@ -70,9 +70,11 @@ def export(
     chosen = form or _format_of(target)
     if target is None and chosen == "parquet" and sys.stdout.isatty():
         raise click.UsageError("Parquet is not for a terminal: name a FILE", ctx)
-    with opened(ctx) as workspace, _sink(workspace, target, replace) as sink, progress("Exporting") as step:
-        seen = step if sys.stderr.isatty() else None
-        done = workspace.states.exporter.write(sink, chosen, filters, seen)
+    with opened(ctx) as workspace:
+        workspace.repository.require_readable()
+        with _sink(workspace, target, replace) as sink, progress("Exporting") as step:
+            seen = step if sys.stderr.isatty() else None
+            done = workspace.states.exporter.write(sink, chosen, filters, seen)
     _tell_export(done, target, as_json)
     return int(bool(done.missing))
 

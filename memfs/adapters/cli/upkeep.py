@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,6 +26,7 @@ from memfs.adapters.cli.output import (
     styled,
 )
 from memfs.adapters.cli.stating import reindex_states
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
 from memfs.upkeep.tally import Tally, tally
 
 if TYPE_CHECKING:
@@ -32,10 +34,14 @@ if TYPE_CHECKING:
     from memfs.watch import Noticed
 
 
-@verb("stats", example="memfs stats\nmemfs stats --json")
+@verb("stats", example="memfs stats\nmemfs stats --json\nmemfs stats --as-of 2026-03-01")
+@as_of
 @click.pass_context
-def stats(ctx: click.Context, as_json: bool) -> None:
+def stats(ctx: click.Context, as_of: str | None, as_json: bool) -> None:
     """Count the items by type and layer, their uses, and say what content, history and index weigh."""
+    if as_of is not None:
+        _stats_at(ctx, as_of, as_json)
+        return
     with opened(ctx) as workspace:
         facts = tally(workspace.store, workspace.parts)
         usage = workspace.quota.measure(history=True)
@@ -59,6 +65,22 @@ def stats(ctx: click.Context, as_json: bool) -> None:
     note_problems(problems)
 
 
+def _stats_at(ctx: click.Context, revision: str, as_json: bool) -> None:
+    """What there was at a revision: items and their bytes. Uses, history and index have no past."""
+    from memfs.teams.pasttally import past_tally  # only here
+
+    with opened(ctx) as workspace:
+        past = past_at(workspace, revision, quarantined=True)
+        facts = past_tally(past)
+        problems = past.store.problems()
+    if as_json:
+        print_json({**_tally_json(facts), "bytes": {"content": facts.content_bytes}, **as_of_json(past)})
+    else:
+        _print_tally(facts, ("content",))
+    note_past(past)
+    note_problems(problems)
+
+
 def _print_usage(usage: Usage) -> None:
     print_raw(styled("Areas", bold=True))
     print_table([(f"  {area}", _bytes(size)) for area, size in usage.areas.items()])
@@ -76,8 +98,8 @@ def _tally_json(facts: Tally) -> dict[str, Any]:
     }
 
 
-def _print_tally(facts: Tally) -> None:
-    sizes = {"content": facts.content_bytes, "history": facts.history_bytes, "index": facts.index_bytes}
+def _print_tally(facts: Tally, weighed: Sequence[str] = ("content", "history", "index")) -> None:
+    sizes = {name: getattr(facts, f"{name}_bytes") for name in weighed}
     print_raw(styled(count(facts.items, "item"), bold=True))
     print_table(
         [(f"  {name}", f"{number:>9,}", _bytes(facts.type_bytes[name])) for name, number in facts.types.items()]

@@ -92,9 +92,13 @@ def edit(ctx: click.Context, id: str, allow_secret: str, as_json: bool) -> int:
         if not _has_editor():
             hint = "set EDITOR, or change the file directly"
             raise StorageIO("there is no terminal to edit on", path=path, hint=hint)
-        before = _read(workspace, path)
+        before, written = _read(workspace, path), _written(workspace, path)
         problems = _edited(workspace, path, allow_secret)
-        changed = _read(workspace, path) != before
+        after, meanwhile = _read(workspace, path), _written(workspace, path)
+        changed = after != before
+        if changed and meanwhile not in (written, after):
+            note(f"{path} was written by somebody else while you edited it, and what you saved stands in place of that")
+            note(f"'memfs log {id}' and 'memfs recover' have what it was: bring in by hand what you want of it")
         if changed:
             _take_in(workspace, path, commit=not problems)
     if as_json:
@@ -201,6 +205,16 @@ def _read(workspace: Workspace, path: str) -> bytes:
         return workspace.parts.tree.read(path, ITEM_LIMIT).data
     except (FileNotFoundError, ContentError, NotRegularFile):  # what is wrong with it is told by the check
         return b""
+
+
+def _written(workspace: Workspace, path: str) -> bytes | None:
+    """What a file holds by the last write of memfs or by the last commit, whatever an editor made of it since."""
+    for operation in reversed(workspace.parts.journal.operations()):
+        for change in operation.changes:
+            if change.path == path:
+                return change.data
+    blob = workspace.parts.repository.head_blob(path)
+    return workspace.parts.repository.blob(blob) if blob else None
 
 
 def _place(kind: Kind, item_id: str) -> str:

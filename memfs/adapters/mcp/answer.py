@@ -76,7 +76,6 @@ def item_data(item: MemoryItem, offset: int = 0) -> dict[str, Any]:
         **brief(item),
         "content": item.content[offset:end],
         "next_offset": end if len(item.content) > end else None,
-        "status": item.status,
         "importance": item.importance if item.importance != 1.0 else None,
         "expires": format_time(item.expires) if item.expires else None,
         "agent": item.origin.agent,
@@ -102,6 +101,7 @@ def brief(item: MemoryItem) -> dict[str, Any]:
         "title": shown(item.title or one_line(item.content, 100)),
         "when": format_time(moment) if moment else "",
         "trust": item.trust,
+        "status": item.status,
         "tags": list(item.tags),
     }
     return {name: value for name, value in facts.items() if value not in ("", [])}

@@ -20,6 +20,7 @@ from memfs.adapters.mcp.tools import TOOLS
 from memfs.adapters.mcp.toolset import ASKING, ToolSet
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.model.kinds import nearest
+from memfs.served.recipient import served_to
 
 if TYPE_CHECKING:
     from memfs.facades.caller import Caller
@@ -78,7 +79,8 @@ def _called(desk: Desk, caller: Caller, name: str, given: Mapping[str, Any]) -> 
     arguments = checked(row.arguments, given)
     if name in ASKING and not desk.memory.workspace.settings.memory.on_demand:
         raise SettingInvalid("agents may not ask", field="memory.on_demand", hint="memory_get reads one by its id")
-    answer = row.run(desk, caller, arguments)
+    with served_to(agent=caller.agent, session=caller.session):
+        answer = row.run(desk, caller, arguments)
     return CallToolResult(content=[TextContent(type="text", text=answer.text)], structured_content=dict(answer.data))
 
 

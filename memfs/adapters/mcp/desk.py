@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.errors import MemfsError, WorkspaceNotFound
+from memfs.served.recipient import served_to
 
 if TYPE_CHECKING:
     from memfs.facades.agent_memory import AgentMemory
@@ -93,7 +94,7 @@ class Desk:
             WorkspaceNotFound: the server is closing.
         """
         try:
-            waiting = asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *arguments))
+            waiting = asyncio.get_running_loop().run_in_executor(self._threads, partial(_served, work, *arguments))
         except RuntimeError as error:  # the threads were told to end
             raise WorkspaceNotFound("this server is closing", hint="connect anew") from error
         return await waiting
@@ -133,3 +134,9 @@ class Desk:
             memory.end_session(session)
         except MemfsError as error:  # the working memory stays, and fades
             log.warning("the working memory of %s was not consolidated: %s", session, error)
+
+
+def _served(work: Callable[..., Result], *arguments: Any) -> Result:
+    """Do work whose answer goes out through this door."""
+    with served_to("mcp"):
+        return work(*arguments)

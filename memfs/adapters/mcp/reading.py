@@ -84,7 +84,8 @@ def listed(desk: Desk, _: Caller, given: Given) -> Answer:
 def _row(row: Mapping[str, Any]) -> str:
     tags = f" [{', '.join(row['tags'])}]" if "tags" in row else ""
     title = " ".join(str(row["title"]).split())
-    return f"{row['id']} ({row['type']}, {str(row.get('when', ''))[:10]}, {row['trust']}){tags}: {title}"
+    status = f", {' '.join(str(row['status']).split())}" if "status" in row else ""
+    return f"{row['id']} ({row['type']}, {str(row.get('when', ''))[:10]}, {row['trust']}{status}){tags}: {title}"
 
 
 # -- history --------------------------------------------------------------------------------------------------------

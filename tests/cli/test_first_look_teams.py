@@ -1,0 +1,164 @@
+"""What somebody is told who shares memory with a team for the first time (B1-B4)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Memfs, git
+
+
+@pytest.fixture
+def server(tmp_path: Path, root: Path) -> Path:
+    """A bare repository made without a word about its branch, as the workspace's remote."""
+    server = tmp_path / "server.git"
+    subprocess.run(["git", "init", "-q", "--bare", "--initial-branch=master", str(server)], check=True)
+    git(root, "remote", "add", "origin", str(server))
+    return server
+
+
+def test_b3_the_first_push_tells_how_others_join(memfs: Memfs, bare: Memfs, server: Path, tmp_path: Path) -> None:
+    """The server's HEAD names another branch than the memory's: a plain clone of it is empty."""
+    memfs("remember", "Deploys happen on Tuesdays", "--id", "deploys")
+    ran = memfs("sync")
+    assert f"git clone --branch main {server}" in ran.err, ran.err
+    assert "clone" not in memfs("sync").err
+    subprocess.run(["git", "clone", "-q", "--branch", "main", str(server), str(tmp_path / "bo")], check=True)
+    assert "told git to join" in bare("init", str(tmp_path / "bo")).out
+
+
+@pytest.mark.parametrize("words", [(), ("--yes",)])
+def test_b3_a_clone_with_nothing_checked_out_gets_no_second_memory(
+    memfs: Memfs, bare: Memfs, server: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """init would begin a history that has nothing in common with the team's; it names the way to that instead."""
+    memfs("sync")
+    clone = tmp_path / "bo"
+    subprocess.run(["git", "clone", "-q", str(server), str(clone)], check=True, capture_output=True)
+    ran = bare("init", str(clone), *words)
+    assert ran.code == 1
+    assert "nothing is checked out in this clone, and origin/main has a memory" in ran.err
+    assert "git switch main" in ran.err
+    assert [path.name for path in clone.iterdir()] == [".git"]
+    git(clone, "switch", "-q", "main")
+    assert "is a workspace already" in bare("init", str(clone), *words).out
+
+
+def test_b3_an_orphan_branch_of_a_code_repository_may_get_a_memory(bare: Memfs, tmp_path: Path) -> None:
+    """Where no branch of the remote has a memory, a branch without a commit is no obstacle."""
+    code = tmp_path / "code"
+    subprocess.run(["git", "init", "-q", str(code)], check=True)
+    git(code, "commit", "-q", "--allow-empty", "-m", "Code")
+    git(code, "update-ref", "refs/remotes/origin/main", "HEAD")
+    git(code, "switch", "-q", "--orphan", "memory")
+    assert bare("init", str(code), "--yes").code == 0
+
+
+def test_row_43_markers_in_the_settings_are_called_so(memfs: Memfs, root: Path) -> None:
+    """No workspace opens until they are gone, so the message says what they are and what to do."""
+    path = root / "memfs.toml"
+    text = path.read_text()
+    path.write_text(f"<<<<<<< HEAD\n{text}=======\n{text}>>>>>>> other\n")
+    ran = memfs("status")
+    assert ran.code == 1
+    assert "memfs.toml:1:1: a merge left conflict markers in it" in ran.err
+    assert "git add" in ran.err
+
+
+def test_b2_a_dry_run_of_a_branch_counts_what_waits_there(memfs: Memfs, bare: Memfs, root: Path) -> None:
+    """What the agent wrote last is in no commit yet, and a real merge or drop would find it."""
+    (root / "memfs.toml").write_text('[history]\ncommit = "session"\n')
+    memfs("commit")
+    started = memfs("branch", "start", "try", "--agent", "coder", "--json").json
+    bare("-C", started["folder"], "remember", "Only on try", "--id", "only")
+    assert "try  coder  1 write not committed" in memfs("branch").out
+    assert (
+        memfs("branch", "merge", "try", "--dry-run").out == "Would first commit 1 write made there, and merge it, too\n"
+    )
+    assert memfs("branch", "merge", "try", "--dry-run", "--json").json["uncommitted"] == 1
+    refused = memfs("branch", "drop", "try", "--dry-run")
+    assert refused.code == 1
+    assert "1 write waits there for a commit" in refused.err
+    assert "refs/memfs/rescue/branches/try" in memfs("branch", "drop", "try", "--force", "--dry-run").out
+    assert "only.yaml" in memfs("branch", "merge", "try").out
+
+
+def test_messages_name_the_next_command(memfs: Memfs, root: Path) -> None:
+    """A typo, or a verb tried without knowing it, leads on."""
+    assert "memfs convention propose 'TEXT'" in memfs("convention").err
+    assert "'propose' takes a TEXT in quotes" in memfs("convention", "propose").err
+    memfs("remember", "One", "--id", "one")
+    assert "'memfs blame ID' names agents and sessions" in memfs("undo", "--session", "tpyo").err
+    memfs("commit")
+    assert "## Memory review of `main..HEAD`" in memfs("review").out
+    assert "name with --bad" in memfs("bisect", "--good", "HEAD~1", "--expect", "one => !two").err
+
+
+def test_b1_an_editor_that_saves_over_a_merge_is_told(
+    memfs: Memfs, root: Path, tmp_path: Path, editor: Callable[[str], None]
+) -> None:
+    """What came while the editor was open is not in what it saves: that stands, and nobody loses it unawares."""
+    memfs("remember", "Deploy on Wednesdays", "--id", "deploy", "--title", "Deploy")
+    memfs("commit")
+    editor("sed -i 's/Wednesdays/Thursdays/' \"$1\"")
+    assert "somebody else" not in memfs("edit", "deploy").err
+    meanwhile = (
+        f"{sys.executable} -m memfs -C {root} remember --id deploy --replace --title Elsewhere > {tmp_path}/told"
+    )
+    editor(f'sed \'s/Thursdays/Fridays/\' "$1" > {tmp_path}/buffer; {meanwhile}; cat {tmp_path}/buffer > "$1"')
+    ran = memfs("edit", "deploy")
+    assert "deploy.yaml was written by somebody else while you edited it" in ran.err
+    assert "'memfs log deploy' and 'memfs recover' have what it was" in ran.err
+    assert "Fridays" in memfs("show", "deploy").out
+    assert "Elsewhere" in git(root, "log", "-p") + memfs("recover", "--json").out
+
+
+def test_row_43_a_rebase_that_is_over_is_not_to_be_continued(memfs: Memfs, root: Path) -> None:
+    """git leaves REBASE_HEAD behind: what waits then waits for a decision alone."""
+    memfs("remember", "Deploy on Fridays", "--id", "deploy", "--title", "Here")
+    memfs("commit")
+    for branch, title in (("other", "There"), ("main", "Elsewhere")):
+        git(root, "switch", "-q", *(["-c"] if branch == "other" else []), branch)
+        path = next(root.glob("ContextMemory/memories/*/*/deploy.yaml"))
+        path.write_text(path.read_text().replace("title: Here", f"title: {title}"))
+        git(root, "commit", "-qam", title)
+    git(root, "config", "--remove-section", "merge.memfs")
+    subprocess.run(["git", "-C", str(root), "rebase", "-q", "other"], check=False, capture_output=True)
+    assert "'git rebase --continue' finishes" in memfs("resolve", "--all").err
+    git(root, "-c", "core.editor=true", "rebase", "--continue")
+    assert (root / ".git/REBASE_HEAD").exists()
+    ran = memfs("resolve")
+    assert "memfs resolve deploy --keep|--take" in ran.out
+    assert "rebase" not in ran.err
+
+
+def test_a_memory_beside_code_is_found_from_above(bare: Memfs, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever stands at the top of a code repository is told where its memory lies, not to make a second one."""
+    monkeypatch.chdir(root.parent)
+    ran = bare("recall", "anything")
+    assert ran.code == 1
+    assert "there is one below it: name it with -C W" in ran.err
+
+
+def test_b3_checkpoints_of_two_clones_made_in_one_minute_both_stay(
+    memfs: Memfs, bare: Memfs, server: Path, tmp_path: Path
+) -> None:
+    """Each keeps its id, its manifest and its payload when the clones sync; of one clone they sort as made."""
+    memfs("iteration", "start")
+    memfs("sync")
+    clone = str(tmp_path / "bo")
+    subprocess.run(["git", "clone", "-q", "--branch", "main", str(server), clone], check=True)
+    mine = [memfs("checkpoint", "create", "--json").json["id"] for _ in range(2)]
+    other = bare("-C", clone, "checkpoint", "create", "--json").json["id"]
+    for words in (("-C", clone), (), ("-C", clone)):
+        assert (memfs if not words else bare)(*words, "sync").code == 0
+    told = {one["id"]: one["good"] for one in memfs("checkpoint", "verify", "--json").json["checkpoints"]}
+    assert [told[one] for one in mine] == [True, True]
+    assert [one for one in reversed(told) if one in mine] == mine
+    told = {one["id"]: one["good"] for one in bare("-C", clone, "checkpoint", "verify", "--json").json["checkpoints"]}
+    assert told[other] is True
+    assert set(told) == {*mine, other}
