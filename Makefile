@@ -14,6 +14,7 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/teams.sh
 
 test: $(STAMP) lint types unit
 

@@ -13,28 +13,7 @@ out=$demo/output
 rm -rf "$demo"
 mkdir -p "$demo"
 
-# Nothing outside .demo is read or written: no git settings of yours, no cache of yours.
-for name in $(env | sed -n -e 's/^\(GIT_[A-Z_]*\)=.*/\1/p' -e 's/^\(MEMFS_[A-Z_]*\)=.*/\1/p' \
-    -e 's/^\(CLAUDE_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
-export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_PAGER=cat NO_COLOR=1 XDG_CACHE_HOME="$demo/cache"
-
-bold='' plain=''
-if [ -t 1 ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); fi
-
-say() { printf '\n%s%s%s\n' "$bold" "$1" "$plain"; }
-
-fail() { printf '\ndemo: %s\n' "$1" >&2; exit 1; }
-
-# run COMMAND: show it, run it, show what it prints
-run() {
-    printf '\n%s$ %s%s\n' "$bold" "$1" "$plain"
-    if ! eval "$1" >"$out" 2>&1; then cat "$out"; fail "this command failed: $1"; fi
-    cat "$out"
-}
-
-# expect TEXT / refuse TEXT: the last output must (not) hold it
-expect() { grep -qF -- "$1" "$out" || fail "expected to see: $1"; }
-refuse() { ! grep -qF -- "$1" "$out" || fail "did not expect to see: $1"; }
+. "$here/examples/tour.sh"
 
 # as NAME DATE MESSAGE PATH...: a commit of the story that came before
 as() {
@@ -78,6 +57,7 @@ cd "$work"
 # you, for the rest of the demo
 git -C "$work" config user.name Ines
 git -C "$work" config user.email Ines@waybill.example
+memfs -C "$work" init >"$out" 2>&1 || { cat "$out"; fail "init failed"; }  # lets git join memory files by field
 
 # -- the tour --------------------------------------------------------------------------------------------------------
 say "1. A small team's memory: plain files, in git. Ask it something."
