@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-settings.register_profile("memfs", deadline=None)  # a machine that is busy is no failure
+# A busy machine is no failure. What fails once fails again; 'make soak' takes other examples each time.
+settings.register_profile("memfs", deadline=None, derandomize=True)
+settings.register_profile("soak", deadline=None)
 settings.load_profile("memfs")
 pytest.register_assert_rewrite("kit")  # its assertions say what they found
 from kit import figures as fault_figures  # noqa: E402
@@ -30,6 +32,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("memfs")
     group.addoption("--soak", action="store_true", help="run the fault tiers at full length")
     group.addoption("--figures", type=Path, metavar="FILE", help="write what the fault tiers tried to FILE")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how examples of the property tests are found."""
+    settings.load_profile("soak" if config.option.soak else "memfs")
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
