@@ -100,10 +100,15 @@ def lock_reason(layout: Layout, lock: Path) -> str:
         age = max(0, int(time.time() - os.lstat(lock).st_mtime))
     except FileNotFoundError:
         return ""
-    holder = next((process for process in running_git() if _in_tree(layout, process)), None)
+    holder = at_work(layout)
     if holder:
         return f"{lock.name} is held, for {age} s, probably by git {holder.verb} (process {holder.pid})"
     return f"{lock.name} is {age} s old and no git process is seen to hold it; if none runs elsewhere, delete {lock}"
+
+
+def at_work(layout: Layout) -> GitProcess | None:
+    """A git process that works in this working tree and is none of memfs's; None when none is seen."""
+    return next((process for process in running_git() if _in_tree(layout, process)), None)
 
 
 def _strange_index(layout: Layout) -> Obstacle | None:

@@ -12,17 +12,18 @@ import os
 import re
 import stat
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memfs.errors import GitBusy, GitFailed, NotRegularFile
 from memfs.files import io
-from memfs.history.busy import OWN_LINK
-from memfs.history.layout import read_small
+from memfs.history.busy import OWN_LINK, at_work
+from memfs.history.layout import Layout, read_small
 from memfs.history.refs import HEX, NULL, is_branch
 from memfs.history.repository import Repository
 
 CHILD_PATIENCE = 10.0
+STANDING_STILL = 0.5
 RECORD, BEFORE, PUT, CHILDREN = "commit.json", "index.before", "index.put", "children"
 _NAMES = (PUT, BEFORE, OWN_LINK, f"{OWN_LINK}.lock")
 _PAUSE = 0.01
@@ -64,19 +65,22 @@ def keep_date(index: Path, before: int) -> None:
     io.touch(index, before - before % _SECOND + time.time_ns() % _SECOND)
 
 
-def settle(repository: Repository, state: Path) -> Record | None:
+def settle(repository: Repository, state: Path, *, died: bool = False) -> Record | None:
     """Bring an ended step to an end: keep it if the branch has its commit, else give the person's index back; unlock.
+
+    Args:
+        died: whoever took the step is dead, and so is its git.
 
     Returns the record if something was left to do. Without a lock of ours there is nothing to do but to sweep.
     """
     record = _read_record(state)
-    pending = record is not None and _settle_index(repository, state, record)
+    pending = record is not None and _settle_index(repository, state, record, died)
     io.unlink(state / RECORD, missing_ok=True)
     sweep(state)
     return record if pending else None
 
 
-def _settle_index(repository: Repository, state: Path, record: Record) -> bool:
+def _settle_index(repository: Repository, state: Path, record: Record, died: bool) -> bool:
     git_dir = Path(os.path.normpath(repository.common_dir / record.git_dir))
     index = index_of(git_dir)
     lock = index.with_name(index.name + ".lock")
@@ -94,7 +98,7 @@ def _settle_index(repository: Repository, state: Path, record: Record) -> bool:
             io.rename(str(state / BEFORE), str(index))
         else:
             io.unlink(index, missing_ok=True)
-    _drop_ref_lock(repository, record)
+    _drop_ref_locks(repository, state, git_dir, record, died)
     io.unlink(lock, missing_ok=True)
     io.sync_folder(git_dir)
     return True
@@ -115,12 +119,46 @@ def _arrived(repository: Repository, git_dir: Path, record: Record) -> bool:
     return True
 
 
-def _drop_ref_lock(repository: Repository, record: Record) -> None:
-    """Remove the branch's lock if it holds the commit that only we were about to write."""
-    if record.ref != "HEAD":
-        lock = repository.common_dir / f"{record.ref}.lock"
-        if read_small(lock) == record.new:
+def _drop_ref_locks(repository: Repository, state: Path, git_dir: Path, record: Record, died: bool) -> None:
+    """Remove the locks of branch and HEAD that the step's git left when it died: it took them under our index lock.
+
+    The branch's own lock tells by the commit that only we were about to write. HEAD's holds nothing, nor may the
+    branch's after a power cut; such a one is ours if it is no older than our record, stands still, and no git is seen.
+    """
+    branch = [] if record.ref == "HEAD" else [repository.common_dir / f"{record.ref}.lock"]
+    for lock in (*branch, git_dir / "HEAD.lock"):
+        content = read_small(lock)
+        if content is None:
+            continue
+        tells = HEX.fullmatch(content) or content.startswith("ref:")
+        layout = _layout_of(repository, git_dir)
+        if content == record.new or (died and not tells and _is_left(layout, state / RECORD, lock)):
             io.unlink(lock, missing_ok=True)
+
+
+def _layout_of(repository: Repository, git_dir: Path) -> Layout:
+    """The working tree in which a step was taken: it may be another one than ours, and people's git works there."""
+    if git_dir == repository.git_dir:
+        return repository.layout
+    told = read_small(git_dir / "gitdir")
+    top = Path(os.path.normpath(git_dir / told)) if told else git_dir
+    return replace(repository.layout, git_dir=git_dir, work_tree=top.parent)
+
+
+def _is_left(layout: Layout, record: Path, lock: Path) -> bool:
+    """Whether a lock without a content was left by the step that a record is of."""
+    try:
+        facts = os.lstat(lock)
+        if facts.st_mtime_ns < os.lstat(record).st_mtime_ns or not stat.S_ISREG(facts.st_mode):
+            return False
+        until = time.monotonic() + STANDING_STILL
+        while time.monotonic() < until:
+            if at_work(layout) or not os.path.samestat(os.lstat(lock), facts):
+                return False
+            time.sleep(_PAUSE)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def unfinished(repository: Repository) -> list[Path]:

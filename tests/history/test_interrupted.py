@@ -13,7 +13,7 @@ import pytest
 
 from memfs.errors import GitBusy, MemfsError
 from memfs.files import io
-from memfs.history import settle, step
+from memfs.history import busy, processes, settle, step
 from memfs.history.commits import Change, commit, recover
 from memfs.history.repository import Repository
 from memfs.history.settle import unfinished
@@ -161,12 +161,12 @@ def test_a_disk_that_stays_broken_is_recovered_later(stage):
         stage.verify(repository)
 
 
-def die_when(repository, groups, name, ending):
+def die_when(repository, groups, name, ending, branch=MAIN):
     """Run a commit in a child that dies just before the operation of this name on a path that ends so."""
     pid = os.fork()
     if pid == 0:
         io.set_hook(lambda did, path: os._exit(9) if did == name and path.endswith(ending) else None)
-        commit(repository, groups, MAIN)
+        commit(repository, groups, branch)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
 
@@ -223,6 +223,40 @@ def test_row_39_an_index_left_ahead_is_put_back_when_our_lock_was_removed(stage)
     stage.verify(repository)
 
 
+def test_row_12_a_record_that_leads_out_of_the_repository_is_no_record(stage):
+    """What was unpacked together with a repository puts no index of ours into another one."""
+    repository = stage.fresh()
+    other = stage.folder.parent / "other.git"
+    other.mkdir()
+    (other / "index").write_bytes(b"theirs")
+    state = repository.state
+    state.mkdir(parents=True, exist_ok=True)
+    (state / settle.BEFORE).write_bytes(b"ours")
+    os.link(other / "index", state / settle.OWN_LINK)
+    record = {"ref": MAIN, "old": "1" * 40, "new": "2" * 40, "had_index": True}
+    record["git_dir"] = os.path.relpath(other, repository.common_dir)
+    (state / settle.RECORD).write_text(json.dumps(record))
+    recover(repository)
+    assert {one.name: one.read_bytes() for one in other.iterdir()} == {"index": b"theirs"}
+    repository.close()
+
+
+def test_row_39_an_index_left_ahead_waits_for_a_foreign_lock(stage):
+    """Where a person's git holds the index by now, it is put back once that has ended, and the lock is theirs."""
+    repository = stage.fresh()
+    pid = os.fork()
+    if pid == 0:
+        step.finish = lambda *arguments: os._exit(9)
+        commit(repository, stage.groups, MAIN)
+    os.waitpid(pid, 0)
+    lock, index = stage.folder / ".git/index.lock", stage.folder / ".git/index"
+    lock.unlink()
+    lock.write_bytes(b"theirs")
+    ahead = index.read_bytes()
+    recover(repository)
+    assert (lock.read_bytes(), index.read_bytes()) == (b"theirs", ahead)
+
+
 def test_a_copied_repository_does_not_take_a_copied_lock_for_its_own(stage, tmp_path):
     """In a copy our lock is another file: not provably ours, so it is reported and left."""
     repository = stage.fresh()
@@ -249,20 +283,75 @@ def test_recovery_waits_for_the_git_process_of_the_dead(stage, monkeypatch):
     stage.verify(repository)
 
 
-def test_row_39_a_branch_lock_with_our_commit_in_it_is_ours(stage):
-    """A branch lock that a power cut left with our own new commit in it is removed; any other lock stays."""
+def test_rows_23_39_locks_that_our_git_left_go_with_ours(stage):
+    """A power cut leaves the branch's lock with our new commit or nothing in it, and HEAD's empty: both are ours."""
+    for left in ("{new}\n", "", "\0\0\0\0"):
+        repository = stage.fresh()
+        die_when(repository, stage.groups, "rename", ".git/index")
+        new = json.loads((repository.state / settle.RECORD).read_text())["new"]
+        locks = stage.folder / ".git/refs/heads/main.lock", stage.folder / ".git/HEAD.lock"
+        locks[0].write_text(left.format(new=new))
+        locks[1].write_bytes(b"")
+        recover(repository)
+        assert [lock.exists() for lock in locks] == [False, False]
+        stage.verify(repository)
+
+
+@pytest.mark.parametrize("whose", ["older", "of another commit", "of another branch", "in use", "a link"])
+def test_row_39_a_lock_that_may_be_somebody_elses_stays(stage, monkeypatch, whose):
+    """What was there before our step, says something else, or is in a directory where git works, is reported only."""
     repository = stage.fresh()
     die_when(repository, stage.groups, "rename", ".git/index")
-    new = json.loads((repository.state / settle.RECORD).read_text())["new"]
-    lock = stage.folder / ".git/refs/heads/main.lock"
-    lock.write_text(f"{new}\n")
-    other = stage.folder / ".git/HEAD.lock"
-    other.write_bytes(b"")
+    lock = stage.folder / ".git/HEAD.lock"
+    lock.write_text({"of another commit": "1" * 40, "of another branch": "ref: refs/heads/else"}.get(whose, ""))
+    if whose == "older":
+        os.utime(lock, (1_000_000_000, 1_000_000_000))
+    if whose == "a link":
+        lock.rename(stage.folder / ".git/away")
+        lock.symlink_to("away")
+    if whose == "in use":
+        monkeypatch.setattr(settle, "at_work", lambda layout: processes.GitProcess(1, "fetch", str(layout.work_tree)))
     recover(repository)
-    assert not lock.exists()
-    assert other.exists()
+    assert os.path.lexists(lock)
     assert "HEAD.lock" in repository.busy()
-    other.unlink()
+    lock.unlink()
+    stage.verify(repository)
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+def test_row_39_a_lock_of_another_working_tree_is_asked_about_there(stage, monkeypatch, in_use):
+    """A step of a linked working tree is ended from the main one, and a lock that people's git may hold there stays."""
+    repository = stage.fresh()
+    place = stage.folder.parent / "linked"
+    stage.git("worktree", "add", "--quiet", str(place), "-b", "linked")
+    linked = Repository.find(place)
+    linked.identity()
+    die_when(linked, stage.groups, "rename", "/index", "refs/heads/linked")
+    linked.close()
+    lock = stage.folder / ".git/worktrees/linked/HEAD.lock"
+    lock.write_bytes(b"")
+    working = [processes.GitProcess(1, "update-ref", os.path.realpath(place))] if in_use else []
+    monkeypatch.setattr(busy, "running_git", lambda: iter(working))
+    recover(repository)
+    assert (lock.exists(), unfinished(repository)) == (in_use, [])
+    repository.close()
+
+
+def test_row_39_a_lock_whose_owner_ends_in_time_was_not_left(stage, monkeypatch):
+    """A lock that changes hands while it is looked at is in use."""
+    repository = stage.fresh()
+    die_when(repository, stage.groups, "rename", ".git/index")
+    lock = stage.folder / ".git/HEAD.lock"
+    lock.write_bytes(b"")
+
+    def renewed(layout):
+        lock.rename(stage.folder / ".git/kept")
+        lock.write_bytes(b"")
+
+    monkeypatch.setattr(settle, "at_work", renewed)
+    recover(repository)
+    assert lock.exists()
+    lock.unlink()
     stage.verify(repository)
 
 
