@@ -51,7 +51,7 @@ ENGINES = {
     engine.name: engine
     for engine in (
         Engine(name="memory", form="memory-1", stored=False, rewrites=frozenset(), open=MemoryIndex),
-        Engine(name="whoosh", form="whoosh-3", stored=True, rewrites=frozenset(), open=_whoosh),
+        Engine(name="whoosh", form="whoosh-4", stored=True, rewrites=frozenset(), open=_whoosh),
         Engine(name="sqlite", form="sqlite-3", stored=True, rewrites=frozenset({"index.sqlite"}), open=_sqlite),
     )
 }

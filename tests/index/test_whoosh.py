@@ -8,8 +8,8 @@ import pytest
 from whoosh.codec.whoosh3 import W3LeafMatcher
 
 from memfs.errors import IndexUnavailable
-from memfs.index.whoosh import WhooshIndex, engine
-from memfs.index.whoosh.files import blocks
+from memfs.index.whoosh import WhooshIndex, engine, writing
+from memfs.index.whoosh.files import blocks, open_leaves
 from memfs.model import Query
 from memfs.testing.corpus import FILTERS, WORDS, corpus, item
 
@@ -90,3 +90,27 @@ def test_damage_is_said_in_our_words(tmp_path: Path) -> None:
     (tmp_path / "columns").write_bytes(b"nothing of ours")
     with pytest.raises(IndexUnavailable, match="unknown form"):
         WhooshIndex(tmp_path).search(Query(text="pool"))
+
+
+@pytest.mark.parametrize("lost", ["after the commit", "before a merge"])
+def test_rows_21_28_lost_numbers_are_damage_and_never_the_first_item(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """Whoosh reads a column whose file is gone as its default: that is no item's number."""
+
+    def lose() -> None:
+        for path in tmp_path.glob("*.key.col"):
+            path.unlink()
+
+    index = WhooshIndex(tmp_path)
+    index.add(corpus(40))
+    if lost == "before a merge":
+        index.flush()
+        lose()
+        index.add([item("new", "pool")])
+        index.remove([one.id for one in corpus(40)[:30]])
+    else:
+        monkeypatch.setattr(writing, "open_leaves", lambda folder: (lose(), open_leaves(folder))[1])
+    with pytest.raises(IndexUnavailable, match="numbers of its documents are gone"):
+        index.flush()
+    index.close()

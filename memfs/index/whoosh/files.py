@@ -24,6 +24,7 @@ from memfs.files import io
 COLUMNS = "columns"
 FIELD = "terms"
 KEY = "key"
+NO_KEY = 2**32 - 1
 _BLOCKS = ("_read_ids", "_read_weights", "_next_block", "reset")
 
 Block = tuple[Sequence[int], Sequence[float]]
@@ -42,8 +43,11 @@ class TermsField(fields.FieldType):  # type: ignore[misc]
 
 
 def schema() -> fields.Schema:
-    """One field of terms, one column of numbers that never change."""
-    key = fields.COLUMN(whoosh_columns.NumericColumn("I"))
+    """One field of terms, one column of numbers that never change.
+
+    Where the column's file is missing Whoosh gives every document the default, which is therefore nobody's number.
+    """
+    key = fields.COLUMN(whoosh_columns.NumericColumn("I", default=NO_KEY))
     return fields.Schema(**{FIELD: TermsField(), KEY: key})
 
 

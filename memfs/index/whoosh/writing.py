@@ -5,7 +5,7 @@ Owns the open writer and which segments are merged; keeps ``Columns`` aligned wi
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -20,7 +20,7 @@ from memfs.files import io
 from memfs.index import analyzer
 from memfs.index.columns import Columns
 from memfs.index.rows import Row, row_of
-from memfs.index.whoosh.files import COLUMNS, FIELD, KEY, open_leaves, reported, schema
+from memfs.index.whoosh.files import COLUMNS, FIELD, KEY, NO_KEY, open_leaves, reported, schema, unavailable
 from memfs.model import MemoryItem
 
 _LOCK = "MAIN_WRITELOCK"
@@ -85,7 +85,8 @@ class Writing:
         io.unlink(self._folder / _LOCK, missing_ok=True)
         keys = range(self._next_key, self._next_key + len(self._rows))
         fresh = Columns.of(self._rows, self._lengths, keys)
-        order, dead = self._numbering()
+        with reported(self._folder):
+            order, dead = self._numbering()
         columns = self._before.followed_by(fresh, order, dead)
         io.write_file(self._folder / COLUMNS, columns.pack(), durable=False)
         return columns
@@ -94,19 +95,24 @@ class Writing:
         """For each document number Whoosh has now, where its row stood before or follows; and the deleted ones."""
         order: list[int] = []
         dead: set[int] = set()
-        for leaf, base in open_leaves(self._folder):
-            count = leaf.doc_count_all()
-            before = self._bases.get(leaf.segment().segment_id())
-            if before is not None:
-                order += range(before, before + count)
-            else:
-                column = leaf.column_reader(KEY)
-                order += [self._place(column[number]) for number in range(count)]
-            dead |= {base + number for number in leaf.segment().deleted_docs()}
-            leaf.close()
+        with ExitStack() as closing:
+            leaves = open_leaves(self._folder)
+            for leaf, _ in leaves:
+                closing.callback(leaf.close)
+            for leaf, base in leaves:
+                count = leaf.doc_count_all()
+                before = self._bases.get(leaf.segment().segment_id())
+                if before is not None:
+                    order += range(before, before + count)
+                else:
+                    column = leaf.column_reader(KEY)
+                    order += [self._place(column[number]) for number in range(count)]
+                dead |= {base + number for number in leaf.segment().deleted_docs()}
         return order, dead
 
     def _place(self, key: int) -> int:
+        if key == NO_KEY:
+            raise unavailable("the numbers of its documents are gone")
         if key >= self._next_key:
             return len(self._before) + key - self._next_key
         return self._places[key]
