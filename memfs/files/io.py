@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memfs.errors import ItemTooLarge, NotRegularFile, StorageFull, StorageIO, StorageReadOnly
+from memfs.files import syncfs
 
 Hook = Callable[[str, str], None]
 """Called before each operation with its name and path; it may raise ``OSError`` (a fault) or stop the process."""
@@ -178,9 +179,9 @@ def fdatasync(fd: int, path: str) -> None:
 
 
 def sync_everything(path: str) -> None:
-    """Make all that was written so far durable: one call for a large batch instead of an fsync for each file."""
+    """Make durable all that was written so far to a folder's file system: one call, and not an fsync for each file."""
     with operation("sync", path):
-        os.sync()
+        syncfs.sync(path)
 
 
 def truncate(fd: int, size: int, path: str) -> None:

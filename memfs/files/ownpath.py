@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 
+from memfs.errors import PathEscape
+
 _FOLDER = "ContextMemory/"
 _FILE = "memfs.toml"
 _NEVER = frozenset({"", ".", ".."})
@@ -23,6 +25,20 @@ def is_own(path: object) -> bool:
         return False
     parts = path.split("/")
     return _NEVER.isdisjoint(parts) and "\0" not in path and not names_git(path) and _can_be_a_name(path)
+
+
+def check_path(path: str) -> None:
+    """Refuse a path that names nothing below a folder, before the disk is asked.
+
+    Raises:
+        PathEscape: it leads out of the folder or to git's own files, or no file can have that name.
+    """
+    if not _NEVER.isdisjoint(path.split("/")) or "\0" in path:
+        raise PathEscape("not a path inside the workspace", path=path, hint="use a relative path without '..'")
+    if names_git(path):
+        raise PathEscape("git keeps its own files there", path=path, hint="use another name")
+    if not path.isascii() and not _can_be_a_name(path):
+        raise PathEscape("no file can have such a name", path=ascii(path)[1:-1], hint="use a valid path")
 
 
 def names_git(path: str) -> bool:

@@ -13,20 +13,20 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, StorageIO
 from memfs.files import io
-from memfs.files.ownpath import names_git
-from memfs.files.placing import OWN_TEMPORARY, content_of, put, take_away, temporary_name
+from memfs.files.ownpath import check_path
+from memfs.files.placing import content_of, discard, is_fresh, is_temporary, put, take_away, write_fresh
 from memfs.files.scan import LAST_NS, Entry, entry_of, reason_of, scan_below
 from memfs.model.stamp import Stamp, object_id
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _READ = os.O_RDONLY | os.O_NONBLOCK
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _MOST_HELD = 64
-_NEVER = {"", ".", ".."}
+_MOST_REMOVED = 100
+Made = TypeVar("Made")
 
 
 def blob_id(data: bytes) -> str:
@@ -149,31 +149,74 @@ class Tree:
         Raises:
             FileChanged: something else is there now; it is left alone.
         """
-        try:
-            return self._write(path, data, durable, over)
-        except FileNotFoundError:
-            self._release_folders()
-            self.make_folders(path.rpartition("/")[0], durable=durable)
-            return self._write(path, data, durable, over)
+        return self._in_folder(path, durable, lambda: self._write(path, data, durable, over))
+
+    def _in_folder(self, path: str, durable: bool, act: Callable[[], Made]) -> Made:
+        """Do something in a file's folder, made where it is missing: a person's git may remove it again meanwhile."""
+        for _ in range(_MOST_REMOVED):
+            try:
+                return act()
+            except FileNotFoundError:
+                self._release_folders()
+            try:
+                self.make_folders(path.rpartition("/")[0], durable=durable)
+            except FileNotFoundError:
+                continue
+            except StorageIO as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+        raise StorageIO("its folder is removed again and again", path=path, hint="see who removes it, and try again")
 
     def _write(self, path: str, data: bytes, durable: bool, over: str | None) -> Stamp:
         with self._folder_of(path) as (folder, name), _named(path):
-            temporary = temporary_name()
-            fd = io.open_file(temporary, _CREATE, 0o666, dir_fd=folder)
+            fresh, fd = write_fresh(folder, path, (data,))
             try:
-                io.write_all(fd, data, path)
                 if durable:
                     io.fsync(fd, path)
-                put(temporary, name, folder, path, over, data)
+                put(fresh, name, folder, path, over, data)
                 facts = os.fstat(fd)
             except BaseException:
-                io.unlink(temporary, dir_fd=folder, missing_ok=True)
+                discard(fresh, folder)
                 raise
             finally:
                 os.close(fd)
             if durable:
                 io.fsync(folder, path)
         return _stamp(facts, data)
+
+    def stage(self, path: str, data: bytes) -> str:
+        """Write what a file is to hold beside it, under a name that is returned; folders are made as needed.
+
+        Nothing is durable: ``io.sync_everything``, then ``place`` each; those that are not placed, ``unstage``.
+        """
+        return self._in_folder(path, False, lambda: self._stage(path, data))
+
+    def _stage(self, path: str, data: bytes) -> str:
+        with self._folder_of(path) as (folder, _), _named(path):
+            fresh, fd = write_fresh(folder, path, (data,))
+            os.close(fd)
+        return fresh
+
+    def place(self, path: str, fresh: str, data: bytes, over: str | None) -> Stamp:
+        """Let a file be what was staged for it; the caller makes that durable afterwards. ``over`` is as in ``write``.
+
+        Raises:
+            FileChanged: something else is there now; it is left alone.
+            FileNotFoundError: what was staged is gone.
+        """
+        with self._folder_of(path) as (folder, name), _named(path):
+            fd = io.open_file(fresh, _READ, dir_fd=folder)
+            try:
+                put(fresh, name, folder, path, over, data)
+                facts = os.fstat(fd)
+            finally:
+                os.close(fd)
+        return _stamp(facts, data)
+
+    def unstage(self, path: str, fresh: str) -> None:
+        """Remove what was staged for a file."""
+        with self._folder_of(path) as (folder, _):
+            discard(fresh, folder)
 
     def write_stream(self, path: str, chunks: Iterable[bytes]) -> None:
         """Replace a file's content by what is too large to be held, durable on return; folders are made as needed.
@@ -182,15 +225,12 @@ class Tree:
         """
         self.make_folders(path.rpartition("/")[0])
         with self._folder_of(path) as (folder, name), _named(path):
-            temporary = temporary_name()
-            fd = io.open_file(temporary, _CREATE, 0o666, dir_fd=folder)
+            fresh, fd = write_fresh(folder, path, chunks)
             try:
-                for chunk in chunks:
-                    io.write_all(fd, chunk, path)
                 io.fsync(fd, path)
-                io.rename(temporary, name, dir_fd=folder)
+                io.rename(fresh, name, dir_fd=folder)
             except BaseException:
-                io.unlink(temporary, dir_fd=folder, missing_ok=True)
+                io.unlink(fresh, dir_fd=folder, missing_ok=True)
                 raise
             finally:
                 os.close(fd)
@@ -214,7 +254,7 @@ class Tree:
         """Make a folder and its parents; each new name is made durable."""
         missing = []
         current = folder
-        _check(folder)
+        check_path(folder)
         while current and self.entry(current) is None:
             missing.append(current)
             current = current.rpartition("/")[0]
@@ -227,16 +267,17 @@ class Tree:
         """Remove temporary files that a killed writer of ours left directly in a folder; return how many.
 
         Args:
-            look: shown the content of each before it is removed; what it raises leaves that one in place.
+            look: shown the content of each that may be somebody else's before it is removed; what it raises leaves that
+                one in place.
         """
         try:
             fd = self._open_folder(folder)
         except (FileNotFoundError, PathEscape):
             return 0
         try:
-            stale = [name for name in os.listdir(fd) if name.startswith(OWN_TEMPORARY) and name.endswith(".tmp")]
+            stale = [name for name in os.listdir(fd) if is_temporary(name)]
             for name in stale:
-                if look is not None and (data := content_of(name, fd, folder)) is not None:
+                if look is not None and not is_fresh(name) and (data := content_of(name, fd, folder)) is not None:
                     look(data)
                 io.unlink(name, dir_fd=fd, missing_ok=True)
             return len(stale)
@@ -245,7 +286,7 @@ class Tree:
 
     # -- walking ------------------------------------------------------------------------------------------------
     def _folder_of(self, path: str) -> _Folder:
-        _check(path)
+        check_path(path)
         parent, _, name = path.rpartition("/")
         return _Folder(self._open_folder(parent), name)
 
@@ -300,7 +341,7 @@ class Tree:
 
     def _walk(self, path: str) -> int:
         if path:
-            _check(path)
+            check_path(path)
         fd = io.duplicate(self._root_fd, path)
         try:
             for part in path.split("/") if path else ():
@@ -348,19 +389,6 @@ def _named(path: str) -> Iterator[None]:
     except (StorageIO, NotRegularFile) as error:
         error.path = path
         raise
-
-
-def _check(path: str) -> None:
-    """Refuse a path that names nothing below a folder, before the disk is asked."""
-    if not _NEVER.isdisjoint(path.split("/")) or "\0" in path:
-        raise PathEscape("not a path inside the workspace", path=path, hint="use a relative path without '..'")
-    if names_git(path):
-        raise PathEscape("git keeps its own files there", path=path, hint="use another name")
-    if not path.isascii():
-        try:
-            os.fsencode(path)
-        except UnicodeEncodeError:
-            raise PathEscape("no file can have such a name", path=ascii(path)[1:-1], hint="use a valid path") from None
 
 
 def _stamp(facts: os.stat_result, data: bytes) -> Stamp:

@@ -13,6 +13,7 @@ from memfs.errors import ItemTooLarge, MemfsError, NotRegularFile, PathEscape, S
 from memfs.files import io
 from memfs.files.operation import FileChange, Operation
 from memfs.files.placing import FileChanged, sha256
+from memfs.files.syncfs import one_of_each
 from memfs.model import Problem, Stamp
 from memfs.store.health import Health
 from memfs.store.leftovers import content_now, sweep
@@ -57,15 +58,8 @@ class Home:
         return stamps
 
     def _apply(self, operation: Operation, plans: Sequence[Planned]) -> dict[str, Stamp]:
-        durable = len(plans) <= _SYNC_ONCE_ABOVE
-        stamps: dict[str, Stamp] = {}
         try:
-            for plan in plans:
-                stamp = self._put_in_place(plan.path, plan.after, over=plan.old_sha, durable=durable)
-                if stamp is not None:
-                    stamps[plan.path] = stamp
-            if not durable:
-                io.sync_everything(str(self._parts.tree.root))
+            return self._place_many(plans) if len(plans) > _SYNC_ONCE_ABOVE else self._place_each(plans)
         except FileChanged as changed:
             self._undo(operation, plans)
             if changed.displaced is not None:
@@ -76,13 +70,51 @@ class Home:
         except MemfsError:
             self._undo(operation, plans)
             raise
+
+    def _place_each(self, plans: Sequence[Planned]) -> dict[str, Stamp]:
+        found = {plan.path: self._put_in_place(plan.path, plan.after, over=plan.old_sha) for plan in plans}
+        return {path: stamp for path, stamp in found.items() if stamp is not None}
+
+    def _place_many(self, plans: Sequence[Planned]) -> dict[str, Stamp]:
+        """All contents are made durable at once, before the first has its name: no name ever stands for what a power
+        cut takes away, with the old content gone.
+        """
+        tree = self._parts.tree
+        staged: dict[str, str] = {}
+        stamps: dict[str, Stamp] = {}
+        try:
+            for plan in plans:
+                if plan.after is not None:
+                    staged[plan.path] = tree.stage(plan.path, plan.after)
+            self._sync_all(plans)
+            for plan in plans:
+                if plan.after is None:
+                    tree.remove(plan.path, durable=False, over=plan.old_sha)
+                else:
+                    stamps[plan.path] = self._place(plan.path, staged[plan.path], plan.after, plan.old_sha)
+                    del staged[plan.path]
+            self._sync_all(plans)
+        finally:
+            for path, fresh in staged.items():
+                with contextlib.suppress(MemfsError, FileNotFoundError):
+                    tree.unstage(path, fresh)
         return stamps
 
-    def _put_in_place(self, path: str, data: bytes | None, *, over: str, durable: bool = True) -> Stamp | None:
+    def _place(self, path: str, fresh: str, data: bytes, over: str) -> Stamp:
+        try:
+            return self._parts.tree.place(path, fresh, data, over)
+        except FileNotFoundError:  # somebody cleaned the folder
+            return self._parts.tree.write(path, data, over=over)
+
+    def _sync_all(self, plans: Sequence[Planned]) -> None:
+        for folder in one_of_each({str((self._parts.tree.root / plan.path).parent) for plan in plans}):
+            io.sync_everything(folder)
+
+    def _put_in_place(self, path: str, data: bytes | None, *, over: str) -> Stamp | None:
         if data is None:
-            self._parts.tree.remove(path, durable=durable, over=over)
+            self._parts.tree.remove(path, over=over)
             return None
-        return self._parts.tree.write(path, data, durable=durable, over=over)
+        return self._parts.tree.write(path, data, over=over)
 
     def _undo(self, operation: Operation, plans: Sequence[Planned]) -> None:
         """Bring back what was replaced already, and take the record back, so that nobody carries it out later.
@@ -122,10 +154,13 @@ class Home:
 
     def _redo(self, operation: Operation) -> list[Problem]:
         problems: list[Problem] = []
-        later = self._superseded(operation)
+        later, swept = self._superseded(operation), set[str]()
         for number, change in enumerate(operation.changes):
             try:
-                problems += sweep(self._parts, change.path.rpartition("/")[0], operation)
+                folder = change.path.rpartition("/")[0]
+                if folder not in swept:
+                    problems += sweep(self._parts, folder, operation)
+                    swept.add(folder)
                 done = change.path in later or self._redo_change(change)
             except (PathEscape, NotRegularFile, ItemTooLarge, FileChanged):
                 done = False

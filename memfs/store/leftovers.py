@@ -1,6 +1,7 @@
 """Leftovers: temporary files that a killed writer of memfs left, one of which may hold what a person had saved.
 
-Owns telling those bytes from memfs's own, and keeping them when the rest is removed.
+Owns telling those bytes from memfs's own, and keeping them when the rest is removed. What a power cut tore has a fresh
+name and is not even looked at: what has a holding name was durable before it got it (decision 0044).
 """
 
 from __future__ import annotations

@@ -214,7 +214,9 @@ def test_28_the_journal_the_check_catches_one_without_checksums(root: Path) -> N
 def git_files(root: Path) -> list[Path]:
     """Everything in the repository that git or memfs reads as data."""
     folder = root / ".git"
-    found = [path for path in sorted(folder.rglob("*")) if path.is_file() and "memfs" not in path.parts]
+    found = [
+        path for path in sorted(folder.rglob("*")) if path.is_file() and "memfs" not in path.relative_to(folder).parts
+    ]
     return [path for path in found if path.name not in ("config", "description") and path.stat().st_size]
 
 

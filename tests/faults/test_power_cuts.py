@@ -21,9 +21,9 @@ import pytest
 
 from kit import aftermath, broken
 from kit.beginning import fast_folder, make
-from kit.nursery import Job, Nursery
+from kit.nursery import Job, Nursery, Writer
 from kit.places import Disk, disk
-from kit.script import FIRST, allowed, scripted
+from kit.script import FIRST, NAMES, Step, allowed, scripted
 from memfs import Query
 from memfs.errors import MemfsError
 
@@ -35,6 +35,7 @@ POLICIES: tuple[Mapping[str, object], ...] = (
     {"history.commit": "each"},
     {"history.commit": "interval", "history.interval_seconds": 0.01},
 )
+MANY = tuple(f"many-{number}" for number in range(70))
 ENGINES = ("memory", "whoosh", "sqlite")
 LONGEST_DELAY = 0.05
 MOST_CUTS_TO_CATCH = 40
@@ -72,18 +73,47 @@ class Cuts:
         Raises:
             MemfsError, AssertionError: the workspace or its repository is not whole.
         """
-        self.disk.format()
-        self.disk.mount()
-        root = self.disk.mounted / "workspace"
-        shutil.copytree(self.first, root, symlinks=True)
-        self.disk.sync()
         engine = self.chance.choice(ENGINES)
-        steps = scripted(FIRST, self.chance, 80)
         settings = {**self.chance.choice(POLICIES), "index.engine": engine}
-        with noise(self.disk.mounted):
-            writer = self.nursery.start(Job(root=root, steps=steps, settings=settings, variant=variant))
+
+        def some_time(writer: Writer) -> None:
             writer.wait_until_done(self.chance.randint(0, 20))
             writer.is_over(LONGEST_DELAY * self.chance.random())
+
+        return self._cut(scripted(FIRST, self.chance, 80), settings, some_time, variant)
+
+    def cut_in_a_large_batch(self) -> list[str]:
+        """As ``cut_once``, while the files of so many items get their names that they are made durable at once."""
+        texts = (f"{self.chance.getrandbits(32):08x}" + " and so on" * self.chance.choice((0, 30)) for _ in range(2))
+        steps = [Step("batch", dict.fromkeys(MANY, ("knowledge", text))) for text in texts]
+        done = self.chance.randint(0, 1)
+
+        def half_of_them(writer: Writer) -> None:
+            writer.wait_until_done(done)
+            (first,) = self.root.rglob(f"{NAMES[0]}.yaml")
+            path = first.with_name(f"{self.chance.choice(MANY)}.yaml")
+            before = _inode(path)
+            while _inode(path) == before and not writer.is_over(0.0005):
+                pass
+
+        return self._cut(steps, {"history.commit": "manual", "index.engine": "memory"}, half_of_them)
+
+    @property
+    def root(self) -> Path:
+        """Of the workspace on the disk."""
+        return self.disk.mounted / "workspace"
+
+    def _cut(
+        self, steps: list[Step], settings: Mapping[str, object], moment: Callable[[Writer], None], variant: str = ""
+    ) -> list[str]:
+        root, engine = self.root, settings["index.engine"]
+        self.disk.format()
+        self.disk.mount()
+        shutil.copytree(self.first, root, symlinks=True)
+        self.disk.sync()
+        with noise(self.disk.mounted):
+            writer = self.nursery.start(Job(root=root, steps=steps, settings=settings, variant=variant))
+            moment(writer)
             self.disk.cut_power()
             writer.kill()
             done = writer.bury(may_be_refused=True)
@@ -101,6 +131,10 @@ class Cuts:
             assert {item.id for item in workspace.store.select(Query(limit=100))} == set(found)
         self.disk.unmount()
         return []
+
+
+def _inode(path: Path) -> int:
+    return path.stat().st_ino if path.exists() else 0
 
 
 @contextmanager
@@ -134,6 +168,17 @@ def test_23_a_power_cut_loses_nothing_acknowledged(
     assert cuts.acknowledged > cuts.cuts
     how = request.node.callspec.id
     figures(f"power cut on ext4, {how}", points=cuts.cuts, acknowledged=cuts.acknowledged, lost=0, torn=0)
+
+
+@pytest.mark.parametrize("cuts", MOUNTS, ids=IDS, indirect=True)
+def test_23_a_power_cut_in_a_large_batch_loses_no_old_content(
+    cuts: Cuts, scale: Callable[[int, int], int], figures: Callable[..., None], request: pytest.FixtureRequest
+) -> None:
+    """Cut while some of many files are the new ones: they are all old or all new, and none is torn (faults row 23)."""
+    for number in range(scale(2, 60)):
+        assert cuts.cut_in_a_large_batch() == [], f"cut {number}"
+    how = request.node.callspec.id
+    figures(f"power cut in a large batch, {how}", points=cuts.cuts, acknowledged=cuts.acknowledged, lost=0, torn=0)
 
 
 @pytest.mark.parametrize("cuts", MOUNTS[1:], ids=IDS[1:], indirect=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memfs.errors import StorageFull, StorageIO
-from memfs.files import io
+from memfs.files import io, syncfs
 from memfs.testing.faults import Fault, Stopped, injected
 
 
@@ -65,3 +65,15 @@ def test_times_and_modes_pass_the_gate_too(tmp_path: Path, change) -> None:  # t
     with pytest.raises(StorageIO):
         change(tmp_path / "nowhere")
     change(path)
+
+
+@pytest.mark.durable
+def test_24_a_whole_file_system_is_made_durable_and_its_refusal_is_heard(tmp_path: Path) -> None:
+    """The system is asked about a folder's own file system, once for all the folders on it (faults row 24)."""
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "file").touch()
+    assert syncfs.one_of_each({str(tmp_path / name) for name in ("b", "a", "gone")}) == [str(tmp_path / "a")]
+    io.sync_everything(str(tmp_path / "a"))
+    with pytest.raises(StorageIO, match="sync failed: Not a directory"):
+        io.sync_everything(str(tmp_path / "file"))

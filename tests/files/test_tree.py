@@ -6,6 +6,7 @@ import ctypes
 import errno
 import os
 import secrets
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from memfs.errors import ItemTooLarge, NotRegularFile, PathEscape, StorageFull, StorageIO
+from memfs.files import io
 from memfs.files.tree import Tree, blob_id
 from memfs.testing.faults import Fault, Stopped, injected
 
@@ -133,6 +135,29 @@ def test_a_killed_write_leaves_old_or_new_and_the_sweep_removes_the_rest(tree: T
         tree.sweep("a")
         assert tree.read("a/x.yaml", 10).data in (b"old", b"new")
         assert os.listdir(tree.root / "a") == ["x.yaml"]
+
+
+@pytest.mark.parametrize("name", ["mkdir", "open"])
+def test_36_a_folder_that_is_removed_while_it_is_made_is_made_again(tree: Tree, name: str) -> None:
+    """A person's git removes empty folders whenever it likes: a write goes on, but not for ever (faults row 36)."""
+    left = 3
+
+    def remove(step: str, path: str) -> None:
+        nonlocal left
+        if step == name and path.endswith("b" if name == "mkdir" else ".tmp") and left:
+            left -= 1
+            shutil.rmtree(tree.root / "a")
+
+    io.set_hook(remove)
+    try:
+        tree.write("a/b/x.yaml", b"x")
+        assert (left, tree.read("a/b/x.yaml", 10).data) == (0, b"x")
+        shutil.rmtree(tree.root / "a")
+        left = 1_000
+        with pytest.raises(StorageIO, match="removed again and again"):
+            tree.write("a/b/x.yaml", b"x")
+    finally:
+        io.set_hook(None)
 
 
 def test_removing_what_is_gone_does_nothing(tree: Tree) -> None:

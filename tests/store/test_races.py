@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from kit.patience import until
 from memfs import MemoryItem, Query
-from memfs.errors import Conflict, ContentError, IdExists, StorageReadOnly
+from memfs.errors import Conflict, ContentError, IdExists, StorageIO, StorageReadOnly
 from memfs.files.journal import Journal
-from memfs.files.placing import temporary_name
+from memfs.files.placing import holding_name
+from memfs.store import home
 from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace, open_workspace
 
@@ -32,16 +34,6 @@ def remember(workspace: Workspace, name: str, text: str = "x", kind: str = "know
 def found(workspace: Workspace, words: str) -> list[str]:
     """Contents of the hits for some words."""
     return [hit.item.content for hit in workspace.recall.search(words).hits]
-
-
-def until(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    """Wait for a condition."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def test_a_write_on_another_branch_is_not_taken_out_with_the_first(opened: Opened, git: Git) -> None:
@@ -391,10 +383,7 @@ def test_a_long_lived_writer_folds_the_index_behind_the_scenes(opened: Opened) -
         with workspace.store.batch("Many") as batch:
             for number in range(600):
                 batch.put(MemoryItem(f"number {number}", "knowledge", id=f"n{number}"))
-        until = time.monotonic() + 20
-        while workspace.parts.index.overlay_size() > 500 and time.monotonic() < until:
-            time.sleep(0.05)
-        assert workspace.parts.index.overlay_size() <= 500
+        assert until(lambda: workspace.parts.index.overlay_size() <= 500)
         assert found(workspace, "599") == ["number 599"]
 
 
@@ -533,10 +522,89 @@ def test_23_an_old_version_that_a_power_cut_brings_back_is_nobodys_save(opened: 
             remember(workspace, "x", "v3")
     finally:
         io.set_hook(None)
-    (workspace.root / path).with_name(temporary_name()).write_bytes(old)
+    (workspace.root / path).with_name(holding_name()).write_bytes(old)
     again = opened()
     assert (again.store.notes, again.recovered.list()) == ([], [])
     assert not list(workspace.root.rglob("*.tmp"))
+
+
+def test_23_what_a_power_cut_tore_before_it_was_durable_is_nobodys_save(opened: Opened) -> None:
+    """A file that never got a name can have its length and hold zeros: nothing is kept of it (faults row 23)."""
+    workspace = opened()
+    path = remember(workspace, "x", "v1")
+    with injected(Fault()) as counted:
+        remember(workspace, "x", "v2")
+    synced = next(number for number, step in enumerate(counted.seen, 1) if step == f"fsync {path}")
+    with injected(Fault(at=synced)), pytest.raises(Stopped):
+        remember(workspace, "x", "v3")
+    for torn in (workspace.root / path).parent.glob(".memfs-*"):
+        torn.write_bytes(bytes(len(torn.read_bytes())))
+    again = opened()
+    assert (again.store.notes, again.recovered.list()) == ([], [])
+    assert (item := again.store.get("x")) is not None
+    assert item.content == "v3"
+    assert not list(workspace.root.rglob("*.tmp"))
+
+
+def remember_four(workspace: Workspace, text: str) -> None:
+    """Store four items at once."""
+    with workspace.store.batch("four") as batch:
+        for number in range(4):
+            batch.put(MemoryItem(text, "knowledge", id=f"x{number}"))
+
+
+def test_23_many_files_get_their_names_when_all_their_contents_are_durable(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut between the first name and the last leaves no file without its old content and its new one."""
+    workspace = opened()
+    monkeypatch.setattr(home, "_SYNC_ONCE_ABOVE", 3)
+    for text in ("v1", "v2"):
+        with injected(Fault()) as counted:
+            remember_four(workspace, text)
+        naming = "link" if text == "v1" else "exchange"
+        steps = [step.split(" ")[0] for step in counted.seen if step.endswith(".yaml") or step.startswith("sync ")]
+        found = [step for step in steps if step in ("write", "sync", naming)]
+        assert found == [*["write"] * 4, "sync", *[naming] * 4, "sync"]
+
+
+def test_36_many_files_are_written_though_somebody_cleaned_their_folder(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waited for its name may be gone by ``git clean -fdx``; the write is whole all the same (faults row 36)."""
+    workspace = opened()
+    monkeypatch.setattr(home, "_SYNC_ONCE_ABOVE", 3)
+
+    def clean(folder: str) -> None:
+        for waiting in Path(folder).glob(".memfs-*"):
+            waiting.unlink()
+
+    monkeypatch.setattr("memfs.files.syncfs.sync", clean)
+    remember_four(workspace, "v1")
+    assert [item.content for item in workspace.store.select(Query())] == ["v1"] * 4
+
+
+@pytest.mark.parametrize("refused", [1, 2])
+def test_24_many_files_are_as_they_were_where_the_disk_does_not_keep_them(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    """A disk that reports an error when all is made durable at once is believed, before and after (faults row 24)."""
+    workspace = opened()
+    remember_four(workspace, "v1")
+    monkeypatch.setattr(home, "_SYNC_ONCE_ABOVE", 3)
+    told: list[str] = []
+
+    def sync(folder: str) -> None:
+        told.append(folder)
+        if len(told) == refused:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("memfs.files.syncfs.sync", sync)
+    with pytest.raises(StorageIO, match="sync failed: Input/output error"):
+        remember_four(workspace, "v2")
+    assert [item.content for item in workspace.store.select(Query())] == ["v1"] * 4
+    assert not list(workspace.root.rglob("*.tmp"))
+    assert not workspace.store.flush().waiting
 
 
 def test_two_saves_in_the_moment_of_a_write_are_both_kept(opened: Opened, git: Git) -> None:
