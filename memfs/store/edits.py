@@ -19,6 +19,7 @@ from memfs.files.secrets import refuse_file
 from memfs.model import Stamp
 from memfs.store.documents import is_own_file, schema_of
 from memfs.store.following import Following
+from memfs.store.outcome import Refreshed
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import Planned
 
@@ -56,16 +57,41 @@ class HandEdits:
 
     def changed_paths(self) -> list[str]:
         """Every file of ours that a person changed or removed since the last commit, valid or not."""
-        self._following.refresh()
-        closed: list[str] = []
+        return self.look()[1]
+
+    def look(self) -> tuple[Refreshed, list[str]]:
+        """Look at every file once: what the index learned of it, and ``changed_paths``."""
+        if self._parts.seen is self._parts.tree:
+            learned, entries, vouched = self._following.survey()
+        else:  # readers see more than lies here
+            learned, vouched = self._following.refresh(), []
+            entries = list(self._parts.tree.scan(CONTENT, hidden=True))
+        closed = [f"{entry.path}/" for entry in entries if not entry.regular]
         with self._parts.tree.holding_folders():
-            present = dict(self._present(closed))
+            present = dict(self._present(entries, vouched))
+        return learned, self._changed(present, closed)
+
+    def _changed(self, present: dict[str, str], closed: list[str]) -> list[str]:
         committed = self._committed()
         changed = [path for path in present if self._differs(path, present[path], committed)]
         absent = [path for path in committed if path not in present and not path.startswith(tuple(closed))]
         removed = [path for path in absent if self._parts.journal.latest(path) is None]
         unwanted = self._parts.repository.left_out(removed) if removed else set()
         return [*changed, *(path for path in removed if path not in unwanted)]
+
+    def untouched(self) -> bool:
+        """Whether every file of ours is as HEAD has it, by the bytes alone, where the index holds nothing yet.
+
+        For whoever goes away again: to make the index takes many times as long. False where the index tells it sooner,
+        or where it takes a closer look.
+        """
+        if len(self._parts.index.stamps()):
+            return False
+        entries = list(self._parts.tree.scan(CONTENT, hidden=True))
+        if not all(entry.regular for entry in entries):
+            return False
+        with self._parts.tree.holding_folders():
+            return dict(self._present(entries, [])) == self._committed()
 
     def changed_among(self, paths: Iterable[str]) -> list[str]:
         """As ``changed_paths``, of these paths alone: no other file is looked at."""
@@ -109,20 +135,19 @@ class HandEdits:
         """Whether memfs keeps the file at this path in git."""
         return path in ROOT_FILES or self._following.is_item(path) or is_own_file(path)
 
-    def _present(self, closed: list[str]) -> Iterator[tuple[str, str]]:
-        """Every file of ours on disk with its blob id, "" where it cannot be read.
-
-        ``closed`` is filled with the folders that cannot be entered: what lies behind them is not known to be gone.
-        """
+    def _present(self, entries: Iterable[Entry], vouched: list[str]) -> Iterator[tuple[str, str]]:
+        """Every file of ours on disk with its blob id, "" where it cannot be read."""
         for path in ROOT_FILES:
             if self._parts.tree.entry(path) is not None:
                 yield path, self._blob(path)
         stamps = self._parts.index.stamps()
         blobs = dict(stamps.blobs())
-        for entry in self._parts.tree.scan(CONTENT, hidden=True):
+        known = {path: blob for path in vouched if (blob := blobs.get(path)) is not None}
+        yield from known.items()
+        for entry in entries:
             path = entry.path
-            if not entry.regular:
-                closed.append(f"{path}/")
+            if path in known:
+                continue
             if stamps.vouches(*entry[:5]):
                 yield path, blobs[path]
             elif self.is_own(path):

@@ -20,8 +20,9 @@ from memfs.model import KindTable, MemoryItem, Problem, Query, Stamp
 from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
+from memfs.store.itemfiles import ItemFiles
 from memfs.store.outcome import Outcome, Refreshed, Rejected, seniority
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
+from memfs.store.parts import below_content
 
 LastGood = Callable[[str], bytes | None]
 Progress = Callable[[int, int], None]
@@ -44,7 +45,7 @@ class Following:
         self._last_good = last_good
         self._rejected: dict[str, Rejected] = {}
         self._owners: dict[str, str] | None = None
-        self._typed: dict[str, bool] = {}
+        self._files = ItemFiles(tree, kinds)
         self._scanned = False
         self._closed: list[str] = []
         self._lock = threading.RLock()
@@ -53,7 +54,7 @@ class Following:
     # -- asking ---------------------------------------------------------------------------------------------------
     def is_item(self, path: str) -> bool:
         """Whether a file at this path is an item."""
-        return path.endswith(ITEM_SUFFIXES) and "/." not in path and self._is_typed(path.rpartition("/")[0])
+        return self._files.holds(path)
 
     def problems(self) -> list[Problem]:
         """What is wrong with files, by path."""
@@ -156,6 +157,15 @@ class Following:
                 return self._refresh_all(progress)
             return self._look_at({path: self._tree.entry(path) for path in paths if self.is_item(path)}, progress)
 
+    def survey(self) -> tuple[Refreshed, list[Entry], list[str]]:
+        """As ``refresh`` of every file: what was learned, all files below ``ContextMemory/``, and of those the items of
+        which the index held already what they hold.
+        """
+        found: list[Entry] = []
+        vouched: list[str] = []
+        with self._lock:
+            return self._refresh_all(None, self._files.survey(found), vouched), found, vouched
+
     def forget_owners(self) -> None:
         """Another process made a new base generation: who owns which id is asked anew."""
         with self._lock:
@@ -168,7 +178,7 @@ class Following:
             self._rejected.clear()
             self._owners = {}
             outcome = Outcome({}, witness)
-            entries = [entry for entry in self._entries() if self.is_item(entry.path)]
+            entries = [entry for entry in self._files.scan() if self.is_item(entry.path)]
             for number, entry in enumerate(entries, 1):
                 self._look(entry, outcome)
                 if progress is not None:
@@ -189,33 +199,36 @@ class Following:
             self._owners = {item_id.casefold(): path for path, item_id in self._index.stamps().ids()}
         return self._owners
 
-    def _refresh_all(self, progress: Progress | None) -> Refreshed:
+    def _refresh_all(
+        self, progress: Progress | None, entries: Iterable[Entry] | None = None, vouched: list[str] | None = None
+    ) -> Refreshed:
+        """``vouched`` is filled with the paths that have not changed."""
         known = self._index.stamps()
         suspects: dict[str, Entry | None] = {}
         seen = set()
         closed: list[str] = []
         self._closed = []
-        vouched = 0
-        for entry in self._entries():
+        vouched = [] if vouched is None else vouched
+        for entry in self._files.scan() if entries is None else entries:
             path = entry.path
             seen.add(path)
             if not entry.regular:
                 closed.append(f"{path}/")
                 self._closed += [path] if entry.refused else []
                 self._reject_irregular(entry)
-            elif not self._is_typed(path.rpartition("/")[0]):
+            elif not self._files.is_typed(path.rpartition("/")[0]):
                 self._reject_stray(entry)
                 if path in known:
                     self._update((), [path])
             elif known.vouches(*entry[:5]):
-                vouched += 1
+                vouched.append(path)
                 if self._rejected:
                     self._accept(entry)
             elif path not in self._rejected or self._rejected[path].facts != entry[1:5]:
                 suspects[path] = entry
         # What lies behind a folder that cannot be entered is not known to be gone.
         behind = tuple(closed)
-        for paths in (known if vouched < len(known) else (), self._rejected):
+        for paths in (known if len(vouched) < len(known) else (), self._rejected):
             suspects.update((path, None) for path in paths if path not in seen and not path.startswith(behind))
         self._scanned = True
         return self._look_at(suspects, progress)
@@ -225,20 +238,6 @@ class Following:
         row = self._rejected.get(entry.path)
         if row is not None and not (row.rot and row.facts == entry[1:5]):
             del self._rejected[entry.path]
-
-    def _is_typed(self, folder: str) -> bool:
-        """Whether a folder belongs to a kind; asked for every file of a scan, so remembered."""
-        known = self._typed.get(folder)
-        if known is None:
-            known = self._typed[folder] = self._kinds.at(below_content(f"{folder}/x")) is not None
-        return known
-
-    def _entries(self) -> Iterable[Entry]:
-        folders = {kind.folder.split("/")[0] for kind in self._kinds}
-        for folder in sorted(folders):
-            for entry in self._tree.scan(f"{CONTENT}/{folder}"):
-                if entry.path.endswith(ITEM_SUFFIXES) or not entry.regular:
-                    yield entry
 
     def _reject_irregular(self, entry: Entry) -> None:
         what = entry.reason or "not a regular file"

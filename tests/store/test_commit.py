@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kit.patience import until
 from memfs import MemoryItem, Origin
 from memfs.workspace import Workspace, open_workspace
 
@@ -124,10 +125,7 @@ def test_an_interval_commits_by_itself(opened: Opened, git: Git) -> None:
     """Under ``interval`` the window closes without anybody asking."""
     workspace = opened(history__commit="interval", history__interval_seconds=0.05)
     remember(workspace, "a")
-    until = time.monotonic() + 10
-    while workspace.store.pending().count and time.monotonic() < until:
-        time.sleep(0.02)
-    assert workspace.store.pending().count == 0
+    assert until(lambda: workspace.store.pending().count == 0)
     assert "Remember a" in git(workspace.root, "log", "-1", "--format=%s")
 
 
@@ -184,12 +182,14 @@ def test_a_long_lived_writer_packs_the_repository_it_made(
     workspace = opened(history__commit="interval", history__interval_seconds=0.05)
     for number in range(3):
         remember(workspace, f"n{number}")
-    until = time.monotonic() + 20
     packs = workspace.root / ".git/objects/pack"
-    while not list(packs.glob("*.pack")) and time.monotonic() < until:
+
+    def packed() -> bool:
         remember(workspace, f"more{time.monotonic_ns()}")
-        time.sleep(0.2)
-    assert list(packs.glob("*.pack"))
+        time.sleep(0.05)
+        return any(packs.glob("*.pack"))
+
+    assert until(packed)
     workspace.store.flush()
     git(workspace.root, "fsck", "--full", "--strict")
 

@@ -6,8 +6,12 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from memfs.history import busy
 from memfs.model import MemoryItem
 from memfs.workspace import open_workspace
 
@@ -23,7 +27,9 @@ def _says(path: Path, words: bytes) -> bool:
         return False
 
 
-def test_a_write_during_a_checkout_goes_to_the_branch_that_comes(tmp_path: Path, git: Git) -> None:
+def test_a_write_during_a_checkout_goes_to_the_branch_that_comes(
+    tmp_path: Path, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The branch that is left keeps what it had: nothing of the other is put in its place."""
     with open_workspace(tmp_path, create=True, watch=False, settings=SETTINGS) as workspace:
         store = workspace.store
@@ -38,13 +44,20 @@ def test_a_write_during_a_checkout_goes_to_the_branch_that_comes(tmp_path: Path,
         git(tmp_path, "add", ".gitattributes", "zz.txt")
         git(tmp_path, "commit", "-q", "-m", "a file that takes long to check out")
         git(tmp_path, "checkout", "-q", first)
-        git(tmp_path, "config", "filter.slow.smudge", "sleep 0.4; cat")
+        done = tmp_path / ".git/done"
+        git(tmp_path, "config", "filter.slow.smudge", f"while [ ! -e '{done}' ]; do sleep 0.02; done; cat")
         checkout = subprocess.Popen(["git", "checkout", "-q", "other"], cwd=tmp_path)
         while not _says(tmp_path / path, b"other"):
             time.sleep(0.005)
         assert git(tmp_path, "symbolic-ref", "--short", "HEAD").strip() == first
-        store.put(MemoryItem("said during the checkout", "semantic", id="shared-note-abcdef"))
-        assert checkout.wait(10) == 0
+        waits = SimpleNamespace(time=time.time, monotonic=lambda: 0.0, sleep=lambda _: done.touch())
+        monkeypatch.setattr(busy, "time", waits)
+        try:
+            store.put(MemoryItem("said during the checkout", "semantic", id="shared-note-abcdef"))
+            assert done.exists()  # it waited, and meanwhile the checkout came to its end
+        finally:
+            done.touch()
+        assert checkout.wait(60) == 0
         store.flush()
     assert "as on the first branch" in git(tmp_path, "show", f"{first}:{path}")
     assert "said during the checkout" in git(tmp_path, "show", f"other:{path}")

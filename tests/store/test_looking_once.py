@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memfs.files.scan import Entry
+from memfs.files.tree import Tree
 from memfs.model import MemoryItem
 from memfs.model.episode import StateSnapshot
 from memfs.workspace import Workspace
@@ -67,3 +70,46 @@ def test_p1_a_warning_looks_at_the_files_once(looks: tuple[Workspace, list[str]]
     found.clear()
     workspace.sources.delivery.triggered(state)
     assert len(found) == 1
+
+
+def test_hand_edits_are_found_by_one_walk_over_the_files(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To bring the index in step and to compare with git takes one walk, whatever lies there (design 14)."""
+    workspace = opened()
+    store, walked = workspace.store, list[str]()
+    stored = store.put(MemoryItem("Deploys are frozen.", "semantic", id="freeze"))
+    store.flush()
+    scan = Tree.scan
+
+    def noted(tree: Tree, folder: str, hidden: bool = False) -> Iterator[Entry]:
+        walked.append(folder)
+        return scan(tree, folder, hidden)
+
+    monkeypatch.setattr(Tree, "scan", noted)
+    file = workspace.root / stored.path
+    file.write_text(file.read_text().replace("frozen", "free"))
+    hidden = file.parent / ".draft.yaml"
+    hidden.write_text("content: nothing")
+    fresh = file.with_name("by-hand.yaml")
+    fresh.write_text("content: By hand\n")
+    assert store.edits.look()[0].changed == (stored.path,)
+    assert sorted(store.hand_edits()) == [stored.path.replace("freeze", "by-hand"), stored.path]
+    assert walked == ["ContextMemory"] * 2
+    assert store.following.blob_of("by-hand")
+    assert not store.problems()
+
+
+@pytest.mark.parametrize("folder", ["", "memories", "memories/semantic"])
+def test_behind_a_link_nothing_is_taken_for_removed(opened: Open, folder: str, tmp_path: Path) -> None:
+    """A folder in whose place a link stands hides its files: no index forgets them, and no edit by hand tells so."""
+    workspace = opened()
+    workspace.store.put(MemoryItem("Deploys are frozen.", "semantic", id="freeze"))
+    workspace.store.flush()
+    place = workspace.root / "ContextMemory" / folder
+    place.rename(tmp_path / "aside")
+    place.symlink_to(tmp_path / "aside")
+    learned, edits = workspace.store.edits.look()
+    told = workspace.store.problems()
+    assert (bool(learned), [path for path in edits if "freeze" in path]) == (False, [])
+    assert not workspace.store.refresh()
+    assert told == workspace.store.problems()
+    assert workspace.store.following.ids() == ["freeze"]
