@@ -19,7 +19,6 @@ from memfs.files.plain import DOCUMENT_PARTS, dotted, plain, refuse_hidden, same
 from memfs.files.remarks import remarks
 from memfs.files.rendering import Encoded, Parsed, parse, render
 from memfs.files.schema import SchemaError, Schemas
-from memfs.files.secrets import conceal
 from memfs.model.ids import check_id
 from memfs.model.item import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
@@ -78,7 +77,7 @@ class Codec:
                 self._check(parsed, path, self._schemas.check_item(parsed.mapping, kind))
             return self._build(parsed, kind, fallback, id=name, path=path, sha256=hashlib.sha256(data).hexdigest())
         except MemfsError as error:
-            conceal(error.located(path), data)
+            _concealed(error.located(path), data)
             raise
 
     def read_with_warnings(self, data: bytes, path: str, fallback: datetime) -> tuple[MemoryItem, list[Problem]]:
@@ -95,8 +94,8 @@ class Codec:
             if not found:
                 self.read(data, path, _EPOCH)
         except MemfsError as error:
-            return [conceal(error.located(path), data)]
-        return [conceal(error, data) for error in self._all_located(parsed, path, found)]
+            return [_concealed(error.located(path), data)]
+        return [_concealed(error, data) for error in self._all_located(parsed, path, found)]
 
     def write(self, item: MemoryItem, path: str, before: bytes | None = None, validate: bool = True) -> Encoded:
         """The bytes of an item's file.
@@ -136,7 +135,7 @@ class Codec:
             parsed = self._parse_document(data, path)
             self._check(parsed, path, self._schemas.check_document(parsed.mapping, schema))
         except MemfsError as error:
-            conceal(error.located(path), data)
+            _concealed(error.located(path), data)
             raise
         return parsed.mapping
 
@@ -242,6 +241,13 @@ class Codec:
         for name, value in wanted.items():
             if not same(value, got[name]) and value != got[name]:
                 raise SchemaInvalid("this value could not be read back as the same", field=name, hint="simplify it")
+
+
+def _concealed(error: MemfsError, data: bytes) -> MemfsError:
+    """The error without what of the file is secret."""
+    from memfs.files.secrets import conceal  # a merge driver, started for each file, pays for every import
+
+    return conceal(error, data)
 
 
 # -- names --------------------------------------------------------------------------------------------------------

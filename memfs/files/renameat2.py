@@ -1,4 +1,4 @@
-"""The one system call that Python does not offer: swapping two names.
+"""A system call that Python does not offer: swapping two names.
 
 Owns the foreign function call, and which errors mean that it cannot be done here.
 """

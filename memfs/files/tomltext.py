@@ -54,7 +54,7 @@ def parse(text: str) -> dict[str, Any]:
             hint = "name each table and each setting once; the lines of a table stand together below its name"
         if has_markers(text.encode()):
             reason = "a merge left conflict markers in it"
-            hint = "keep what is right of each pair, take out the lines <<<<<<<, ======= and >>>>>>>, then git add it"
+            hint = "'memfs resolve' shows both values and joins them, or keep what is right and take the markers out"
         raise SettingInvalid(reason, path=FILE, line=line, column=column, hint=hint) from error
 
 

@@ -62,7 +62,9 @@ class Decisions:
         self._store.follow()
         blobs = dict(self._parts.index.stamps().blobs())
         with self._parts.tree.holding_folders():
-            found = [path for path, blob in sorted(blobs.items()) if self._carries(path, blob)]
+            found = sorted(
+                path for path, blob in blobs.items() if blob not in self._plain and self._carries(path, blob)
+            )
         self._plain.keep(blobs.values())
         for path in found:
             with suppress(MemfsError, FileNotFoundError):  # 'check' names what cannot be read
@@ -117,8 +119,6 @@ class Decisions:
         return Decided(id=item.id, path=stored.path, settled=chosen, item=stored)
 
     def _carries(self, path: str, blob: str) -> bool:
-        if blob in self._plain:
-            return False
         try:
             carries = _SIGN in self._parts.seen.read(path, READ_LIMIT).data
         except (MemfsError, FileNotFoundError):

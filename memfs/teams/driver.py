@@ -26,7 +26,7 @@ from memfs.model.ids import stem_of
 from memfs.model.kinds import KindTable
 from memfs.model.time import utc_now
 from memfs.upkeep.kindfile import load_kinds
-from memfs.upkeep.mergespool import MergeSpool, can_be_recorded, records_of
+from memfs.upkeep.mergespool import MergeSpool, can_wait, records_of
 
 JOINED, UNDECIDED, FAILED = 0, 1, 3
 _MARKER_SIZE = 7
@@ -113,7 +113,7 @@ def _undecided(folder: Path, path: str, merged: FileMerge, versions: Sequence[by
     """Why git must not take the outcome yet; "" where every conflict has a record, or will have one."""
     if merged.whole or merged.recorded or not merged.conflicts:
         return ""
-    if not can_be_recorded(path) or not all(one.field for one in merged.conflicts):
+    if not can_wait(path) or not all(one.field for one in merged.conflicts):
         return f"look at what stands, then 'memfs resolve {path}' takes it"
     try:
         MergeSpool(_state(folder)).keep(records_of(path, merged.conflicts, utc_now()), merged.data, versions)

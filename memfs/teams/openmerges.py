@@ -9,21 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 from memfs.errors import ContentError, HistoryError, MemfsError, NotRegularFile
+from memfs.files.codec import Codec
 from memfs.files.markers import has_markers, sides
 from memfs.files.merge.files import FieldConflict, FileMerger
 from memfs.files.merge.lines import merge_lines
 from memfs.files.ownpath import is_own
 from memfs.files.placing import sha256
+from memfs.files.tree import Tree
 from memfs.history import log as reading
 from memfs.history.ancestry import merge_bases
+from memfs.history.repository import Repository
 from memfs.history.unmerged import Stage, Unmerged, unmerged
+from memfs.model import KindTable
 from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
 from memfs.store.documents import is_own_file, schema_of
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts, is_item
+from memfs.store.parts import CONTENT, READ_LIMIT, is_item
 from memfs.teams.treejoin import joined_place
 
 Side = Literal["", "ours", "theirs"]
@@ -64,9 +68,10 @@ class Outcome:
         data: its bytes; None where it is gone.
         before: the bytes that are there at present; None where there is no file.
         touched: whether those are somebody's work that the outcome has not: more than a version, or git's text of two.
-        conflicts: the fields in which one value gave way.
+        conflicts: the fields in which one value gave way; where it is undecided, the settings with ours and theirs.
         recorded: whether ``data`` carries those itself.
         own: whether it is what the person had made of it.
+        side: whose version it is, taken whole; "" for what comes of both.
         undecided: why it cannot be joined; "" where it is.
     """
 
@@ -77,13 +82,30 @@ class Outcome:
     conflicts: tuple[FieldConflict, ...] = ()
     recorded: bool = False
     own: bool = False
+    side: Side = ""
     undecided: str = ""
+
+
+class Ground(Protocol):
+    """What looking at open merges needs of a workspace's ``memfs.store.parts.Parts``."""
+
+    @property
+    def tree(self) -> Tree: ...
+
+    @property
+    def repository(self) -> Repository: ...
+
+    @property
+    def codec(self) -> Codec: ...
+
+    @property
+    def kinds(self) -> KindTable: ...
 
 
 class OpenMerges:
     """Finds and joins what a merge left open in one workspace. It writes nothing."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Ground) -> None:
         self._parts = parts
 
     def in_index(self) -> tuple[list[Open], int]:
@@ -123,12 +145,13 @@ class OpenMerges:
         touched = one.staged and before not in (None, merged.data, *_versions(one)) and not _is_gits(one, before)
         if side:
             data = one.ours if side == "ours" else one.theirs
-            return Outcome(open=one, data=data, before=before, touched=touched)
+            return Outcome(open=one, data=data, before=before, touched=touched, side=side)
         if one.staged and self._is_own(one, before, merged.data):
             return Outcome(open=one, data=before, before=before, own=True)
         if merged.whole:
             reason = merged.reason or "a version cannot be read"
-            return Outcome(open=one, before=before, undecided=f"{reason}; take one with --ours or --theirs")
+            reason += "; take one with --ours or --theirs"
+            return Outcome(open=one, before=before, undecided=reason, conflicts=merged.conflicts)
         return Outcome(
             open=one,
             data=merged.data,

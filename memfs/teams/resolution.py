@@ -9,24 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from memfs.errors import Conflict, ContentError, ItemNotFound, ItemSyntaxError, MemfsError
+from memfs.errors import ContentError, ItemNotFound, ItemSyntaxError, MemfsError
 from memfs.files.markers import has_markers
-from memfs.files.placing import FileChanged
-from memfs.history.unmerged import situation, stage
-from memfs.model.conflicts import KEPT, LOST, Clash
+from memfs.history.unmerged import situation
+from memfs.model.conflicts import KEPT, LOST, DocumentClash
 from memfs.model.ids import stem_of
 from memfs.model.item import MemoryItem
-from memfs.model.time import utc_now
 from memfs.store import Store
 from memfs.store.documents import schema_of
 from memfs.store.naming import path_of
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts
-from memfs.store.setaside import keep_aside
 from memfs.teams.decisions import Decided, Decisions, is_record
-from memfs.teams.openmerges import Open, OpenMerges, Outcome, Side, digest, is_known, paths_of
-from memfs.upkeep.mergespool import MergeSpool, Record, can_be_recorded, records_of
+from memfs.teams.endings import end_merges, keep_conflicts
+from memfs.teams.keptaside import KeptAside
+from memfs.teams.openmerges import Open, OpenMerges, Outcome, Side, paths_of
+from memfs.upkeep.mergespool import MergeSpool, Record, can_be_recorded
 from memfs.upkeep.opening import has_states
 
 if TYPE_CHECKING:
@@ -43,8 +42,8 @@ class Waiting:
         open: files of which the person's index holds several versions.
         markers: files with conflict markers in them that git takes for merged, by path.
         items: items that carry conflicts of a merge.
-        documents: fields of state documents of which one value gave way.
-        spooled: conflicts of a merge that goes on; their records are written when it is over.
+        documents: fields of documents of which one value gave way.
+        spooled: conflicts of a merge that goes on; they are decided about when it is over.
         others: how many files that are not memory are open in the person's index.
         situation: what goes on in the repository, by the file that says so (``MERGE_HEAD``, ...), "" for nothing.
     """
@@ -52,7 +51,7 @@ class Waiting:
     open: tuple[Open, ...] = ()
     markers: tuple[str, ...] = ()
     items: tuple[MemoryItem, ...] = ()
-    documents: tuple[Clash, ...] = ()
+    documents: tuple[DocumentClash, ...] = ()
     spooled: tuple[Record, ...] = ()
     others: int = 0
     situation: str = ""
@@ -74,6 +73,7 @@ class Resolver:
         self._merges = OpenMerges(parts)
         self._decisions = Decisions(store, parts)
         self._spool = MergeSpool(parts.repository.state)
+        self._aside = KeptAside(store, parts)
 
     # -- looking --------------------------------------------------------------------------------------------------
     def waiting(self, *, quick: bool = False) -> Waiting:
@@ -89,15 +89,15 @@ class Resolver:
             return self._waiting(quick)
 
     def _waiting(self, quick: bool) -> Waiting:
-        self.take_up()
+        documents = self.documents()
         opened, others = self._merges.in_index()
         in_index = {path for one in opened for path in (one.path, *one.also)}
         return Waiting(
             open=tuple(opened),
             markers=tuple(path for path in self._marked(quick) if path not in in_index),
             items=tuple(item for item in self._decisions.waiting() if item.path not in in_index),
-            documents=tuple(self._clashes()),
-            spooled=tuple(self._spool.waiting().values()),
+            documents=tuple(documents),
+            spooled=self._spooled(),
             others=others,
             situation=situation(self._parts.repository),
         )
@@ -108,10 +108,20 @@ class Resolver:
 
     def take_up(self) -> int:
         """Write down the conflicts that merges of git's left behind, once those are over; how many were."""
-        return self._states().take_up_merges() if self._spool.waiting() else 0
+        waits = any(can_be_recorded(record["document"]) for record in self._spool.waiting().values())
+        return self._states().take_up_merges() if waits else 0
 
-    def _clashes(self) -> list[Clash]:
-        return self._states().clashes.list() if has_states(self._parts.seen) else []
+    def documents(self) -> list[DocumentClash]:
+        """Fields of documents of which one value gave way: those with a record in the tree, and those kept aside."""
+        self.take_up()
+        recorded = self._states().clashes.list() if has_states(self._parts.seen) else []
+        return [*recorded, *self._aside.waiting()]
+
+    def _spooled(self) -> tuple[Record, ...]:
+        """What waits until a merge is over, to be recorded or to be decided about."""
+        going_on = bool(self._parts.repository.busy())
+        waiting = self._spool.waiting().values()
+        return tuple(record for record in waiting if going_on or can_be_recorded(record["document"]))
 
     def _marked(self, quick: bool = False) -> list[str]:
         self._store.follow()
@@ -183,50 +193,15 @@ class Resolver:
             yield self._merges.between_markers(path)
 
     def _end_merges(self, outcomes: Sequence[Outcome]) -> None:
-        """Files first, then the index: whoever is killed in between joins the same versions again.
-
-        The journal takes no part: what the file holds follows from what the index has, and the commit is the person's.
-        """
+        """The journal takes no part: what the file holds follows from what the index has, the commit is theirs."""
         if not outcomes:
             return
         repository = self._parts.repository
         for one in outcomes:
-            self._keep(one)
+            keep_conflicts(self._spool, one)
         with self._parts.lock.hold("resolve"):
-            for one in outcomes:
-                self._place(one)
-        contents: dict[str, tuple[str, bytes | None]] = {}
-        for one in outcomes:
-            contents |= dict.fromkeys(one.open.also, (one.open.mode, None))
-            contents[one.open.path] = (one.open.mode, one.data)
-        stage(repository, contents)
+            end_merges(self._parts.tree, repository, outcomes)
         self._store.refresh(paths_of(outcomes))
-
-    def _place(self, one: Outcome) -> None:
-        tree, path = self._parts.tree, one.open.path
-        if one.touched and one.before is not None:
-            name = f"merge-{digest(one.before)[:16]}"
-            keep_aside(self._parts.repository.state, path, one.before, name)
-        try:
-            if one.data is None:
-                if one.before is not None:
-                    tree.remove(path, over=digest(one.before))
-            elif one.data != one.before:
-                tree.write(path, one.data, over=digest(one.before))
-            for other in one.open.also:
-                with suppress(FileNotFoundError):
-                    self._remove(one, other)
-        except FileChanged as error:
-            raise Conflict(
-                "the file changed while it was joined", path=path, hint="look at it, and try again"
-            ) from error
-
-    def _remove(self, one: Outcome, path: str) -> None:
-        """Take a file away whose item lies elsewhere; what a person made of it is set aside."""
-        data = self._parts.tree.read(path, READ_LIMIT).data
-        if not is_known(one.open, data):
-            keep_aside(self._parts.repository.state, path, data, f"merge-{digest(data)[:16]}")
-        self._parts.tree.remove(path, over=digest(data))
 
     def _write(self, outcomes: Sequence[Outcome], source: str) -> None:
         plans = []
@@ -237,13 +212,7 @@ class Resolver:
         if plans:
             self._store.carry_out(plans, _MESSAGE, source=source)
         for one in outcomes:
-            self._keep(one)
-
-    def _keep(self, one: Outcome) -> None:
-        """Keep the conflicts that the outcome cannot hold itself."""
-        if one.conflicts and not one.recorded and can_be_recorded(one.open.path):
-            records = records_of(one.open.path, one.conflicts, utc_now())
-            self._spool.keep(records, one.data, (one.open.ours, one.open.theirs))
+            keep_conflicts(self._spool, one)
 
     # -- deciding -------------------------------------------------------------------------------------------------
     def decide(
@@ -255,14 +224,14 @@ class Resolver:
         number: int = 0,
         source: str = "",
         dry_run: bool = False,
-    ) -> Decided | Clash:
-        """Settle the conflicts that an item carries, or the one of a state document's record (B3).
+    ) -> Decided | DocumentClash:
+        """Settle the conflicts of an item or document, or the one of a state document's record (B3).
 
         Args:
-            reference: an item, by id or path; or the path of a record.
+            reference: an item, by id or path; the path of a record; or that of a document outside of iterations.
             take: put the value that gave way in the place of the one that stands.
-            field: of an item: only the conflicts over this field, by its dotted name.
-            number: of an item: only this one of those that wait, counted from 1 in their order; 0 for every one.
+            field: only the conflicts over this field, by its dotted name; a record is of one.
+            number: only this one of those that wait, counted from 1 in their order; 0 for every one.
 
         Raises:
             ItemNotFound, QueryInvalid, Conflict, ContentError, StorageIO: nothing was written.
@@ -275,7 +244,9 @@ class Resolver:
                     raise ItemNotFound(f"there is no record {reference!r}", hint="'memfs resolve' lists what waits")
                 return found
             return clashes.resolve(reference, keep=LOST if take else KEPT, source=source)
-        return self._decisions.decide(reference, take=take, field=field, number=number, source=source, dry_run=dry_run)
+        which: dict[str, Any] = {"field": field, "number": number, "source": source, "dry_run": dry_run}
+        decided = self._aside.decide(reference, take=take, **which) if schema_of(path_of(reference)) else None
+        return decided or self._decisions.decide(reference, take=take, **which)
 
 
 def _means(reference: str, path: str) -> bool:

@@ -1,7 +1,8 @@
-"""Merge spool: conflicts that a merge of git's left in state documents, until memfs can write them down (B3).
+"""Merge spool: conflicts that a merge left in documents, until memfs can write them down, or somebody decides (B3).
 
-Owns keeping them outside the tree while git is at work, where nothing may be written into the tree, and making records
-of them afterwards: once each, and only of those that the merge's outcome still has.
+Owns keeping them outside the tree: while git is at work, where nothing may be written into the tree, and those of
+documents that have no place for a record beside them. Makes records of the others afterwards: once each, and only of
+those that the merge's outcome still has.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memfs.errors import Conflict, ContentError, MemfsError
 from memfs.files import io
+from memfs.files.documents import schema_of
 from memfs.model.statepaths import MERGES, document_kind, iteration_of
 from memfs.model.time import format_time
 
 if TYPE_CHECKING:
     from memfs.files.merge.files import FieldConflict
     from memfs.history.repository import Repository
-    from memfs.model.conflicts import Clash
+    from memfs.model.conflicts import DocumentClash
 
 _ENDING = ".json"
 _LARGEST = 64 << 20
@@ -36,7 +38,7 @@ Record = Mapping[str, Any]
 class Recorder(Protocol):
     """Knows the conflicts of state documents, and writes down others (``memfs.states.clashes.Clashes``)."""
 
-    def list(self) -> Sequence[Clash]: ...
+    def list(self) -> Sequence[DocumentClash]: ...
 
     def record(self, values: Record, given_up: Collection[str]) -> bool: ...
 
@@ -44,6 +46,11 @@ class Recorder(Protocol):
 def can_be_recorded(path: str) -> bool:
     """Whether a document's conflicts have a place for their records: beside it, in its iteration."""
     return document_kind(path) not in ("", "conflict") and iteration_of(path) is not None
+
+
+def can_wait(path: str) -> bool:
+    """Whether a document's conflicts can be kept in this clone: of every document but a record of one."""
+    return schema_of(path) not in ("", "conflict")
 
 
 def records_of(path: str, conflicts: Sequence[FieldConflict], now: datetime) -> list[dict[str, Any]]:
@@ -75,7 +82,7 @@ class MergeSpool:
         Raises:
             StorageIO: not all could be kept.
         """
-        given_up = sorted({_digest(one) for one in versions} - {_digest(outcome)})
+        given_up = sorted({digest(one) for one in versions} - {digest(outcome)})
         if records:
             io.make_private_folder(self._folder)
         for record in records:
@@ -85,9 +92,10 @@ class MergeSpool:
 
     def waiting(self) -> dict[str, Record]:
         """The records that wait, by name. What is none, or is damaged, is left out: nobody can tell what it was."""
-        return {name: kept["record"] for name, kept in self._kept().items()}
+        return {name: kept["record"] for name, kept in self.kept().items()}
 
-    def _kept(self) -> dict[str, Mapping[str, Any]]:
+    def kept(self) -> dict[str, Mapping[str, Any]]:
+        """As ``waiting``, each in ``record``; with ``given_up``, the digests of a document that was not merged."""
         try:
             names = sorted(name for name in os.listdir(self._folder) if name.endswith(_ENDING))
         except OSError:
@@ -101,14 +109,14 @@ class MergeSpool:
             io.unlink(self._folder / name, missing_ok=True)
 
     def take_up(self, repository: Repository, clashes: Recorder) -> int:
-        """Write down what waits, unless a merge is still going on; returns how many records were written.
+        """Write down what has a place for it, unless a merge is still going on; returns how many records were written.
 
         A conflict whose field has got another value since (the merge was given up, or decided by hand) is forgotten.
 
         Raises:
             StorageIO: it stays where it is.
         """
-        waiting = self._kept()
+        waiting = {name: kept for name, kept in self.kept().items() if can_be_recorded(kept["record"]["document"])}
         if not waiting or repository.busy():
             return 0
         known = {_key(one.document, one.field, one.kept, one.lost) for one in clashes.list()}
@@ -131,12 +139,13 @@ class MergeSpool:
         if not isinstance(kept, dict) or not isinstance(kept.get("given_up"), list):
             return None
         record = kept.get("record")
-        if not isinstance(record, dict) or not can_be_recorded(str(record.get("document", ""))):
+        if not isinstance(record, dict) or not can_wait(str(record.get("document", ""))):
             return None
         return kept if isinstance(record.get("field"), str) and isinstance(record.get("timestamp"), str) else None
 
 
-def _digest(data: bytes | None) -> str:
+def digest(data: bytes | None) -> str:
+    """By which the spool knows a document's content again."""
     return hashlib.sha256(data or b"").hexdigest()
 
 

@@ -16,11 +16,11 @@ from memfs.files.nodes import place
 @pytest.mark.parametrize("text", ["[" * 25_000, '{"a":' * 25_000, '{"x": "[[[", "a": ' + "[" * 900_000])
 def test_row_1_deep_nesting_is_refused_quickly(text: str) -> None:
     """The guard runs before the recursive parser."""
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ItemTooDeep, match="nesting deeper than 64 at line 1"):
         jsontext.load(text)
 
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_row_1_brackets_in_texts_do_not_count() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.patience import LONG
 from memfs.errors import LockTimeout
 from memfs.files.lock import FileLock
 
@@ -19,7 +20,7 @@ from memfs.files.lock import FileLock
 def _hold_and_wait(path: str, ready) -> None:  # type: ignore[no-untyped-def]
     with FileLock(Path(path)).hold("sleep"):
         ready.set()
-        time.sleep(60)
+        time.sleep(600)
 
 
 def _increment(path: str, counter: str, times: int) -> None:
@@ -48,11 +49,11 @@ def test_47_a_killed_holder_frees_the_lock_at_once(tmp_path: Path) -> None:
     ready = context.Event()
     process = context.Process(target=_hold_and_wait, args=(str(tmp_path / "lock"), ready))
     process.start()
-    assert ready.wait(10)
+    assert ready.wait(LONG)
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    with FileLock(tmp_path / "lock").hold("after", timeout=1):
+    with FileLock(tmp_path / "lock").hold("after", timeout=LONG):
         pass
 
 
@@ -63,7 +64,7 @@ def test_47_deleting_the_lock_file_never_gives_two_holders(tmp_path: Path) -> No
     order: list[str] = []
 
     def wait() -> None:
-        with FileLock(path).hold("second", timeout=5):
+        with FileLock(path).hold("second", timeout=LONG):
             order.append("second")
 
     with first.hold("first"):
@@ -101,7 +102,7 @@ def test_a_forked_child_neither_keeps_nor_ends_the_lock(tmp_path: Path) -> None:
             os.read(gone_in, 1)
             os._exit(0)
         del leaving
-    with FileLock(path).hold("after", timeout=0.5):
+    with FileLock(path).hold("after", timeout=LONG):
         pass
     manager = FileLock(path).hold("parent")
     manager.__enter__()

@@ -99,8 +99,15 @@ def test_k4_a_later_merge_decides_about_no_earlier_conflict() -> None:
         ("title", "three", "one"),
         ("title", "three", "two"),
     ]
+    assert sorted(told(text(merged(base, seen, three)))) == [
+        ("content", "three", "one"),
+        ("content", "three", "two"),
+        ("title", "one", "two"),
+        ("title", "three", "seen"),
+    ]
     assert told(text(merged(one, both, edited))) == [("content", "y3", "two")]
     assert told(text(merged(both, seen, both))) == first
+    assert told(text(merged(one, seen, both.replace("updated: '2026-03-03", "updated: '2026-03-04")))) == first
 
 
 def test_k4_the_writer_of_what_gave_way_is_named() -> None:
@@ -108,6 +115,8 @@ def test_k4_the_writer_of_what_gave_way_is_named() -> None:
     base, ours, theirs = "title: a\n", "title: b\norigin: {agent: coder}\n", "title: c\nupdated: 2026-03-01\n"
 
     assert yamltext.load(text(merged(base, ours, theirs)))["conflicts"][0]["by"] == "coder"
+    spoken = ours.replace("agent", "speaker")
+    assert yamltext.load(text(merged(base, spoken, theirs)))["conflicts"][0]["by"] == "coder"
     named = yamltext.load(text(merged(base, ours, theirs, by="Ada\nL.", now=NOW)))["conflicts"]
     assert named == [{"field": "title", "kept": "c", "lost": "b", "by": "Ada L.", "time": "2026-03-01T00:00:00Z"}]
 
@@ -143,8 +152,15 @@ def test_k4_an_edit_wins_over_a_removal_and_says_so() -> None:
         'title: b # c\nupdated: 2026-03-01\nconflicts:\n- field: ""\n  kept: edited\n  lost: deleted\n'
         "  time: '2026-03-01T00:00:00Z'\n"
     )
+    met = merged("title: a\n", None, "title: b\nupdated: 2026-02-01\n", now=NOW)
+    assert yamltext.load(text(met))["conflicts"][0]["time"] == "2026-03-01T00:00:00Z"
     state = merged("{}", None, '{"a": 1}', f"{STATE}/hypotheses/h.json")
-    assert (state.data, state.recorded, len(state.conflicts)) == (b'{"a": 1}', False, 1)
+    full = merged("title: a\n", None, f"title: a\ncontent: {'x' * (1024 * 1024 - 20)}\n")
+    for one in (state, full):
+        assert (one.recorded, len(one.conflicts)) == (False, 1)
+    assert state.data == b'{"a": 1}'
+    assert full.data is not None
+    assert len(full.data) <= 1024 * 1024
 
 
 def test_k4_a_preferred_side_stands_in_all_that_clashes() -> None:
@@ -256,6 +272,12 @@ def test_k4_no_item_drowns_in_records() -> None:
     assert records[0]["lost_sha256"] == hashlib.sha256(ours.encode()).hexdigest()
     again = yamltext.load(text(merged(text(joined), text(joined) + "status: x\n", text(joined) + "pinned: true\n")))
     assert again["conflicts"] == records
+    ours, theirs = (
+        "title: a\nconflicts:\n" + "".join(f"- {{field: k{n}, kept: a, lost: {side}}}\n" for n in range(40))
+        for side in ("o", "t")
+    )
+    both = yamltext.load(text(merged("title: a\n", ours, theirs)))["conflicts"]
+    assert (len(both), both[0]["lost"], {one["lost"] for one in both[1:]}) == (64, "further fields", {"o", "t"})
 
 
 def test_k4_an_invalid_version_is_healed_or_left_to_the_other() -> None:
@@ -286,6 +308,8 @@ def test_k4_what_cannot_be_read_gets_markers_where_lines_clash() -> None:
     assert (joined.whole, joined.conflicts) == (True, ())
     assert joined.data == b"<<<<<<< ours\ntitle: b\n=======\ntitle: [c\n>>>>>>> theirs\n"
     assert joined.reason.startswith("theirs: line 2: ")
+    longer = merged("title: a\n", "title: b\n", "title: [c\n", marker_size=9)
+    assert longer.data == b"<<<<<<<<< ours\ntitle: b\n=========\ntitle: [c\n>>>>>>>>> theirs\n"
     neither = merged("title: a\n", "title: a\nmisspelt: 1\n", "title: b\nalso_misspelt: 1\n")
     assert (neither.whole, neither.reason) == (True, "neither version is valid")
 
@@ -320,6 +344,16 @@ def test_k4_comments_that_only_one_side_has_come_above_their_field() -> None:
         "# reason\ntitle: a\nupdated: 2026-03-02\ntags: [x, w, z]  # why\nmetadata:\n"
         "  # inner\n  # one\n  n: 2\n  m: 2\n# the end\n"
     )
+
+
+def test_k4_a_comment_whose_field_is_gone_comes_above_the_one_around_it() -> None:
+    """It says something still, and says it near its place."""
+    base = "title: a\nmetadata:\n  of:\n    # why x\n    x: 1\n    y: 2\nstatus: s\n"
+    theirs = base.replace("why x", "why x indeed").replace("y: 2", "y: 3")
+
+    joined = merged(base, base.replace("    # why x\n    x: 1\n", ""), theirs)
+
+    assert text(joined) == "title: a\nmetadata:\n  # why x indeed\n  of:\n    y: 3\nstatus: s\n"
 
 
 def test_k4_a_comment_is_told_from_a_number_sign_in_a_text() -> None:
@@ -410,6 +444,9 @@ def test_b3_state_documents_are_joined_by_their_rules() -> None:
     assert json.loads(text(joined)) == {**theirs, "wins": 3, "matches": 5}
     assert joined.conflicts == (FieldConflict(field="state", kept="bad", lost="good"),)
     assert not joined.recorded
+    ours["timestamp"] = "2026-03-01T13:00:00Z"
+    later = merged(*map(json.dumps, (base, ours, theirs)), path=f"{STATE}/hypotheses/h.json")
+    assert [one.kept for one in later.conflicts if one.field == "state"] == ["good"]
 
 
 def test_b3_sealed_files_are_taken_whole_and_made_ones_silently() -> None:
@@ -453,6 +490,8 @@ def test_k4_settings_on_touching_lines_are_joined_one_by_one() -> None:
     assert text(joined) == (
         '[index]\nengine = "sqlite" # fast\nstem = false\nasks = 3\n[history]\ncommit = "interval"\n'
     )
+    added = [base.replace("stem = true", f"stem = true\n{name} = 1") for name in ("asks", "zeal")]
+    assert {"asks = 1", "zeal = 1"} <= set(text(merged(base, *added, "memfs.toml")).splitlines())
     clash = merged(base, ours, base.replace('"whoosh"', '"other"'), "memfs.toml")
     assert clash.whole
     assert (clash.data or b"").count(b"\n<<<<<<< ours\n") == 1
@@ -473,5 +512,6 @@ def test_k4_other_files_are_joined_by_lines_and_bytes_are_left_alone() -> None:
     path = "ContextMemory/configuration/feedback_template.md"
 
     assert merged("a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n", path).data == b"A\nb\nC\n"
-    assert merged("a\n", "b\n", "c\n", path).whole
+    clash = merged("a\n", "b\n", "c\n", path, marker_size=9)
+    assert (clash.whole, (clash.data or b"").splitlines()[0]) == (True, b"<<<<<<<<< ours")
     assert merged("a\n", "b\0\n", "c\n", path).data == b"b\0\n"

@@ -88,6 +88,15 @@ def test_k4_an_edit_since_settles_a_conflict_by_itself() -> None:
     with pytest.raises(QueryInvalid, match="title: the field has another value by now"):
         settled(item, item.conflicts[0], take=True)
     assert settled(item, item.conflicts[0], take=False).conflicts == ()
+    part = RecordedConflict(field="content", kept="b", lost="B", part=True)
+    assert [stands(MemoryItem(text), part) for text in ("a\nb", "b\na\nb", "a")] == [True, False, False]
+
+
+def test_k4_deciding_brings_no_time_into_an_item_that_has_none() -> None:
+    """Of an item that nobody stored yet, the time stays open."""
+    conflict = RecordedConflict(field="title", kept="a", lost="b")
+    taken = settled(MemoryItem("text", title="a", conflicts=(conflict,)), conflict, take=True)
+    assert (taken.title, taken.timestamp, taken.conflicts) == ("b", None, ())
 
 
 def test_k4_what_stands_in_history_alone_cannot_be_taken_from_the_record() -> None:

@@ -52,6 +52,12 @@ documents = st.fixed_dictionaries(
         ({"wins": 5}, {"wins": 6}, {"wins": 8}, {"wins": 9}),
         ({"wins": 5}, {"wins": 6}, {"wins": 6}, {"wins": 7}),
         ({}, {"wins": 1}, {"wins": 1}, {"wins": 2}),
+        (
+            {"free": {"$schema": "s"}},
+            {"free": {"$schema": "s", "a": 1}},
+            {"free": {"$schema": "t"}},
+            {"free": {"$schema": "t", "a": 1}},
+        ),
         ({"best": 1}, {"best": 7}, {"best": 3}, {"best": 7}),
         ({"best": False}, {"best": True}, {"best": False}, {"best": True}),
         (
@@ -112,6 +118,13 @@ def test_each_rule_joins_what_both_sides_changed(
             {"story": "0\na\nx\nc"},
             {"story": "0\na\nB\nc\nd"},
             Clash(field="story", kept="0\na\nB\nc\nd", lost="0\na\nx\nc\nd"),
+        ),
+        (
+            {"story": "a\nc"},
+            {"story": "a\nB\nc"},
+            {"story": "a\nx\nc"},
+            {"story": "a\nB\nc"},
+            Clash(field="story", kept="a\nB\nc", lost="a\nx\nc"),
         ),
         (
             {"steps": [1, 2, 3]},

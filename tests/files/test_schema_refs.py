@@ -120,11 +120,11 @@ def nested(depth: int) -> dict[str, Any]:
 )
 def test_row_16_bad_schemas_are_refused_by_place(body: dict[str, Any], kind: type[MemfsError], place: str) -> None:
     """Recursion, bad pointers, bad or costly patterns and wrong keywords end in our errors at once."""
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(kind, match=place.replace("$", r"\$")):
         schemas(body)
 
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -146,11 +146,11 @@ def test_row_16_no_data_takes_for_ever(
         monkeypatch.setattr(schema_module, "quick_check", lambda _schema, _formats: None)
     table = schemas(body)
     table.check_item({"content": "x", "data": {}}, KIND)  # compiling is not what is measured
-    started = time.perf_counter()
+    started = time.process_time()
     with contextlib.suppress(SchemaTooComplex):
         table.check_item({"content": "x", "data": data}, KIND)
 
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_row_16_unique_items_tells_values_apart_as_json_schema_does() -> None:

@@ -202,10 +202,10 @@ def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
     heads = ("", "-" * 5 + "BEGIN RSA PRIVATE KEY" + "-" * 5, "sk-ant-", "password = ", "eyJaaaaaaa.eyJ")
     for head in heads:
         text = head + piece * (MEBIBYTE // len(piece) // len(heads))
-        began = time.monotonic()
+        began = time.process_time()
         secrets.find(text)
         secrets.find_likely(text)
-        assert time.monotonic() - began < GENEROUS
+        assert time.process_time() - began < GENEROUS
 
 
 def test_at_most_twenty_places_are_named() -> None:

@@ -29,11 +29,11 @@ BILLION_LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
 @pytest.mark.parametrize("text", ["[" * 25_000, "- " * 25_000, "{a: " * 25_000, "? " * 25_000, "a:\n" + "[" * 900_000])
 def test_row_1_deep_nesting_is_refused_quickly(text: str) -> None:
     """Nesting that ends the process in PyYAML's own loader is an error with a line."""
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ContentError) as caught:
         yamltext.load(text)
 
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
     assert caught.value.line
     if text[0] not in "?a":
         assert isinstance(caught.value, ItemTooDeep)
@@ -52,10 +52,10 @@ def test_row_1_the_limit_itself_is_accepted() -> None:
 def test_row_2_billion_laughs_costs_nothing() -> None:
     """An entity bomb is refused at its first anchor, without memory."""
     tracemalloc.start()
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(AliasForbidden) as caught:
         yamltext.load(BILLION_LAUGHS)
-    took = time.perf_counter() - started
+    took = time.process_time() - started
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

@@ -16,7 +16,7 @@ from memfs import open_workspace
 from memfs.errors import GitBusy
 from memfs.files.markers import has_markers, sides
 from memfs.model import MemoryItem
-from memfs.teams import resolution
+from memfs.teams import endings, resolution
 
 __all__ = ["clones", "joining", "memfs", "pristine_memory"]
 
@@ -269,7 +269,7 @@ def test_killed_between_file_and_index_it_is_repeated(clones: Two, monkeypatch: 
         def killed(*_: object) -> None:
             raise GitBusy("killed here")
 
-        patch.setattr(resolution, "stage", killed)
+        patch.setattr(endings, "stage", killed)
         with pytest.raises(GitBusy):
             workspace.teams.resolver.finish()
     joined = bo.read()
@@ -439,6 +439,24 @@ def test_deciding_from_python(clones: Two) -> None:
         assert item.title == "Where we deploy"
         assert item.conflicts == ()
         assert decided == resolution.Decided(id="deploy", path=ITEM, settled=waiting.items[0].conflicts, item=item)
+
+
+def test_keeping_what_stands_decides_about_one_value_alone(clones: Two) -> None:
+    """One of several that gave way is dropped; two that say the same are one decision (B3)."""
+    ada, _ = clones
+    ada.edit("trust: human\n", "trust: human\norigin:\n  agent: bot\n")
+    entry = "- field: title\n  kept: Deploy target\n  lost: {}\n  by: {}\n"
+    contested(ada, "".join(entry.format(*one) for one in (("There", "bo"), ("Nowhere", "bo"), ("There", "cy"))))
+    with open_workspace(ada.root, watch=False) as workspace:
+        kept = workspace.teams.resolver.decide("deploy", take=False, number=2)
+        assert isinstance(kept, resolution.Decided)
+        assert [one.lost for one in kept.settled] == ["Nowhere"]
+        taken = workspace.teams.resolver.decide("deploy", take=True)
+        assert isinstance(taken, resolution.Decided)
+        assert taken.item is not None
+        assert (taken.item.title, taken.item.conflicts) == ("There", ())
+        workspace.store.flush()
+    assert "Memfs-Agent" not in ada.git("log", "-1", "--format=%B").out  # a person has decided
 
 
 # -- markers ------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import click
 
 from memfs.adapters.cli.frame import complete_ids, opened, verb
 from memfs.adapters.cli.landing import SOURCE, land
+from memfs.adapters.cli.mending import blocked_at, list_blocked, mend
 from memfs.adapters.cli.output import (
     clean,
     conflict_values,
@@ -26,12 +27,12 @@ from memfs.adapters.cli.output import (
     time_text,
 )
 from memfs.errors import MemfsError
-from memfs.model.conflicts import Clash
+from memfs.model.conflicts import DocumentClash
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, RecordedConflict
     from memfs.teams.decisions import Decided
-    from memfs.teams.openmerges import Outcome
+    from memfs.teams.openmerges import Outcome, Side
     from memfs.teams.resolution import Waiting
     from memfs.workspace import Workspace
 
@@ -82,16 +83,18 @@ def resolve(
     Where both sides changed one field to different values, one stands and the other is recorded: --keep confirms the
     one that stands, --take puts the other in its place.
     """
-    if sum((ours, theirs, keep, take)) > 1:
-        raise click.UsageError("choose one of --ours, --theirs, --keep and --take", ctx)
-    if field is not None and not (keep or take):
-        raise click.UsageError("--field goes with --keep or --take", ctx)
-    if number is not None and (len(names) != 1 or not (keep or take)):
-        raise click.UsageError("--number goes with one ID, and --keep or --take", ctx)
-    if names and every:
-        raise click.UsageError("name what is meant, or say --all", ctx)
-    if not (names or every) and (ours or theirs or keep or take or dry_run):
-        raise click.UsageError("name what is meant, or say --all", ctx)
+    _refuse_unfit(ctx, [ours, theirs, keep, take])
+    side: Side = "ours" if ours else "theirs" if theirs else ""
+    mended: list[Outcome] = []
+    if not (keep or take) and (root := blocked_at(ctx)) is not None:
+        if not (names or every):
+            list_blocked(root, as_json)
+            return
+        mended = mend(root, names, side, dry_run)
+        names = tuple(name for name in names if name not in {one.open.path for one in mended})
+        if mended and (dry_run or not (names or every) or blocked_at(ctx) is not None):
+            _tell_outcomes(mended, dry_run, as_json)
+            ctx.exit(_REFUSED if names or any(one.undecided for one in mended) else 0)
     with opened(ctx) as workspace:
         if not (names or every):
             _list(workspace, as_json)
@@ -99,8 +102,22 @@ def resolve(
             refused = _decide(workspace, names, take, {"field": field, "number": number or 0}, dry_run, as_json)
             ctx.exit(_REFUSED if refused else 0)
         else:
-            refused = _finish(workspace, names, "ours" if ours else "theirs" if theirs else "", dry_run, as_json)
+            refused = _finish(workspace, names, side, dry_run, as_json, mended)
             ctx.exit(_REFUSED if refused else 0)
+
+
+def _refuse_unfit(ctx: click.Context, ways: Sequence[bool]) -> None:
+    """Refuse options that mean nothing together. ``ways``: --ours, --theirs, --keep, --take."""
+    given = ctx.params
+    deciding, meant = any(ways[2:]), bool(given["names"] or given["every"])
+    if sum(ways) > 1:
+        raise click.UsageError("choose one of --ours, --theirs, --keep and --take", ctx)
+    if given["field"] is not None and not deciding:
+        raise click.UsageError("--field goes with --keep or --take", ctx)
+    if given["number"] is not None and (len(given["names"]) != 1 or not deciding):
+        raise click.UsageError("--number goes with one ID, and --keep or --take", ctx)
+    if (given["names"] and given["every"]) or (not meant and (any(ways) or given["dry_run"])):
+        raise click.UsageError("name what is meant, or say --all", ctx)
 
 
 # -- what waits ---------------------------------------------------------------------------------------------------
@@ -118,13 +135,14 @@ def _list(workspace: Workspace, as_json: bool) -> None:
     for item in waiting.items:
         print_recorded(item)
     for clash in waiting.documents:
-        print_raw(f"{styled(f'two values of {clean(clash.field)}', fg='yellow')} in {clean(clash.document)}")
-        _print_values(clash.kept, clash.lost)
+        what = f"two values of {clean(clash.field)} in" if clash.field else "two versions of"
+        print_raw(f"{styled(what, fg='yellow')} {clean(clash.document)}")
+        print_values({"kept": clash.kept, "lost": clash.lost})
         print_raw(styled(f"  memfs resolve {clean(clash.path)} --keep|--take", dim=True))
     for record in waiting.spooled:
         print_raw(
             f"{styled('two values of ' + clean(str(record['field'])), fg='yellow')} in {clean(str(record['document']))}"
-            ", to be recorded when the merge is over"
+            ", to be decided when the merge is over"
         )
     note(_summary(waiting))
 
@@ -150,8 +168,9 @@ def _who(one: RecordedConflict) -> str:
     return clean("  " + ", ".join(told)) if told else ""
 
 
-def _print_values(kept: Any, lost: Any) -> None:
-    for word, value in (("kept", kept), ("lost", lost)):
+def print_values(values: Mapping[str, Any]) -> None:
+    """Print values below each other, each behind its word."""
+    for word, value in values.items():
         shown = "nothing" if value is None else readable(value)
         print_raw(f"  {styled(word, bold=True)}  {one_line(shown, _LONGEST)}")
 
@@ -194,42 +213,55 @@ def merges_row(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 # -- ending merges ------------------------------------------------------------------------------------------------
-def _finish(workspace: Workspace, names: tuple[str, ...], side: Any, dry_run: bool, as_json: bool) -> bool:
+def _finish(
+    workspace: Workspace, names: tuple[str, ...], side: Side, dry_run: bool, as_json: bool, mended: list[Outcome]
+) -> bool:
     resolver = workspace.teams.resolver
     outcomes = resolver.finish(names, side=side, source=SOURCE, dry_run=dry_run)
     waits = "" if dry_run or all(one.open.staged for one in outcomes) else land(workspace, None).reason
-    refused = [one for one in outcomes if one.undecided]
+    _tell_outcomes([*mended, *outcomes], dry_run, as_json)
+    if not as_json:
+        if not (mended or outcomes):
+            note("nothing is open; 'memfs resolve' lists what waits")
+        elif not dry_run:
+            note(_summary(resolver.waiting()))
+        if waits:
+            note(f"written; its commit waits: {waits}")
+    return any(one.undecided for one in outcomes)
+
+
+def _tell_outcomes(outcomes: Sequence[Outcome], dry_run: bool, as_json: bool) -> None:
     if as_json:
         print_json({"dry_run": dry_run, "files": [_outcome_json(one) for one in outcomes]})
-        return bool(refused)
+        return
     for one in outcomes:
         _print_outcome(one, dry_run)
-    if not outcomes:
-        note("nothing is open; 'memfs resolve' lists what waits")
-    elif not dry_run:
-        note(_summary(resolver.waiting()))
-    if waits:
-        note(f"written; its commit waits: {waits}")
-    return bool(refused)
 
 
 def _print_outcome(one: Outcome, dry_run: bool) -> None:
     path = clean(one.open.path)
     if one.undecided:
         print_raw(f"{styled('left', fg='yellow')}  {path}: {clean(one.undecided)}")
+        for conflict in one.conflicts:
+            print_raw(f"  {clean(conflict.field)}: both sides changed it")
+            print_values({"ours": conflict.kept, "theirs": conflict.lost})
         return
-    word = "yours" if one.own else "removed" if one.data is None else "joined"
+    word = "yours" if one.own else _became(one)
     print_raw(f"{styled(f'would be {word}' if dry_run else word, fg='green')}  {path}")
     for conflict in one.conflicts:
         print_raw(f"  {clean(conflict.field) or 'the item as a whole'}: both sides changed it")
-        _print_values(conflict.kept, conflict.lost)
+        print_values({"kept": conflict.kept, "lost": conflict.lost})
+
+
+def _became(one: Outcome) -> str:
+    return "removed" if one.data is None else one.side or "joined"
 
 
 def _outcome_json(one: Outcome) -> dict[str, Any]:
     return {
         "path": one.open.path,
         "what": one.open.what,
-        "outcome": "left" if one.undecided else "own" if one.own else "removed" if one.data is None else "joined",
+        "outcome": "left" if one.undecided else "own" if one.own else _became(one),
         "reason": one.undecided,
         "conflicts": [
             {"field": conflict.field, "kept": plain(conflict.kept), "lost": plain(conflict.lost)}
@@ -244,7 +276,7 @@ def _decide(
 ) -> bool:
     resolver, field = workspace.teams.resolver, which["field"]
     names = names or _waiting_names(resolver.waiting(), field)
-    decided: list[Decided | Clash] = []
+    decided: list[Decided | DocumentClash] = []
     left: dict[str, str] = {}
     for name in dict.fromkeys(names):
         try:
@@ -271,27 +303,28 @@ def _decide(
 def _waiting_names(waiting: Waiting, field: str | None) -> tuple[str, ...]:
     """What --all means: items, of one field those that have a conflict over it; else the records of documents too."""
     carrying = [item.id for item in waiting.items if field is None or field in {one.field for one in item.conflicts}]
-    return (*carrying, *(() if field is not None else (clash.path for clash in waiting.documents)))
+    aside = {clash.path: clash for clash in waiting.documents if field is None or field == clash.field}
+    return (*carrying, *(path for path, clash in aside.items() if field is None or path == clash.document))
 
 
-def _print_decided(decided: Sequence[Decided | Clash], take: bool, dry_run: bool) -> None:
+def _print_decided(decided: Sequence[Decided | DocumentClash], take: bool, dry_run: bool) -> None:
     for one in decided:
         name, fields = _told(one)
         would = "would stand" if dry_run else "stands"
         value = f"the value that gave way {would}" if take else f"the value that is there {would}"
-        removed = not isinstance(one, Clash) and one.removed
+        removed = not isinstance(one, DocumentClash) and one.removed
         outcome = f"{'would be ' if dry_run else ''}removed" if removed else f"{value} for {clean(fields)}"
         print_raw(f"{styled(name, bold=True)}: {outcome}")
 
 
-def _told(one: Decided | Clash) -> tuple[str, str]:
-    if isinstance(one, Clash):
+def _told(one: Decided | DocumentClash) -> tuple[str, str]:
+    if isinstance(one, DocumentClash):
         return clean(one.document), one.field
     return one.id, ", ".join(dict.fromkeys(conflict.field or "the item as a whole" for conflict in one.settled))
 
 
-def _decided_json(one: Decided | Clash) -> dict[str, Any]:
-    if isinstance(one, Clash):
+def _decided_json(one: Decided | DocumentClash) -> dict[str, Any]:
+    if isinstance(one, DocumentClash):
         return {"record": one.path, "path": one.document, "fields": [one.field]}
     fields = [conflict.field for conflict in one.settled]
     sha256 = one.item.sha256 if one.item else None

@@ -19,7 +19,7 @@ from memfs.files.merge.healing import healed
 from memfs.files.merge.layout import Version, laid_out
 from memfs.files.merge.lines import MARKER, merge_lines, whole_marked
 from memfs.files.merge.recorded import DELETED, EDITED, ONE, OTHER, followed, record, within
-from memfs.files.merge.settings import merge_settings
+from memfs.files.merge.settings import clashing_settings, merge_settings
 from memfs.files.merge.values import Clash, Merged, merge
 from memfs.files.merge.vouching import vouched
 from memfs.files.plain import canonical
@@ -64,6 +64,7 @@ class FileMerge:
             a record of them.
         whole: whether the file could not be joined by fields, since a version could not be read, or the file has none
             and its lines clash: ``data`` has both, between conflict markers where they clash, and needs a person.
+            The conflicts are then those of settings, ours and theirs: neither stands.
         reason: where ``whole``, what was wrong, in one sentence.
     """
 
@@ -336,7 +337,9 @@ def _by_lines(request: _Request) -> FileMerge:
     reason = "what the lines of both come to is not TOML" if joined.clean else "both changed the same lines"
     marked = merge_lines(request.base, request.ours, request.theirs, request.marker_size)
     both = whole_marked(request.ours, request.theirs, request.marker_size)
-    return FileMerge(data=both if marked.clean else marked.data, whole=True, reason=reason)
+    clashes = clashing_settings(request.base, request.ours, request.theirs) if is_toml else ()
+    told = tuple(FieldConflict(field=one.field, kept=one.kept, lost=one.lost) for one in clashes)
+    return FileMerge(data=both if marked.clean else marked.data, whole=True, reason=reason, conflicts=told)
 
 
 def _unread(request: _Request, reason: str) -> FileMerge:

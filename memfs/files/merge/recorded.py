@@ -131,6 +131,22 @@ def value_at(values: Mapping[str, Any], field: str) -> Any:
     return place[0].get(place[1]) if place else None
 
 
+def replaced_at(values: dict[str, Any], field: str, value: Any) -> dict[str, Any]:
+    """Plain values with another one in a dotted field; None takes the field out. They are changed in place.
+
+    Raises:
+        QueryInvalid: there is no such field any more.
+    """
+    place = _place(values, field)
+    if place is None:
+        raise QueryInvalid("the field is not there any more", field=field, hint="look at it again")
+    if value is None:
+        place[0].pop(place[1], None)
+    else:
+        place[0][place[1]] = value
+    return values
+
+
 # -- internal -----------------------------------------------------------------------------------------------------
 def _fits(value: Any) -> bool:
     return len(canonical(value)) <= _LONGEST

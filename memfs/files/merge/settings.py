@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memfs.files.merge.lines import Hunk, hunks
-from memfs.files.merge.values import equal, merge
+from memfs.files.merge.values import Clash, equal, merge
 
 _EACH = {"additionalProperties": {"x-merge": "conflict"}}
 _NAMED = re.compile(r"\s*([^#\[\]=\s][^\[\]=]*?)\s*=")
@@ -34,6 +34,15 @@ def merge_settings(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     except (ValueError, RecursionError):
         return None
     return text.encode("utf-8")
+
+
+def clashing_settings(base: bytes, ours: bytes, theirs: bytes) -> tuple[Clash, ...]:
+    """The settings that both sides changed, to different values: ``kept`` is ours; none where a version is no TOML."""
+    try:
+        begun, mine, other = (_tables(version.decode("utf-8-sig")) for version in (base, ours, theirs))
+        return merge(begun, mine, other, {}, removals_stand=True).conflicts
+    except (ValueError, RecursionError):
+        return ()
 
 
 def _split(text: str) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from memfs.files.merge.lines import hunks
 from memfs.files.plain import canonical
-from memfs.model.states import plain
+from memfs.model.shape import plain
 from memfs.model.time import parse_time, time_in
 
 _ABSENT: Any = object()
