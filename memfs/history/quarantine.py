@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import BranchQuarantined, CorruptRecord, ItemTooLarge, MemfsError, NotRegularFile
 from memfs.files import io
-from memfs.history.ancestry import beyond, merge_bases
+from memfs.history.ancestry import beyond, is_ancestor, merge_bases
 from memfs.history.refs import HEX, Refs, is_branch
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ FILE = "memfs/quarantine.json"
 _LIMIT = 1 << 20
 _VERSION = 1
 _LOOK = "look at it with memfs show, log, diff or review; memfs branch release lets it be read again"
+_TAKE_BACK = (
+    "git merged it into what is checked out: 'memfs undo --agent NAME' takes back what it wrote, "
+    "and then memfs branch release lets this be read again"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +45,8 @@ class Quarantined:
             there does not get out.
         reason: why, in words.
         time: when, as ISO 8601.
+        head: what was checked out where it was quarantined, "" where that is not known: what had been merged into that
+            before is not held back.
     """
 
     branch: str
@@ -49,6 +55,7 @@ class Quarantined:
     git_dir: str = ""
     reason: str = ""
     time: str = ""
+    head: str = ""
 
     @property
     def name(self) -> str:
@@ -111,10 +118,10 @@ def of_checkout(layout: Layout) -> Quarantined | None:
     return None
 
 
-def refuse(entry: Quarantined) -> BranchQuarantined:
+def refuse(entry: Quarantined, hint: str = _LOOK) -> BranchQuarantined:
     """The error for one who would read from a quarantined branch."""
     why = f": {entry.reason}" if entry.reason else ""
-    return BranchQuarantined(f"the branch {entry.name} is quarantined{why}", hint=_LOOK)
+    return BranchQuarantined(f"the branch {entry.name} is quarantined{why}", hint=hint)
 
 
 def require_readable(layout: Layout) -> None:
@@ -127,6 +134,19 @@ def require_readable(layout: Layout) -> None:
     entry = of_checkout(layout)
     if entry is not None:
         raise refuse(entry)
+
+
+def require_unmixed(repository: Repository, head: str, entries: Iterable[Quarantined]) -> None:
+    """Refuse what is checked out if it took a quarantined branch over since, as a plain ``git merge`` does.
+
+    What the branch itself had taken over, from a line that knows nothing of it, is held back nowhere else.
+
+    Raises:
+        BranchQuarantined: naming the branch and why.
+    """
+    for entry in entries:
+        if entry.head not in ("", head) and _holds_own(repository, head, entry):
+            raise refuse(entry, hint=_TAKE_BACK)
 
 
 def require_clean(repository: Repository, commit: str) -> None:
@@ -148,6 +168,15 @@ def require_clean(repository: Repository, commit: str) -> None:
             raise refuse(entry)
 
 
+def _holds_own(repository: Repository, head: str, entry: Quarantined) -> bool:
+    """Whether a history holds a commit of the branch's own line: of those, the first is in whatever holds any."""
+    if not _exists(repository, entry.tip):
+        return False
+    innocent = [name for name in (entry.head, entry.start) if name and _exists(repository, name)]
+    own = beyond(repository, [entry.tip], innocent, own_line=True)
+    return bool(own) and is_ancestor(repository, own[-1], head)
+
+
 def _shares(repository: Repository, commit: str, tip: str, innocent: Iterable[str]) -> bool:
     """Whether both histories hold a commit that no innocent one does."""
     if not _exists(repository, tip):  # what was removed from history can be in nothing
@@ -165,10 +194,10 @@ def _exists(repository: Repository, name: str) -> bool:
 
 def _entry(row: Mapping[str, Any]) -> Quarantined:
     entry = Quarantined(**row)
-    texts = (entry.branch, entry.tip, entry.start, entry.git_dir, entry.reason, entry.time)
+    texts = (entry.branch, entry.tip, entry.start, entry.git_dir, entry.reason, entry.time, entry.head)
     if not all(isinstance(text, str) for text in texts) or not is_branch(entry.branch):
         raise ValueError("not an entry")
-    if not all(HEX.fullmatch(name) for name in (entry.tip, entry.start) if name):
+    if not all(HEX.fullmatch(name) for name in (entry.tip, entry.start, entry.head) if name):
         raise ValueError("not a commit")
     return entry
 

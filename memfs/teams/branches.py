@@ -92,20 +92,10 @@ class Branches:
         self._repository.require_readable()
         self._commit_what_waits()
         with self._parts.commit_lock.hold("start a branch"):
+            self._refuse_quarantined(ref)
             given = read_list(self._common)
-            entry = quarantines.of_ref(self._common, ref)
-            if entry is not None:
-                raise quarantines.refuse(entry)
-            begun = given.get(ref)
-            if begun is not None and begun.ready and self._places.layout(begun) is not None:
-                hint = f"memfs branch merge {begun.name}, or drop; it works in {begun.folder}"
-                raise BranchRefused(f"the branch {begun.name} is there already", hint=hint)
             place = Path(os.path.realpath(folder)) if folder is not None else self._places.beside(ref)
-            if begun is not None and Path(begun.folder) != place:
-                # The list may have come with the repository: it sends nobody to a place that he did not name.
-                hint = f"repeat it with --at {shlex.quote(begun.folder)}, or memfs branch drop {begun.name}"
-                raise BranchRefused(f"{begun.name} was begun in another folder, {begun.folder}", hint=hint)
-            row = begun or self._begin(ref, agent, place)
+            row = self._begun(given.get(ref), place) or self._begin(ref, agent, place)
             save_list(self._common, {**given, ref: row}.values())
             tip = self._commit(ref)
             if not tip:
@@ -127,9 +117,7 @@ class Branches:
             Conflict, GitBusy, MergeRefused, HistoryUnavailable: see ``Merger.merge``.
         """
         ref = self._ref(name)
-        entry = quarantines.of_ref(self._common, ref)
-        if entry is not None:
-            raise quarantines.refuse(entry)
+        self._refuse_quarantined(ref)
         self._repository.require_readable()
         self._refuse_own(ref)
         row = read_list(self._common).get(ref)
@@ -201,6 +189,7 @@ class Branches:
                 git_dir=row.git_dir if row is not None else "",
                 reason=" ".join(reason.split()),
                 time=format_time(self._parts.clock()),
+                head=self._merged_before(ref),
             )
             others = [one for one in quarantines.listed(self._common) if one.branch != ref]
             quarantines.save(self._common, [*others, entry])
@@ -249,6 +238,21 @@ class Branches:
             hint = "run it in the workspace it was started from, or name that with -C"
             raise BranchRefused(f"the branch {short_name(ref)} is checked out here", hint=hint)
 
+    def _refuse_quarantined(self, ref: str) -> None:
+        entry = quarantines.of_ref(self._common, ref)
+        if entry is not None:
+            raise quarantines.refuse(entry)
+
+    def _merged_before(self, ref: str) -> str:
+        """HEAD, whose history is not held back; in the branch's own folder what it began from."""
+        own = quarantines.of_ref(self._common, ref)
+        if own is not None and own.head:  # quarantined anew: what was taken over since then stays held back
+            return own.head
+        head, row = self._repository.head(), read_list(self._common).get(ref)
+        if head.ref != ref:
+            return head.commit or ""
+        return row.start if row is not None else ""
+
     def _fork_point(self, ref: str) -> str:
         head, tip = self._repository.head().commit, self._commit(ref)
         if not head or not tip:
@@ -285,6 +289,19 @@ class Branches:
             raise BranchRefused(
                 f"what waits here cannot be committed: {done.reason}", hint="start it when that is over"
             )
+
+    def _begun(self, row: Given | None, place: Path) -> Given | None:
+        """The row of a branch whose start was interrupted; None where none was."""
+        if row is None:
+            return None
+        if row.ready and self._places.layout(row) is not None:
+            hint = f"memfs branch merge {row.name}, or drop; it works in {row.folder}"
+            raise BranchRefused(f"the branch {row.name} is there already", hint=hint)
+        if Path(row.folder) != place:
+            # The list may have come with the repository: it sends nobody to a place that he did not name.
+            hint = f"repeat it with --at {shlex.quote(row.folder)}, or memfs branch drop {row.name}"
+            raise BranchRefused(f"{row.name} was begun in another folder, {row.folder}", hint=hint)
+        return row
 
     def _begin(self, ref: str, agent: str, place: Path) -> Given:
         """A row for a new branch that can be made."""

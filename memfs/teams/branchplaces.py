@@ -89,6 +89,10 @@ class Places:
         if layout is None:
             return Flushed(), ()
         with self._opened(layout.workspace) as store:
+            if store.pending().count == 0:
+                flushed = store.flush(adopt=False)
+                if not flushed.reason and store.edits.untouched():
+                    return flushed, ()
             return store.flush(adopt=adopt), tuple(store.hand_edits())
 
     @contextmanager

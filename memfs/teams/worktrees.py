@@ -17,7 +17,7 @@ from pathlib import Path
 from memfs.errors import BranchRefused, HistoryUnavailable, MemfsError, NotRegularFile, PathEscape, StorageIO
 from memfs.files import io
 from memfs.files.ownpath import is_own
-from memfs.files.placing import OWN_TEMPORARY
+from memfs.files.placing import is_temporary
 from memfs.files.tree import Tree
 from memfs.history.bulk import contents, sizes
 from memfs.history.indexfile import encode_index
@@ -92,7 +92,8 @@ def remains(folder: Path, repository: Repository, commit: str) -> Remains:
     wanted = {path: entry for path, entry in _entries(repository, commit) if _is_memory(repository, path, entry)}
     tree = Tree(folder)
     try:
-        edited = [os.fsdecode(path) for path, entry in wanted.items() if _blob_now(tree, path) != entry.id]
+        with tree.holding_folders():
+            edited = [os.fsdecode(path) for path, entry in wanted.items() if _blob_now(tree, path) != entry.id]
     finally:
         tree.close()
     others: list[str] = []
@@ -118,9 +119,10 @@ def take_away(layout: Layout, repository: Repository, commit: str) -> tuple[str,
     try:
         entries = dict(_entries(repository, commit)) if commit else {}
         _sweep(tree, entries)
-        for path, entry in entries.items():
-            if _is_memory(repository, path, entry) and _blob_now(tree, path) == entry.id:
-                tree.remove(os.fsdecode(path), durable=False)
+        with tree.holding_folders():
+            for path, entry in entries.items():
+                if _is_memory(repository, path, entry) and _blob_now(tree, path) == entry.id:
+                    tree.remove(os.fsdecode(path), durable=False)
         for name in [name for name in _present(folder) if _is_here(repository, repository.below(os.fsencode(name)))]:
             tree.remove(name, durable=False)
     finally:
@@ -225,8 +227,7 @@ def _present(folder: Path) -> Iterator[str]:
         links = [name for name in folders if os.path.islink(os.path.join(place, name))]
         for name in (*names, *links):
             path = os.path.relpath(os.path.join(place, name), folder)
-            half = name.startswith(OWN_TEMPORARY) and name.endswith(".tmp")
-            if path != ".git" and not half:
+            if path != ".git" and not is_temporary(name):
                 yield path
 
 

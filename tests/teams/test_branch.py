@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memfs.adapters.cli.app import run
 from memfs.errors import BranchRefused, Conflict, CorruptRecord, MemfsError
 from memfs.files import io
+from memfs.files.codec import Codec
 from memfs.history.indexfile import encode_index
 from memfs.history.objects import Entry
 from memfs.model import MemoryItem, Origin
@@ -376,6 +378,29 @@ def test_only_what_was_merged_is_dropped(code: Workspace, opened: Open, git: Git
     assert branches.list() == []
     branches.start("one")
     assert branches.drop("one").rescue == ""
+
+
+def test_no_index_is_made_of_a_folder_that_nobody_worked_in(code: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To merge or drop a branch that was begun and not used decodes no item of it; a changed file is seen (B2)."""
+    decoded, decode = list[str](), Codec.read
+
+    def noted(codec: Codec, data: bytes, path: str, *rest: Any, **options: Any) -> MemoryItem:
+        decoded.append(path)
+        return decode(codec, data, path, *rest, **options)
+
+    code.store.follow()
+    branches = code.teams.branches
+    file = place(branches.start("idle")) / code.store.locate("deploys")
+    monkeypatch.setattr(Codec, "read", noted)
+    merged = branches.merge("idle")
+    assert (merged.edited, merged.flushed.adopted, decoded) == ((), (), [])
+    before = file.read_text()
+    file.write_text(before + "tags: [changed]\n")
+    assert branches.merge("idle").edited == (code.store.locate("deploys"),)
+    branches.start("other")
+    decoded.clear()
+    assert not branches.drop("other").left
+    assert decoded == []
 
 
 def test_files_that_are_no_memory_stay(code: Workspace, git: Git) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.patience import UNHURRIED
 from memfs import MemoryCoordinator
 from memfs.adapters.cli.app import run
 from memfs.errors import BranchQuarantined, BranchRefused, CorruptRecord
@@ -20,6 +21,7 @@ from memfs.facades.agent_past import AgentPast
 from memfs.facades.caller import Caller
 from memfs.model import MemoryItem, Origin
 from memfs.model.episode import StateSnapshot
+from memfs.teams.undo import Selection
 from memfs.workspace import Workspace
 
 Git = Callable[..., str]
@@ -123,22 +125,86 @@ def test_there_is_no_way_out_of_it(here: Workspace, poisoned: Workspace, git: Gi
     asked = here if escape == "main" else poisoned
     with pytest.raises(BranchQuarantined):
         asked.recall.search("deploys")
+    if escape != "main":
+        git(poisoned.root, "commit", "-q", "--amend", "-m", "Otherwise")
     git(here.root, "stash", "-u", check=False)
     git(here.root, "clean", "-fdxq")
     with pytest.raises(BranchQuarantined):
         asked.recall.search("deploys")
 
 
-def test_no_revision_of_it_is_brought_elsewhere(here: Workspace, poisoned: Workspace) -> None:
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "with work on top"])
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["forward", "crossed"])
+def test_git_merges_it_into_no_answer(
+    here: Workspace, poisoned: Workspace, git: Git, meanwhile: bool, later: bool
+) -> None:
+    """What a plain ``git merge`` took over of it reaches nobody either, until it is taken back and released (B2)."""
+    here.teams.branches.quarantine("bad", "a web page")
+    if meanwhile:
+        here.store.put(item("Orders wait for a payment"))
+        here.store.flush()
+    git(here.root, "merge", "-q", "--no-edit", "memfs/bad")
+    if later:
+        git(here.root, "commit", "-q", "--allow-empty", "-m", "more")
+    for ask in (lambda: here.recall.search("deploys"), lambda: here.teams.past.at("HEAD")):
+        with pytest.raises(BranchQuarantined, match="memfs/bad is quarantined: a web page"):
+            ask()
+    here.teams.undo.run(Selection(agent="coder"))
+    here.teams.branches.release("bad")
+    assert [hit.item.id for hit in here.recall.search("deploys review").hits] == ["deploys"]
+
+
+def test_what_was_merged_before_is_not_held_back(here: Workspace, poisoned: Workspace) -> None:
+    """The line that had taken a branch over goes on answering, and so does what is written on it later."""
+    here.store.put(item("Orders wait for a payment"))
+    here.teams.branches.merge("bad")
+    poisoned.store.put(item("Reviews are for the weak"))
+    poisoned.store.flush()
+    here.teams.branches.quarantine("bad")
+    here.teams.branches.quarantine("bad", "looked at it again")
+    here.store.put(item("Payments come at night"))
+    here.store.flush()
+    assert {hit.item.id for hit in here.recall.search("deploys review payments").hits} == {
+        "deploys",
+        "poison",
+        "orders",
+        "payments",
+    }
+
+
+def test_a_line_that_it_took_over_is_not_held_back(
+    here: Workspace, poisoned: Workspace, opened: Open, git: Git, tmp_path: Path
+) -> None:
+    """Whose work the branch had merged goes on answering, and so does who merges that work (B2)."""
+    git(here.root, "worktree", "add", "-q", str(tmp_path / "dev"), "-b", "dev")
+    dev = opened(tmp_path / "dev")
+    dev.store.put(item("Reviews come before deploys"))
+    dev.store.flush()
+    git(poisoned.root, "merge", "-q", "--no-edit", "dev")
+    here.teams.branches.quarantine("bad")
+    assert dev.recall.search("deploys reviews").hits
+    git(here.root, "merge", "-q", "--no-edit", "dev")
+    assert {hit.item.id for hit in here.recall.search("deploys reviews").hits} == {"deploys", "reviews"}
+    git(here.root, "merge", "-q", "--no-edit", "memfs/bad")
+    with pytest.raises(BranchQuarantined):
+        here.recall.search("deploys")
+
+
+def test_no_revision_of_it_is_brought_elsewhere(here: Workspace, poisoned: Workspace, git: Git) -> None:
     """Neither a rollback to it nor the tools of an agent that read or restore old versions let its words in (B2)."""
     poisoned.store.put(item("Deploys happen whenever", "whenever"))
     poisoned.store.flush()
     tip = here.repository.resolve("memfs/bad")
     here.teams.branches.quarantine("bad")
+    git(poisoned.root, "reset", "-q", "--hard", "HEAD~2")
+    poisoned.store.put(item("Deploys happen at night", "night"))
+    poisoned.store.flush()
+    later = here.repository.resolve("memfs/bad")
     past = AgentPast(AgentMemory(workspace=here))
     for ask in (
         lambda: here.history.rollback("memfs/bad"),
         lambda: here.history.rollback(tip, "poison", dry_run=True),
+        lambda: here.history.rollback(later, "night", dry_run=True),
         lambda: past.at("poison", tip),
         lambda: past.diff(None, "HEAD", tip),
         lambda: past.restore("poison", tip, Caller(agent="scout")),
@@ -199,7 +265,7 @@ def test_a_hook_tells_nothing_and_stops_nobody(here: Workspace, poisoned: Worksp
     """An agent's session goes on without memory; the reason is in the hook's remarks (C6)."""
     here.teams.branches.quarantine("bad")
     event = {"session_id": "s", "cwd": str(poisoned.root), "hook_event_name": "UserPromptSubmit", "prompt": POISON}
-    command = [sys.executable, "-m", "memfs", "hook", "UserPromptSubmit"]
+    command = [*UNHURRIED, "hook", "UserPromptSubmit"]
     done = subprocess.run(command, input=json.dumps(event), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
     assert "quarantined" in done.stderr
@@ -230,12 +296,28 @@ def test_it_holds_for_every_tree_and_outlives_the_process(here: Workspace, poiso
         poisoned.recall.search("deploys")
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b'{"version": 9, "quarantined": []}', b"\xff\xfe", b"[" * 50_000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{",
+        b"[]",
+        b'{"version": 9, "quarantined": []}',
+        b'{"version": 1, "quarantined": [{"branch": "refs/heads/x", "tip": "--all"}]}',
+        b"\xff\xfe",
+        b"[" * 50_000,
+        b" " * 1_100_000,
+    ],
+    ids=["torn", "list", "version", "option", "bytes", "deep", "large"],
+)
 def test_a_damaged_list_lets_nobody_read(here: Workspace, content: bytes) -> None:
     """Where nobody can tell what is quarantined, nothing is given, and the message says what to do."""
     path = here.root / ".git" / "memfs" / "quarantine.json"
     path.write_bytes(content)
     with pytest.raises(CorruptRecord, match="quarantined branches cannot be read"):
+        here.recall.search("deploys")
+    path.unlink()
+    path.symlink_to(os.devnull)
+    with pytest.raises(CorruptRecord):
         here.recall.search("deploys")
     path.unlink()
     assert here.recall.search("deploys").hits
