@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from memfs.teams import instructiontongues
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
@@ -100,26 +102,7 @@ RULES: tuple[Rule, ...] = (
                 r"\boverrid(?:es?|ing)\s+(?:all|any|every)\s+(?:other|previous|earlier|prior)s?\b[^.\n]{0,60}"
                 r"\b(?:system\s+prompt|instructions?)\b"
             ),
-            (
-                r"(?:ignorier|vergiss|missachte)\w*\s+(?:bitte\s+)?(?:alle|"
-                r"s[äa]mtliche|die|deine)\w*\s+(?:\w+\s+)?(?:vorherigen|"
-                r"bisherigen|fr[üu]heren|obigen|vorigen)\w*\s+(?:anweisungen|"
-                r"befehle|instruktionen|regeln)"
-            ),
-            (
-                r"(?:ignore[zr]?|oublie[zr]?)\s+(?:toutes?\s+)?(?:les|"
-                r"vos|tes)\s+(?:instructions|consignes|r[èe]gles)\s+(?:pr[ée]c[ée]dentes|"
-                r"ant[ée]rieures|ci-dessus)"
-            ),
-            (
-                r"(?:ignora|olvida|ignore|olvide)\s+(?:todas\s+)?(?:las|"
-                r"tus|sus)\s+(?:instrucciones|reglas|[óo]rdenes)\s+(?:anteriores|"
-                r"previas)"
-            ),
-            (
-                r"(?:忽略|无视|無視)[^。\n]{0,8}(?:之前|以上|先前|前面)[^。\n]{0,8}(?:指令|"
-                r"指示|提示)"
-            ),
+            *instructiontongues.OVERRIDE,
         ),
     ),
     Rule(
@@ -159,6 +142,18 @@ RULES: tuple[Rule, ...] = (
         id="frame",
         what="passes for the frame around it",
         patterns=(
+            (
+                r"(?-i:\bEND\s+OF\s+(?:THE\s+)?(?:RETRIEVED|RECALLED|QUOTED|USER|TOOL|UNTRUSTED|EXTERNAL)\s+(?:FACTS?|NOTES?|"
+                r"DATA|INPUT|RESULTS?|OUTPUT|TEXT|CONTENT|MEMORIES)\b)"
+            ),
+            (
+                r"</(?:context|documents?|data|facts|results?|tool_results?|untrusted|quote)>\s{0,4}"
+                r"(?:human|user|system|assistant|developer)\s*:"
+            ),
+            (
+                r"[\"']role[\"']\s*:\s*[\"'](?:system|developer)[\"']\s*,\s*[\"']content[\"']\s*:\s*[\"'][^\"'\n]{0,80}\b"
+                r"(?:ignore|obey|only\s+to|from\s+now\s+on|must\s+(?:not|never|always))\b"
+            ),
             r"^[ \t]{0,8}\[[ ]?system[ ]?\][ \t]{1,4}(?:you|ignore|obey|new|do|from)\b",
             (
                 r"<\|(?:im_start|im_end|system|user|assistant|endoftext|"
@@ -167,7 +162,7 @@ RULES: tuple[Rule, ...] = (
                 r"assistant|developer|system[-_]?(?:prompt|reminder|message|"
                 r"instructions?))>|^[ \t]{0,8}#{0,6}[ \t]{0,8}(?:new\s+)?system\s+(?:prompt|"
                 r"message|instructions?|override)[ \t]{0,8}:|^[ \t]{0,8}(?:\[?system\]?|"
-                r"developer)[ \t]{0,8}:\s+(?:you\b|ignore\b|from\s+now\b|new\b)|"
+                r"developer)[ \t]{0,8}:\s+(?:you\b|override\b|ignore\b|from\s+now\b|new\b)|"
                 r"\bBEGIN\s+(?:SYSTEM|ADMIN|NEW)\s+(?:PROMPT|INSTRUCTIONS?)\b|"
                 r"\bEND\s+OF\s+(?:USER\s+INPUT|MEMORIES|CONTEXT|PROMPT|"
                 r"DOCUMENT|QUOTED\s+DATA)\b"
@@ -204,6 +199,7 @@ RULES: tuple[Rule, ...] = (
                 rf"\b(?:keep|hide|conceal)\s+(?:this|these|that)(?:\s+\w+){{0,3}}\s+(?:secret\s+|"
                 rf"hidden\s+)?from\s+{_PERSON}\b"
             ),
+            *instructiontongues.SECRECY,
         ),
     ),
     Rule(
@@ -242,6 +238,7 @@ RULES: tuple[Rule, ...] = (
                 r"\.ssh|id_rsa|credentials|\.aws|\.netrc|/etc/passwd|\$[A-Z_]*(?:KEY|"
                 r"TOKEN|SECRET|PASS)))"
             ),
+            *instructiontongues.SENDING,
         ),
     ),
     Rule(
@@ -320,6 +317,7 @@ RULES: tuple[Rule, ...] = (
             ),
         ),
     ),
+    Rule(id="spreading", what="has itself carried on", patterns=()),
 )
 COMPILED = tuple(
     (rule, re.compile(pattern, re.IGNORECASE | re.MULTILINE)) for rule in RULES for pattern in rule.patterns

@@ -9,25 +9,19 @@ What becomes of a finding is the review's business.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import html
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
-from urllib.parse import unquote
 
 from memfs.files.textguard import shown
-from memfs.teams.instructionrules import COMPILED
+from memfs.teams.instructiondisguises import MARKED, readings
+from memfs.teams.instructionrules import COMPILED, RULES, Rule
+from memfs.teams.instructionsentences import Order, signs
 
 _LOOKED_INTO = 1 << 20
 """As long as a file that is read at all."""
 _MOST = 10
-_MOST_COMMENTS = 50
 _SHOWN = 120
-_LONGEST_LINE = 2_000
 _BEFORE = 60
 
 
@@ -58,7 +52,11 @@ _CALLS = re.compile(
     r"disclos|let|acknowledge|repeat|keep|hide|conceal|send|post|upload|exfil|forward|transmit|leak|mail|submit|append|"
     r"report|copy|includ|embed|put|add|encode|print|output|dump|curl|wget|\bnc|silent|secret|quiet|background|base64|"
     r"eval|approve|accept|allow|grant|confirm|ask|wait|dangerously|bypasspermissions|verified|authori|trusted|review|"
-    r"signed|treat|regard|consider|your\s",
+    r"signed|treat|regard|consider|your\s|"
+    r"nutzer|anwender|entwickler|utilisateur|usu[aá]ri|utent|utilizador|desarrollador|desenvolvedor|gebruiker|ytkownik|"
+    r"пользовател|разработчик|игнорир|забудь|отбрось|用户|用戶|使用者|开发者|開發者|ユーザ|사용자|指令|指示|命令|规则|規則|"
+    r"지시|명령|규칙|تجاهل|dimentica|trascura|esque|desconsid|vergeet|negeer|zapomnij|pomi|nceki|schick|bermittl|poste|"
+    r"leite|envo[iy]|transmet|publi|env[íi]|mand[ae]",
     re.IGNORECASE,
 )
 _REPORTING = re.compile(
@@ -68,34 +66,17 @@ _REPORTING = re.compile(
     re.IGNORECASE,
 )
 _WARNING = re.compile(
-    r"(?:\b(?:never|do\s+not|don't|must\s+not|should\s+not|shall\s+not|may\s+not|cannot|can't|not\s+to)\s+(?:ever\s+)?|"
+    r"(?:\b(?:never|do\s+not|don't|must\s+not|should\s+not|shall\s+not|may\s+not|cannot|can't|not\s+to)[\s:]+(?:ever\s+)?|"
+    r"\b(?:never|do\s+not|don't|must\s+not)\s+(?:use|set|start|run|pass|call|allow)\b[^.\n]{0,30}|"
     r"\b(?:tried|tries|trying|attempt(?:s|ed)?|wants?|wanted)\s+to\s+(?:make\s+(?:the\s+)?\w+\s+)?|"
     r"\b(?:makes?|made|lets?|forbids?)\s+(?:the\s+|an?\s+)?\w+\s+(?:to\s+)?)$",
     re.IGNORECASE,
 )
-_MARKED = "marks of Markdown"
-_OPEN = ("", _MARKED)
+_OPEN = ("", MARKED)
 """The readings in which quoting counts: who hides an order does not warn of it."""
+_BY_ID = {rule.id: rule for rule in RULES}
+_QUOTATION = '"\u201c`'
 _QUOTES = "\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb"
-_UNSEEN = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\u3164\ufe00-\ufe0f\ufeff\uffa0]"
-)
-_TAGS = re.compile("[\U000e0020-\U000e007e]+")
-_SPACED = re.compile(r"(?<!\S)(?:\w[ .\-_*]){5,}\w(?!\S)")
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/_-]{32,4000}={0,2}(?![A-Za-z0-9+/=_-])")
-_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}[^%\s]*){3}")
-# A list's own marks and lone bars at the beginning of a line, and what sets words in bold, italics or code.
-_MARKUP = re.compile(
-    r"^[ \t]{0,12}(?:[>#*+|-]{1,6}[ \t]+){1,3}|\*{1,3}|~~|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)|"
-    r"(?<!\w)`(?=\w+`)|(?<=\w)`(?!\w)",
-    re.MULTILINE,
-)
-_HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){24,2000}(?![0-9A-Fa-f])")
-_COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
-_LOOKALIKES = str.maketrans(
-    "аеорсухіјѕԁһԛԝАВЕКМНОРСТХІЈЅοαενιτρκυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
-    "aeopcyxijsdhqwABEKMHOPCTXIJSoaevitpkuABEZHIKMNOPTYX",
-)
 
 
 def instructions(text: str) -> list[Instruction]:
@@ -106,9 +87,7 @@ def instructions(text: str) -> list[Instruction]:
     """
     orders: dict[tuple[str, int], Instruction] = {}
     quoted: dict[tuple[str, int], Instruction] = {}
-    for plain, disguise, offset in _readings(text[:_LOOKED_INTO]):
-        if not _CALLS.search(plain):
-            continue
+    for plain, disguise, offset in readings(text[:_LOOKED_INTO]):
         for one in _in_plain(plain, disguise, offset, text):
             (quoted if one.quoted else orders).setdefault((one.rule, one.line), one)
         if len(orders) >= _MOST:
@@ -118,21 +97,35 @@ def instructions(text: str) -> list[Instruction]:
 
 
 def _in_plain(plain: str, disguise: str, offset: int, text: str) -> Iterator[Instruction]:
-    """Of each wording the first place where it is an order, and some before that where it is only spoken of."""
+    """Of each sign the first place where it is an order, and some before that where it is only spoken of."""
     spoken_of = 0
-    for rule, pattern in COMPILED:
-        for match in pattern.finditer(plain):
-            quoted = disguise in _OPEN and _is_mentioned(plain, match.start(), match.end(), rule.id)
+    for rule, places in _signs(plain):
+        for start, end, mentioned in places:
+            quoted = disguise in _OPEN and mentioned
             spoken_of += quoted
             if quoted and spoken_of > _MOST:
                 continue
-            line = plain.count("\n", 0, match.start()) + 1 if offset < 0 else text.count("\n", 0, offset) + 1
-            excerpt = shown(" ".join(match[0][: 4 * _SHOWN].split()))[:_SHOWN]
+            line = plain.count("\n", 0, start) + 1 if offset < 0 else text.count("\n", 0, offset) + 1
+            excerpt = shown(" ".join(plain[start : min(end, start + 4 * _SHOWN)].split()))[:_SHOWN]
             yield Instruction(
                 rule=rule.id, what=rule.what, line=line, excerpt=excerpt, quoted=quoted, disguise=disguise
             )
             if not quoted:
                 break
+
+
+def _signs(plain: str) -> Iterator[tuple[Rule, Iterator[tuple[int, int, bool]]]]:
+    """Each sign with the places that show it: where they begin and end, and whether they are only spoken of."""
+    if _CALLS.search(plain):
+        for rule, pattern in COMPILED:
+            yield rule, _worded(plain, pattern, rule.id)
+    for name, sentences in signs(plain):
+        yield _BY_ID[name], ((one.start, one.end, _is_told_of(plain, one, name)) for one in sentences)
+
+
+def _worded(plain: str, pattern: re.Pattern[str], rule: str) -> Iterator[tuple[int, int, bool]]:
+    for match in pattern.finditer(plain):
+        yield match.start(), match.end(), _is_mentioned(plain, match.start(), match.end(), rule)
 
 
 def _is_mentioned(text: str, start: int, end: int, rule: str) -> bool:
@@ -146,87 +139,10 @@ def _is_mentioned(text: str, start: int, end: int, rule: str) -> bool:
     return rule != "secrecy" and bool(_WARNING.search(before))
 
 
-# -- disguises ----------------------------------------------------------------------------------------------------
-def _readings(text: str) -> Iterator[tuple[str, str, int]]:
-    """The text as models may read it: as it stands, and without each disguise; where what was hidden begins, or -1."""
-    bare = _UNSEEN.sub("", text)
-    yield (bare, "", -1) if bare == text else (text, "", -1)
-    if bare != text:
-        yield bare, "characters that nobody sees", -1
-    folded = _folded(bare)
-    if folded != bare:
-        yield folded, "letters of other scripts", -1
-    if (unmarked := _MARKUP.sub("", bare)) != bare:
-        yield unmarked, _MARKED, -1
-    if (tag := _TAGS.search(text)) is not None:
-        hidden = "".join(chr(ord(letter) - 0xE0000) for run in _TAGS.findall(text) for letter in run)
-        yield hidden, "tag characters", tag.start()
-    for match in islice(_COMMENT.finditer(text), _MOST_COMMENTS):  # what they say was read with the text, too
-        yield match[1], "a comment", match.start()
-    if "&" in bare and (unescaped := html.unescape(bare)) != bare:
-        yield unescaped, "entities", -1
-    if _PERCENT.search(bare):
-        yield unquote(bare, errors="replace"), "percent signs", -1
-    for match in _apart(_SPACED.finditer(bare)):
-        yield _joined(bare, match), "letters set apart", match.start()
-    yield from _decoded(bare)
-
-
-def _apart(matches: Iterable[re.Match[str]]) -> Iterator[re.Match[str]]:
-    """Those of which none lies in the stretch that was looked at with the one before."""
-    end = -1
-    for match in matches:
-        if match.start() >= end:
-            line = match.string.find("\n", match.start(), match.start() + _LONGEST_LINE)
-            end = line if line >= 0 else match.start() + _LONGEST_LINE
-            yield match
-
-
-def _folded(text: str) -> str:
-    """With letters of other scripts that look like Latin ones as those, in words that have Latin ones, too."""
-    if text.isascii():
-        return text
-    apart = unicodedata.normalize("NFKD", text)
-    plain = "".join(letter for letter in apart if not unicodedata.combining(letter))
-    return re.sub(r"\w+", lambda word: _latin(word[0]), plain)
-
-
-def _latin(word: str) -> str:
-    if word.isascii():
-        return word
-    translated = word.translate(_LOOKALIKES)
-    return translated if translated.isascii() else word
-
-
-def _joined(text: str, match: re.Match[str]) -> str:
-    """Letters that stand apart, as the words they make: two blanks or more are one, a single sign is none."""
-    end = text.find("\n", match.start(), match.start() + _LONGEST_LINE)
-    line = text[match.start() : end if end >= 0 else match.start() + _LONGEST_LINE]
-    words = re.split(r"\s{2,}|[ ]?[|/][ ]?", line)
-    return " ".join(re.sub(r"(?<=\w)[ .\-_*](?=\w)", "", word) for word in words)
-
-
-def _decoded(text: str) -> Iterator[tuple[str, str, int]]:
-    for match in _BASE64.finditer(text):
-        if (plain := _readable(_from_base64(match[0]))) is not None:
-            yield plain, "base64", match.start()
-    for match in _HEX.finditer(text):
-        if (plain := _readable(bytes.fromhex(match[0]))) is not None:
-            yield plain, "hexadecimal digits", match.start()
-
-
-def _from_base64(word: str) -> bytes:
-    plain = word.rstrip("=").replace("-", "+").replace("_", "/")
-    try:
-        return base64.b64decode(plain + "=" * (-len(plain) % 4))
-    except (ValueError, binascii.Error):
-        return b""
-
-
-def _readable(data: bytes) -> str | None:
-    """The bytes as text where they are one that a person could have written."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    return text if " " in text and all(letter.isprintable() or letter in "\n\t\r" for letter in text) else None
+def _is_told_of(text: str, order: Order, rule: str) -> bool:
+    """Whether the sentence reports what stands in quotation marks that are open where its sign begins."""
+    before = text[order.start : order.told]
+    opened = max((before.rfind(mark) for mark in _QUOTATION if before.count(mark) % 2), default=-1)
+    if opened >= 0 and _REPORTING.search(before[:opened].rstrip(" ,:(")):
+        return True
+    return _is_mentioned(text, order.told, order.end, rule)

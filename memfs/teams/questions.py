@@ -1,7 +1,7 @@
 """Pinned questions: what a team wants to be told when its answers change (B1, B4).
 
-Owns the file that lists them, asking each of two revisions, and what counts as broken. How an answer is found is
-recall's business; how a revision is asked, that of ``memfs.teams.past``.
+Owns the file that lists them, asking each of two sides, and what counts as broken. How an answer is found is
+recall's business; how a side is asked, that of ``memfs.teams.past``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from memfs.files.documents import QUESTIONS
 from memfs.files.textguard import shown
 from memfs.model import Query
 from memfs.model.query import Recall
+from memfs.pipeline.neighbours import Searched
 from memfs.pipeline.wording import gist
 from memfs.teams.reviewcodes import finding
 from memfs.teams.reviewsides import Side
@@ -32,16 +33,20 @@ class Recalling(Protocol):
     def search(self, query: Query | str) -> Recall: ...
 
 
-class Standing(Protocol):
-    """The memory at a revision; see ``memfs.teams.past.Past``."""
+class PastMemory(Protocol):
+    """The memory of one side; see ``memfs.teams.past.Past``."""
 
     @property
     def recall(self) -> Recalling:
         """Answers from it."""
 
+    @property
+    def store(self) -> Searched:
+        """Finds its items by their words."""
 
-Travelling = Callable[[str, datetime], Standing]
-"""Goes to a revision, at a moment that counts as the present."""
+
+Travelling = Callable[[Side, datetime], PastMemory]
+"""Goes to a side of a comparison, at a moment that counts as the present."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memfs.errors import HistoryUnavailable, MemfsError
 from memfs.history.ancestry import cut_off, merge_bases
 from memfs.history.repository import Repository
 from memfs.settings import Settings
 from memfs.teams.questions import Travelling, compare, not_asked, question_findings, questions_of
-from memfs.teams.reviewbudget import loaded, sizes
+from memfs.teams.reviewbudget import loaded, memory_of, sizes
 from memfs.teams.reviewchanges import Changed, changed_between, convention_changes, document_changes, item_changes
 from memfs.teams.reviewcodes import finding, of_error
 from memfs.teams.reviewconceal import concealed
@@ -26,6 +28,9 @@ from memfs.teams.reviewneighbours import neighbour_findings
 from memfs.teams.reviewsides import Side, side_of, staged_side
 from memfs.teams.reviewvalues import AlwaysLoaded, Answered, Finding, ItemChange, Report, in_order
 from memfs.upkeep.kindfile import PATH as KINDS
+
+if TYPE_CHECKING:
+    from memfs.teams.past import Past, Travel
 
 _REMOTES = "refs/remotes/"
 _BASES = (f"{_REMOTES}origin/HEAD", f"{_REMOTES}origin/main", f"{_REMOTES}origin/master", "main", "master")
@@ -37,8 +42,8 @@ class Reviews:
 
     Args:
         repository: where it lies.
-        settings: those that hold: what is always loaded, and how much of it.
-        past: answers from a revision; None where pinned questions are not to be asked.
+        settings: those that hold in this process.
+        past: answers from a side (``by_travel``); None where pinned questions are not to be asked.
     """
 
     def __init__(self, repository: Repository, settings: Settings, past: Travelling | None = None) -> None:
@@ -61,7 +66,7 @@ class Reviews:
         base = self._common(left, right)
         commits = commits_between(self._repository, base, right)
         before, after = (side_of(self._repository, commit, self._invisible) for commit in (base, right))
-        return self._report(before, after, revisions.removeprefix(_REMOTES), commits)
+        return concealed(self._report(before, after, revisions.removeprefix(_REMOTES), commits))
 
     def staged(self, index: Path | None = None) -> Report:
         """What the next commit would do to memory, by what is staged (K8).
@@ -74,7 +79,7 @@ class Reviews:
         """
         before = side_of(self._repository, self._repository.head_commit(), self._invisible)
         after = staged_side(self._repository, index, self._invisible)
-        return self._report(before, after, "what is staged", [])
+        return concealed(self._report(before, after, "what is staged", []))
 
     @property
     def _invisible(self) -> bool:
@@ -108,11 +113,12 @@ class Reviews:
     def _report(self, before: Side, after: Side, title: str, commits: list[str]) -> Report:
         changed = changed_between(before, after)
         items = item_changes(before, after, changed)
-        answered, asked = self._questions(before, after) if commits and changed.every else ((), [])
+        answered, asked = self._questions(before, after) if changed.every else ((), [])
         found = [*self._findings(before, after, changed, items, commits), *asked]
-        was, is_now = (loaded(side, self._settings.memory) for side in (before, after))
-        found += _over_budget(was, is_now, self._settings.memory.automatic_tokens)
-        report = Report(
+        then, now = (memory_of(side, self._settings) for side in (before, after))
+        was, is_now = loaded(before, then), loaded(after, now)
+        found += _over_budget(was, is_now, now.automatic_tokens)
+        return Report(
             base=before.commit or "",
             head=after.commit or "",
             title=title,
@@ -123,36 +129,45 @@ class Reviews:
             findings=in_order(found),
             loaded_before=was,
             loaded_after=is_now,
-            budget=self._settings.memory.automatic_tokens,
+            budget=now.automatic_tokens,
             sizes_before=sizes(before),
             sizes_after=sizes(after),
             questions=tuple(answered),
             commits=len(commits),
         )
-        return concealed(report)
 
-    @staticmethod
     def _findings(
-        before: Side, after: Side, changed: Changed, items: list[ItemChange], commits: list[str]
+        self, before: Side, after: Side, changed: Changed, items: list[ItemChange], commits: list[str]
     ) -> Iterator[Finding]:
         if after.broken_kinds is not None and KINDS not in changed.others:
             yield of_error(after.broken_kinds, KINDS)
         yield from file_findings(before, after, changed)
         yield from item_findings(before, after, items, changed)
-        yield from neighbour_findings(before, after, items)
+        yield from neighbour_findings(before, after, items, self._past)
         yield from history_findings(before, after, commits, items)
 
     def _questions(self, before: Side, after: Side) -> tuple[tuple[Answered, ...], list[Finding]]:
         """How the answers to pinned questions change, and what is wrong with that."""
         pinned = questions_of(after)
-        if not pinned or self._past is None or after.commit is None:
+        if not pinned or self._past is None:
             return (), []
         try:
-            then = self._past(before.commit, after.time).recall if before.commit and before.files else None
-            found = tuple(compare(pinned, then, self._past(after.commit, after.time).recall))
+            then = self._past(before, after.time).recall if before.commit and before.files else None
+            found = tuple(compare(pinned, then, self._past(after, after.time).recall))
         except (MemfsError, OSError) as error:
             return (), [not_asked(error)]
         return found, list(question_findings(found))
+
+
+def by_travel(travel: Travel) -> Travelling:
+    """Goes to either side, also of what only a quarantined branch holds: a person looks at it."""
+
+    def go(side: Side, now: datetime) -> Past:
+        if side.commit is None:
+            return travel.staged(side.files, now=now)
+        return travel.at(side.commit, now=now, quarantined=True)
+
+    return go
 
 
 def _over_budget(was: AlwaysLoaded, is_now: AlwaysLoaded, budget: int) -> list[Finding]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from memfs.errors import ItemNotFound
+from memfs.config import elsewhere
+from memfs.errors import ItemNotFound, SettingInvalid
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.episode import StateSnapshot
 from memfs.model.item import VOUCHED
@@ -20,7 +21,7 @@ from memfs.pipeline.preferences import Preference
 from memfs.pipeline.preferencetable import KIND as PREFERENCE
 from memfs.pipeline.preferencetable import in_order
 from memfs.pipeline.tokens import count_tokens
-from memfs.settings import MemorySettings
+from memfs.settings import MemorySettings, Settings
 from memfs.sources.choosing import Room, Said, choose
 from memfs.sources.conventions import ConventionsMemory
 from memfs.sources.delivery import frame_cost, introduction_of
@@ -28,12 +29,25 @@ from memfs.sources.plugin import Delivery, Selection
 from memfs.sources.preferences import PreferencesMemory
 from memfs.store.parts import CONTENT
 from memfs.store.values import Loaded
-from memfs.teams.reviewsides import Side
+from memfs.teams.reviewsides import SETTINGS, Side
 from memfs.teams.reviewvalues import AlwaysLoaded, Sizes
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 LASTING = ("preferences", "conventions")
 """The sources that tell the same at every start; what a session or a round of work left behind changes by itself."""
+
+
+def memory_of(side: Side, here: Settings) -> MemorySettings:
+    """What is loaded at every start, and how much of it, by a side's own ``memfs.toml``.
+
+    Args:
+        here: the settings that hold in this process: what it was told itself goes before; and they stand for a file
+            that cannot be read, which is found with all others.
+    """
+    try:
+        return elsewhere((side.data(SETTINGS) or b"").decode("utf-8-sig"), here).memory
+    except (SettingInvalid, UnicodeDecodeError):
+        return here.memory
 
 
 def loaded(side: Side, memory: MemorySettings) -> AlwaysLoaded:
@@ -112,7 +126,7 @@ class _Agreed:
 def of_kind(side: Side, kind: str) -> Iterator[MemoryItem]:
     """The items of a kind that can be read."""
     folder = f"{CONTENT}/{side.kinds.get(kind).folder}/"
-    for path in side.items():
+    for path in side.items:
         if path.startswith(folder) and (item := side.readable(path)) is not None:
             yield item
 
@@ -120,7 +134,7 @@ def of_kind(side: Side, kind: str) -> Iterator[MemoryItem]:
 def sizes(side: Side) -> Sizes:
     """How much there is."""
     counted: dict[str, int] = {}
-    for path in side.items():
+    for path in side.items:
         kind = side.kinds.at(path.removeprefix(f"{CONTENT}/"))
         if kind is not None:
             counted[kind.name] = counted.get(kind.name, 0) + 1

@@ -218,7 +218,7 @@ def _line_of(data: bytes, path: str, field: str) -> int | None:
 # -- items --------------------------------------------------------------------------------------------------------
 def item_findings(before: Side, after: Side, changes: Iterable[ItemChange], changed: Changed) -> Iterator[Finding]:
     """What is worth a look at in items, beside what stands in their files."""
-    names = {stem_of(path).casefold() for path in after.items()}
+    names = {stem_of(path).casefold() for path in after.items}
     shelved = {stem_of(path).casefold() for path in after.files if after.is_archived(path)}
     for one in changes:
         old = before.readable(one.before or one.path)
@@ -268,7 +268,7 @@ def _named(item: MemoryItem) -> Iterator[str]:
 def _twins(after: Side, changed: Changed) -> Iterator[Finding]:
     """Ids that several files have, of which the change touches one."""
     holders: dict[str, list[str]] = {}
-    for path in after.items():
+    for path in after.items:
         holders.setdefault(stem_of(path).casefold(), []).append(path)
     touched = set(changed.items)
     for paths in holders.values():

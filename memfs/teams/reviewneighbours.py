@@ -7,18 +7,21 @@ other, or be alike, is the pipeline's business.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 
+from memfs.errors import MemfsError
 from memfs.files.textguard import shown
 from memfs.index.memory import MemoryIndex
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.pipeline.conflictrecord import covers, holds, record_of
 from memfs.pipeline.conflictscan import in_order
 from memfs.pipeline.disputes import CONTRADICTS, OVER
-from memfs.pipeline.neighbours import Neighbourhood, Neighbours, is_momentary, may_meet
+from memfs.pipeline.neighbours import Neighbourhood, Neighbours, Searched, is_momentary, may_meet
 from memfs.pipeline.wording import gist
 from memfs.store.naming import in_types
 from memfs.store.values import Loaded
+from memfs.teams.questions import Travelling
 from memfs.teams.reviewcodes import finding
 from memfs.teams.reviewsides import Side
 from memfs.teams.reviewvalues import ARCHIVED, REMOVED, Finding, ItemChange
@@ -28,21 +31,21 @@ _MOST = 200
 _SHOWN = 100
 
 
-class Shelf:
+class SideIndex:
     """The items of one side, to be found by their words; files that cannot be read are left out."""
 
     def __init__(self, side: Side, checked: Collection[str] = ()) -> None:
         """``checked``: paths whose schema was checked before."""
         self._side = side
         self._index = MemoryIndex()
-        side.fetch(side.items())
-        items = ((path, side.readable(path, checked=path in checked)) for path in side.items())
+        side.fetch(side.items)
+        items = ((path, side.readable(path, checked=path in checked)) for path in side.items)
         self._by_id = {item.id: item for _, item in items if item is not None}
         side.forget()
         self._index.add(self._by_id.values())
 
     @property
-    def seeking(self) -> Shelf:
+    def seeking(self) -> SideIndex:
         """Itself: it asks its own index."""
         return self
 
@@ -61,13 +64,18 @@ class Shelf:
         return None if item is None else Loaded(item=item, stale=False)
 
 
-def neighbour_findings(before: Side, after: Side, changes: Iterable[ItemChange]) -> Iterator[Finding]:
-    """Pairs of items of which the change brings one, or changes what it says, and that do not go together."""
+def neighbour_findings(
+    before: Side, after: Side, changes: Iterable[ItemChange], past: Travelling | None = None
+) -> Iterator[Finding]:
+    """Pairs of items of which the change brings one, or changes what it says, and that do not go together.
+
+    Args:
+        past: goes to a side whose index may be there already, or of one much like it; None makes one each time.
+    """
     fresh = list(_fresh(before, after, changes))
     if not fresh:
         return
-    same = {path for path in after.files if before.files.get(path) == after.files[path]}
-    neighbourhood = Neighbourhood(Shelf(after, same), after.kinds)
+    neighbourhood = Neighbourhood(_searched(before, after, past), after.kinds)
     told: set[tuple[str, str]] = set()
     if len(fresh) > _MOST:
         message = f"{len(fresh):,} memories come or change; the first {_MOST} were compared with the others"
@@ -79,6 +87,17 @@ def neighbour_findings(before: Side, after: Side, changes: Iterable[ItemChange])
             if pair not in told:
                 told.add(pair)
                 yield one
+
+
+def _searched(before: Side, after: Side, past: Travelling | None) -> Searched:
+    """Where the neighbours are looked for."""
+    if past is not None:
+        with suppress(MemfsError, OSError):  # a setting of that side may be one that nobody can be asked with
+            store = past(after, after.time).store
+            store.seeking.rarest((), 0)  # makes the index
+            return store
+    same = {path for path in after.files if before.files.get(path) == after.files[path]}
+    return SideIndex(after, same)
 
 
 def _fresh(before: Side, after: Side, changes: Iterable[ItemChange]) -> Iterator[MemoryItem]:

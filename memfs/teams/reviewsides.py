@@ -7,9 +7,10 @@ objects only: no working file, no index, no journal.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from memfs.errors import ContentError, MemfsError, SchemaRefForbidden, SchemaTooComplex, SettingInvalid
@@ -97,9 +98,10 @@ class Side:
         """Whether an item at this path made room for others."""
         return path.startswith(f"{PRUNED}/") and path.endswith(ITEM_SUFFIXES)
 
-    def items(self) -> Iterator[str]:
+    @cached_property
+    def items(self) -> tuple[str, ...]:
         """The paths of all items."""
-        return (path for path in self.files if self.is_item(path))
+        return tuple(path for path in self.files if self.is_item(path))
 
     def item(self, path: str, checked: bool = False) -> MemoryItem | MemfsError | None:
         """The item in a file, or what is wrong with it; None where there is no such file.

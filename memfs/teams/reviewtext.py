@@ -217,7 +217,7 @@ def _document(one: DocumentChange) -> str:
 
 def _budget(report: Report) -> str:
     was, is_now = report.loaded_before, report.loaded_after
-    if was.entries == is_now.entries:
+    if (was.entries, was.left_out) == (is_now.entries, is_now.left_out):
         return ""
     bound = f" of {report.budget:,}" if report.budget else ""
     rows = [f"{was.tokens:,} → {is_now.tokens:,}{bound} tokens ({is_now.tokens - was.tokens:+,}).", ""]

@@ -9,7 +9,7 @@ from pathlib import Path
 from memfs.history.repository import Repository
 from memfs.settings import Settings
 from memfs.teams.past import Travel
-from memfs.teams.review import Reviews
+from memfs.teams.review import Reviews, by_travel
 from memfs.teams.reviewvalues import Report
 
 BELOW = "ContextMemory/memories"
@@ -65,7 +65,7 @@ class Team:
         assert repository is not None
         chosen = settings or Settings()
         travel = Travel(repository, chosen)
-        return Reviews(repository, chosen, lambda revision, now: travel.at(revision, now=now))
+        return Reviews(repository, chosen, by_travel(travel))
 
     def review(self, revisions: str = "main..HEAD", settings: Settings | None = None) -> Report:
         return self.reviews(settings).report(revisions)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from changes import ADA, BELOW, CODER, Team, codes
 
+from memfs.config import load
 from memfs.errors import HistoryUnavailable
-from memfs.settings import MemorySettings, Settings
+from memfs.files.codec import Codec
+from memfs.model import MemoryItem
+from memfs.settings import Settings
 from memfs.teams import reviewneighbours
+from memfs.teams.review import Reviews
 from memfs.teams.reviewtext import markdown
 from memfs.teams.reviewvalues import FieldChange, ItemChange, Report
 
 KEY = "AKIA" + "Q3EGRIWXV5TLPO2Z"
+LOADED = 'automatic = ["preferences", "conventions", "recent_session"]\n'
 
 
 @pytest.fixture
@@ -148,6 +153,8 @@ def test_conventions_are_told_by_their_standing(team: Team) -> None:
 
 def test_what_is_always_loaded_is_told_and_bounded(team: Team) -> None:
     """The tokens told at every start are compared, and a budget that is too small is a finding (B4)."""
+    team.write("memfs.toml", f"[memory]\n{LOADED}")
+    team.commit()
     team.branch()
     for number in range(6):
         text = f"Rule {number}: name the {number}th module after the one noun it owns."
@@ -155,14 +162,34 @@ def test_what_is_always_loaded_is_told_and_bounded(team: Team) -> None:
     team.item("preference/short", "Answer in one sentence.")
     team.item("preference/agents", "Answer at length.", trust="agent")
     team.commit()
-    wanted = replace(MemorySettings(), automatic=("preferences", "conventions", "recent_session"))
-    report = team.review(settings=Settings(memory=wanted))
+    report = team.review()
     assert report.loaded_before.tokens == 0
     assert len(report.loaded_after.entries) == 7
     assert report.loaded_after.tokens > 100
     assert report.loaded_after.left_out == 0
-    tight = Settings(memory=replace(wanted, automatic_tokens=200))
+    tight = load(team.root, {"memory.automatic_tokens": 200})
     assert ("OverBudget", "warning") in codes(team.review(settings=tight))
+
+
+def test_each_side_is_loaded_by_its_own_settings(team: Team) -> None:
+    """A change that loads more at every start, or leaves it less room, is told whatever is checked out here (B4)."""
+    team.item("convention/naming", "Name each module after the one noun it owns.", status="accepted")
+    team.item("preference/short", "Answer in one sentence.")
+    team.write("memfs.toml", "[memory]\nautomatic_tokens = 300\n")
+    team.commit()
+    team.branch()
+    team.write("memfs.toml", f"[memory]\n{LOADED}automatic_tokens = 20\n")
+    team.commit()
+    team.git("switch", "--quiet", "main")
+    report = team.review("main..work", load(team.root))
+    assert (set(report.loaded_before.entries), report.loaded_before.left_out) == ({"short"}, 0)
+    assert set(report.loaded_after.entries) == {"short", "naming"}
+    assert (report.budget, report.loaded_after.left_out) == (20, 2)
+    assert "2 without room" in markdown(report)
+    assert ("OverBudget", "warning") in codes(report)
+    team.write("memfs.toml", "[memory\n")
+    team.git("add", "--all")
+    assert set(team.reviews().staged().loaded_after.entries) == {"short"}
 
 
 def test_nothing_changed_is_nothing_found(team: Team) -> None:
@@ -422,3 +449,28 @@ def test_a_review_changes_nothing(team: Team) -> None:
     team.review()
     after = (team.git("status", "--porcelain"), team.git("for-each-ref"), (team.top / ".git/index").read_bytes())
     assert before == after
+
+
+def test_a_review_reads_what_the_last_one_did_not(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two reviews of one memory the second reads the items that differ, not all, and says the same (B4)."""
+    for number in range(40):
+        team.item(f"semantic/fact{number}", f"Fact number {number} is about the subject s{number}.")
+    team.commit()
+    team.branch()
+    team.item("semantic/again", "Fact number 7 is about the subject s7.")
+    team.commit()
+    read, decode = list[str](), Codec.read
+
+    def noted(codec: Codec, data: bytes, path: str, modified: datetime, *, checked: bool = False) -> MemoryItem:
+        read.append(path)
+        return decode(codec, data, path, modified, checked=checked)
+
+    monkeypatch.setattr(Codec, "read", noted)
+    first = team.review()
+    assert len(read) > 40
+    read.clear()
+    assert team.review() == first
+    assert len(set(read)) < 15
+    alone = Reviews(team.reviews()._repository, Settings()).report("main..HEAD")
+    assert alone.findings == first.findings
+    assert ("Repeated", "warning") in codes(first)

@@ -167,7 +167,13 @@ def test_the_hook_looks_at_what_is_staged(team: Team, path_of_memfs: str) -> Non
     assert commit("--", path).returncode == 1
     partly = commit("--", good)
     assert partly.returncode == 0, partly.stderr
-    assert "1 added" in partly.stderr
+    assert partly.stderr == ""
+    team.item("semantic/other", "Another fact.")
+    team.git("add", "--", "ContextMemory/memories/semantic")
+    team.git("reset", "--quiet", "--", path)
+    warned = commit()
+    assert (warned.returncode, warned.stderr.count("\n")) == (0, warned.stderr.count("**warning**"))
+    assert "Repeated" in warned.stderr
     env["MEMFS_WORKSPACE"] = "elsewhere"
     assert commit("--allow-empty").stderr == ""
     del env["MEMFS_WORKSPACE"]

@@ -92,6 +92,35 @@ def test_a_question_is_asked_once(team: Team) -> None:
     assert [(row.ask, row.limit) for row in questions_of(side)] == [("one", 3)]
 
 
+def test_the_questions_are_asked_of_what_is_staged(team: Team) -> None:
+    """Before a commit the answers are those of the index, and not of HEAD or of the files beside it (B4, K8)."""
+    (team.root / "ContextMemory/memories/semantic/2026-03/database.yaml").unlink()
+    team.item("semantic/fresh", "The anchor of reports is Friday.")
+    (team.root / "ContextMemory/memories/semantic/2026-03/link.yaml").symlink_to("fresh.yaml")
+    team.git("add", "--all")
+    team.item("semantic/left", "Transactions and the anchor: not staged.")
+    before = {path: path.stat().st_mtime_ns for path in (team.root / ".git").rglob("*") if "memfs" not in path.parts}
+    report = team.reviews().staged()
+    assert ("AnswerBroken", "error") in codes(report)
+    first, second = report.questions
+    assert (first.before, first.after, first.missing) == (("database",), (), ("database",))
+    assert (second.before, set(second.after)) == (("anchor",), {"anchor", "fresh"})
+    after = {path: path.stat().st_mtime_ns for path in (team.root / ".git").rglob("*") if "memfs" not in path.parts}
+    assert after == before
+    head = team.git("rev-parse", "HEAD")
+    team.git("commit", "--quiet", "--message", "Go")
+    assert [one.after for one in team.review(f"{head.strip()}..HEAD").questions] == [(), second.after]
+
+
+def test_questions_of_the_first_commit_are_asked(tmp_path: Path) -> None:
+    """Where nothing was committed yet, what is staged answers alone."""
+    team = Team(tmp_path / "new")
+    team.git("checkout", "--quiet", "--orphan", "new")
+    team.write(FILE, PINNED)
+    team.git("add", "--all")
+    assert [(one.before, one.after) for one in team.reviews().staged().questions] == [(None, ()), (None, ("anchor",))]
+
+
 def test_what_cannot_be_asked_is_said(team: Team) -> None:
     """Where the past cannot be asked, the rest is reviewed, and a warning says why."""
 

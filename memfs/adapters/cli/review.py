@@ -78,7 +78,7 @@ def _reviewed(ctx: click.Context, revisions: str, staged: bool) -> Report:
     from memfs.errors import SettingInvalid
     from memfs.settings import Settings
     from memfs.teams.past import Travel
-    from memfs.teams.review import Reviews, index_of_hook
+    from memfs.teams.review import Reviews, by_travel, index_of_hook
 
     asked = ctx.ensure_object(Invocation)
     root, missing = _folder(asked.workspace)
@@ -91,9 +91,7 @@ def _reviewed(ctx: click.Context, revisions: str, staged: bool) -> Report:
     with _repository(root) as repository:
         travel = Travel(repository, settings)
         try:
-            reviews = Reviews(
-                repository, settings, lambda revision, now: travel.at(revision, now=now, quarantined=True)
-            )
+            reviews = Reviews(repository, settings, by_travel(travel))
             report = reviews.staged(index_of_hook()) if staged else reviews.report(revisions)
             if missing is not None and report.empty:
                 raise missing
