@@ -24,6 +24,7 @@ from memfs.model.ids import slug
 from memfs.model.item import Origin, Trust
 from memfs.model.query import MOST, Candidate
 from memfs.pipeline.episodeitem import clean_text
+from memfs.served.recipient import served_to
 from memfs.store.signing import signed_by
 from memfs.workspace import Workspace
 
@@ -160,14 +161,15 @@ class _Talk:
         """The latest items, oldest first; what a person made unreadable is left out."""
         if limit == 0:
             return []
-        found: list[TResponseInputItem] = []
+        found: list[tuple[list[MemoryItem], TResponseInputItem]] = []
         for number in sorted(self._numbers(), reverse=True):
             item = self._read(number)
             if item is not None:
-                found.append(item[1])
+                found.append(item)
             if limit is not None and len(found) == limit:
                 break
-        return found[::-1]
+        self._served([file for files, _ in reversed(found) for file in files])
+        return [item for _, item in reversed(found)]
 
     def add(self, items: Sequence[Any]) -> None:
         """Add items behind the last one; of two writers who want the same place one takes the next."""
@@ -188,6 +190,7 @@ class _Talk:
             found = next(filter(None, map(self._read, sorted(self._numbers(), reverse=True))), None)
             if found is None:
                 return None
+            self._served(found[0])
             try:
                 with signed_by(self._signature):
                     self._remove(found[0])
@@ -249,6 +252,12 @@ class _Talk:
             return files, json.loads("".join(str(file.data["json"]) for file in files))
         except (ContentError, KeyError, TypeError, ValueError):
             return None
+
+    def _served(self, files: Sequence[MemoryItem]) -> None:
+        """Note which memories the conversation was put together from for its agent."""
+        paths, clock = {file.id: file.path for file in files}, self.workspace.parts.clock
+        with served_to(SOURCE, self.agent, self._shown):
+            self.workspace.usage.served.note("read", paths, clock(), paths=paths)
 
     @property
     def _signature(self) -> Origin:

@@ -5,6 +5,8 @@ Owns the seed's names for storing and reading by layer. Which layer a type belon
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from memfs.errors import QueryInvalid
 from memfs.facades.opening import Facade
 from memfs.model import Layer, MemoryItem, Phase, Query
@@ -38,7 +40,9 @@ class MultiLayeredMemorySystem(Facade):
         Raises:
             ContentError: its file is invalid at present.
         """
-        return self.workspace.store.get(item_id)
+        found = self.workspace.store.get(item_id)
+        self._served([] if found is None else [found])
+        return found
 
     def get_items_by_layer(self, layer: Layer | str, *, phase: str = "") -> list[MemoryItem]:
         """Every item of a layer, newest first.
@@ -57,7 +61,14 @@ class MultiLayeredMemorySystem(Facade):
             raise QueryInvalid(f"there is no phase {phase!r}", field="phase", hint=hint)
         asked = Query(layers=frozenset({_layer(layer).value}), phases=frozenset({phase} if phase else ()))
         loaded = [store.load(candidate) for candidate in store.seeking.every(asked)]
-        return [found.item for found in loaded if found is not None]
+        items = [found.item for found in loaded if found is not None]
+        self._served(items)
+        return items
+
+    def _served(self, items: Sequence[MemoryItem]) -> None:
+        """Note which items were handed out."""
+        paths = {item.id: item.path for item in items}
+        self.workspace.usage.served.note("read", paths, self.workspace.parts.clock(), paths=paths)
 
     def layer_of(self, item: MemoryItem) -> Layer:
         """The layer an item belongs to.

@@ -112,6 +112,8 @@ class MemoryContext(Facade):
     def get(self, memory_id: str) -> Memory | None:
         """The memory of that id, None where there is none."""
         item = self.workspace.store.get(memory_id)
+        if item is not None:
+            self.workspace.usage.served.note("read", [item.id], self.workspace.parts.clock())
         return None if item is None else memory_of(item, use=self.workspace.usage.of([item.id]).get(item.id, NEVER))
 
     def update(self, memory_id: str, **changes: Any) -> Memory:

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from memfs.errors import MemfsError, StorageIO
 from memfs.files import io
 from memfs.model.ids import of_mount
-from memfs.served.lines import Handed, line_of, reduced, rows_in
+from memfs.served.handed import Handed, line_of, reduced, rows_in
 from memfs.served.recipient import recipient
 
 FOLDER = "served"

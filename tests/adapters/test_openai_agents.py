@@ -101,6 +101,23 @@ def test_the_latest_item_is_taken_out(session: MemfsSession) -> None:
     assert found == ["three", "two", "one", "four", "four", "one", None]
 
 
+def test_what_the_agent_gets_is_on_record(opened: Open) -> None:
+    """The record of what was handed out has each turn that came back, for this agent and session, and no other (B2)."""
+    workspace = opened()
+    session = MemfsSession("s1", workspace=workspace, agent="scout")
+    asyncio.run(session.add_items([said("user", "one"), said("user", "two"), said("user", "three")]))
+    assert workspace.usage.served.find() == []
+    asyncio.run(session.get_items(2))
+    asyncio.run(session.pop_item())
+    popped, got = workspace.usage.served.find()
+    assert {(row.way, row.door, row.agent, row.session) for row in (popped, got)} == {
+        ("read", "openai-agents", "scout", "s1")
+    }
+    assert [one.rsplit("-", 1)[1] for one in got.ids] == ["000002", "000003"]
+    assert popped.ids == got.ids[1:]
+    assert all(blob for _, blob in got.items)
+
+
 def test_a_cleared_session_is_empty_and_others_stay(opened: Open) -> None:
     """Clearing touches one conversation only, also one whose name differs by case (B5)."""
     workspace = opened()

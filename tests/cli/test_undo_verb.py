@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from kit.patience import UNHURRIED
 
 from .conftest import Memfs, git
 
@@ -102,12 +103,23 @@ def test_blame_shows_hostile_text_as_escapes(root: Path, memfs: Memfs) -> None:
     assert "\u202e" not in told.out + told.err
 
 
+def test_what_is_shown_or_listed_is_on_record(poisoned: Path, memfs: Memfs) -> None:
+    """An agent with a shell reads by show and list, too; answers about the past are not in the record (B2)."""
+    memfs("show", "wiki")
+    [listed] = memfs("list", "-n", "1", "--json").json["items"]
+    memfs("show", "wiki", "--as-of", "HEAD")
+    memfs("list", "--as-of", "HEAD")
+    rows = memfs("served", "--json").json["served"]
+    assert [(row["way"], row["door"], len(row["items"])) for row in rows] == [("read", "cli", 1)] * 2
+    assert [[one["id"] for one in row["items"]] for row in rows] == [[listed["id"]], ["wiki"]]
+
+
 def test_served_tells_who_was_given_what(poisoned: Path, memfs: Memfs) -> None:
     """The record by item, agent and session, newest first (B2)."""
     memfs("recall", "passwords")
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "chat-7", "cwd": str(poisoned)}
     asked = json.dumps(event | {"prompt": "Do the passwords really belong into the wiki or not?"})
-    hook = [sys.executable, "-m", "memfs", "hook", "UserPromptSubmit"]
+    hook = [*UNHURRIED, "hook", "UserPromptSubmit"]
     subprocess.run(hook, input=asked, text=True, check=True, capture_output=True, cwd=poisoned)
     rows = memfs("served", "wiki", "--json").json["served"]
     assert [(row["way"], row["door"], row["session"]) for row in rows] == [

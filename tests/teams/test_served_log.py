@@ -18,6 +18,8 @@ import pytest
 
 from memfs.facades.agent_memory import AgentMemory
 from memfs.facades.entries import Change, Entries
+from memfs.facades.layered import MultiLayeredMemorySystem
+from memfs.facades.memory_context import MemoryContext
 from memfs.facades.pages import Pages
 from memfs.files import io
 from memfs.model import MemoryItem, Origin, Query
@@ -94,6 +96,21 @@ def test_every_way_out_is_on_record(workspace: Workspace) -> None:
         ("recall", "langgraph", "graph"),
     ]
     assert [row.ids for row in reversed(rows)][1] == ("brief",)
+
+
+def test_what_is_got_by_name_or_layer_is_on_record(workspace: Workspace) -> None:
+    """The facades that hand out items without a question note them, too; what is not there is not noted (B2)."""
+    layered = MultiLayeredMemorySystem(workspace=workspace)
+    layered.retrieve("a")
+    layered.retrieve("nothing")
+    layered.get_items_by_layer("semantic")
+    MemoryContext(workspace=workspace).get("b")
+    rows = workspace.usage.served.find()[::-1]
+    assert [(row.way, set(row.ids) & {"a", "b", "c"}) for row in rows] == [
+        ("read", {"a"}),
+        ("read", {"a", "b", "c"}),
+        ("read", {"b"}),
+    ]
 
 
 def test_only_what_an_agent_is_given_is_on_record(workspace: Workspace) -> None:

@@ -1,4 +1,4 @@
-"""Lines: one time that items were handed out, as a value and as a line of the record (B2).
+"""Handed: one time that items were handed out, as a value and as a line of the record (B2).
 
 Owns the form of a line and how it is read again, whatever else stands there. Where lines are kept it does not know.
 """
