@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.corpus import Text, questions, read
 from benchmarks.surroundings import git, hermetic
 from memfs.index.place import forget_past, past_folder
-from memfs.model import MemoryItem, Query
+from memfs.model import Query
 from memfs.teams.past import Travel
 from memfs.workspace import Workspace, open_workspace
 
@@ -38,10 +38,7 @@ def main(arguments: list[str]) -> int:
 
 def _fill(workspace: Workspace, texts: Sequence[Text], count: int) -> None:
     """All memories in one commit, then commits of one change each; one commit in their middle changes an eighth."""
-    items = [
-        MemoryItem(text.content, text.type, title=text.title, tags=text.tags, timestamp=text.timestamp)
-        for text in texts
-    ]
+    items = [text.item() for text in texts]
     with workspace.store.batch("all") as batch:
         stored = [batch.put(item) for item in items[:count]]
     workspace.store.flush()

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.bench import Bench
+from benchmarks.checkout import SETTLED_SECONDS
 from benchmarks.rows import BESIDE, CONTENT, HISTORY, IMPORT, INDEX, TOGETHER, Row
 from benchmarks.samples import Samples
 from benchmarks.yardsticks import FTS5, Fts5
-
-_YOUNG_SECONDS = 2.5
 
 
 def imported(bench: Bench) -> Iterator[Row]:
@@ -37,7 +36,7 @@ def imported(bench: Bench) -> Iterator[Row]:
         yardstick=FTS5,
         floor=floor,
     )
-    time.sleep(_YOUNG_SECONDS)  # a stamp younger than two seconds is not trusted; nobody measures that by accident
+    time.sleep(SETTLED_SECONDS)
 
 
 def sizes(bench: Bench) -> Iterator[Row]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 
 from benchmarks.bench import Bench
+from benchmarks.checkout import SETTLED_SECONDS
 from benchmarks.rows import CAUGHT_UP, NOTHING, NOTHING_FIRST, Row, timed
 from benchmarks.samples import Samples
 from benchmarks.surroundings import git
@@ -13,7 +14,6 @@ from memfs.model import Query
 
 _ROUNDS = 7
 _EDIT = b"metadata:\n  edition: secunda\n"
-_YOUNG_SECONDS = 2.5
 
 
 def catch_up(bench: Bench) -> Iterator[Row]:
@@ -26,14 +26,14 @@ def catch_up(bench: Bench) -> Iterator[Row]:
         count = len(seen.changed) + len(seen.added)  # an engine that keeps nothing knew none of them
         if count < bench.size or not workspace.recall.search(Query(text="secunda")).hits:
             raise RuntimeError(f"only {count} of {bench.size} changes were seen")
-        time.sleep(_YOUNG_SECONDS)
+        time.sleep(SETTLED_SECONDS)
         folded.time(workspace.store.fold)
     yield timed("catch-up", CAUGHT_UP, bench.size, bench.engine, took)
     yield timed("catch-up", "fold after that", bench.size, bench.engine, folded)
     yield from _nothing(bench, ", after that")
     git(bench.root, "checkout", "--quiet", "before")
     git(bench.root, "checkout", "--quiet", "edited")
-    time.sleep(_YOUNG_SECONDS)
+    time.sleep(SETTLED_SECONDS)
     with bench.open() as workspace:
         back.time(workspace.store.refresh)
     yield timed("catch-up", "catch-up, every file rewritten as it was", bench.size, bench.engine, back)

@@ -19,6 +19,7 @@ from typing import Any
 
 from memfs.files.secrets import find
 from memfs.index.analyzer import STOP_WORDS
+from memfs.model import MemoryItem
 
 _DEBIAN = Path("/var/lib/dpkg/status")
 _DOCSTRING = re.compile(r'^[ \t]*[rR]?("""|\'\'\')(.*?)\1', re.DOTALL | re.MULTILINE)
@@ -47,6 +48,10 @@ class Text:
     tags: tuple[str, ...]
     type: str
     timestamp: datetime
+
+    def item(self) -> MemoryItem:
+        """As an item that nobody has stored."""
+        return MemoryItem(self.content, self.type, title=self.title, tags=self.tags, timestamp=self.timestamp)
 
     def line(self) -> dict[str, Any]:
         """As a line for ``memfs remember --file``."""

@@ -22,6 +22,7 @@ from typing import Any
 
 from benchmarks import corpus
 from benchmarks.bench import Bench
+from benchmarks.checkout import lay
 from benchmarks.rows import NOTHING_MATCHES as NOTHING
 from benchmarks.rows import RECORD, Row, timed
 from benchmarks.samples import Samples
@@ -37,7 +38,6 @@ SOMETHING = "check_triggers, something matches"
 CACHED, FROM_FILES = "first question of a process, cache there", "first question of a process, no cache"
 AUTOMATIC = "get_automatic"
 _ASKED, _LARGEST = 200, 10_000
-YOUNG_SECONDS = 2.5
 _TOOLS = ("edit", "bash", "read", "write")
 _COLD = """
 import sys, time
@@ -196,15 +196,7 @@ def build(root: Path, work: Work, size: int, settings: Mapping[str, Any] = SETTI
         rest: seconds after which stamps are trusted; None for as long as that takes.
     """
     with open_workspace(root, create=True, watch=False, settings=dict(settings)) as workspace:
-        for number in range(size):
-            item = item_of(work.episode()) if number % 2 else work.rule()
-            path = f"ContextMemory/memories/{item.type}/2026-{number // 500 % 12 + 1:02}/e{number}.yaml"
-            place = root / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(workspace.parts.codec.write(item, path).data)
-        time.sleep(YOUNG_SECONDS if rest is None else rest)
-        workspace.store.refresh()
-        workspace.store.fold()
+        lay(workspace, (item_of(work.episode()) if number % 2 else work.rule() for number in range(size)), rest)
 
 
 def _ask(workspace: Workspace, state: StateSnapshot) -> list[Any]:

@@ -11,26 +11,24 @@ import itertools
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks import corpus
+from benchmarks.checkout import lay
 from benchmarks.delivery import Work
 from benchmarks.rows import Row, timed
 from benchmarks.samples import Samples
 from benchmarks.starting import compile_all
 from benchmarks.surroundings import facts, hermetic, memfs_command
 from benchmarks.yardsticks import PYTHON
-from memfs.model import MemoryItem
 from memfs.pipeline.episodeitem import item_of
 from memfs.workspace import open_workspace
 
 KEPT = ("PostToolUse", "PostToolUseFailure", "TaskCompleted", "SessionEnd")
 ANSWERED = ("SessionStart", "UserPromptSubmit", "PreToolUse")
 _EPISODE_EVERY = 20
-_YOUNG_SECONDS = 2.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,20 +93,13 @@ def _hook(root: Path, event: dict[str, Any]) -> None:
 def _build(root: Path, size: int, engine: str) -> None:
     """Memories of texts, and episodes among them, written as a checkout does."""
     work, texts = Work(1, size), corpus.read(size, 1).texts
+    items = (text.item() if number % _EPISODE_EVERY else item_of(work.episode()) for number, text in enumerate(texts))
     open_workspace(root, create=True, watch=False, settings={"history.commit": "manual"}).close()
     (root / "memfs.toml").write_text(
         f'[index]\nengine = "{engine}"\n[history]\ncommit = "interval"\n', encoding="utf-8"
     )
     with open_workspace(root, watch=False, settings={"history.commit": "manual"}) as workspace:
-        for number, text in enumerate(texts):
-            plain = MemoryItem(text.content, text.type, title=text.title, tags=text.tags, timestamp=text.timestamp)
-            item = plain if number % _EPISODE_EVERY else item_of(work.episode())
-            path = f"ContextMemory/memories/{item.type}/2026-{number // 500 % 12 + 1:02}/e{number}.yaml"
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_bytes(workspace.parts.codec.write(item, path).data)
-        time.sleep(_YOUNG_SECONDS)
-        workspace.store.refresh()
-        workspace.store.fold()
+        lay(workspace, items)
         workspace.sources.preferences.record("Always use spaces, never tabs.")
 
 

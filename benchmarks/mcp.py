@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import corpus
+from benchmarks.checkout import lay
 from benchmarks.rows import Row, timed
 from benchmarks.samples import Samples
 from benchmarks.starting import compile_all
 from benchmarks.surroundings import facts, hermetic, memfs_command
-from memfs.model import MemoryItem
 from memfs.workspace import open_workspace
 
 FLOOR = "import of the package"
@@ -31,7 +31,6 @@ FIRST, SEARCH, STORE = "first memory_search", "memory_search", "memory_store"
 _FLOOR_CODE = "from mcp.server.lowlevel import Server"
 _HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "benchmark", "version": "1"}}
 _WARM = 10
-_YOUNG_SECONDS = 2.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -115,14 +114,7 @@ def _build(root: Path, size: int) -> None:
     """Memories of texts, written as a checkout does."""
     open_workspace(root, create=True, watch=False, settings={"history.commit": "manual"}).close()
     with open_workspace(root, watch=False, settings={"history.commit": "manual"}) as workspace:
-        for number, text in enumerate(corpus.read(size, 1).texts):
-            item = MemoryItem(text.content, text.type, title=text.title, tags=text.tags, timestamp=text.timestamp)
-            path = f"ContextMemory/memories/{item.type}/2026-{number // 500 % 12 + 1:02}/m{number}.yaml"
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_bytes(workspace.parts.codec.write(item, path).data)
-        time.sleep(_YOUNG_SECONDS)
-        workspace.store.refresh()
-        workspace.store.fold()
+        lay(workspace, (text.item() for text in corpus.read(size, 1).texts))
 
 
 def _table(rows: Sequence[Row]) -> str:

@@ -31,6 +31,8 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 )
 _ASK = "SELECT d.mark, d.path, d.line, d.checksum FROM json_each(?) j CROSS JOIN documents d ON d.mark = j.value"
+_NOTE = "INSERT OR REPLACE INTO meta VALUES (?, ?)"
+_MAKER, _BYTES = "made_by", "bytes"
 _SIZE = "SELECT coalesce(sum(length(line)), 0) FROM documents"
 # Of the oldest as many as hold half of all bytes.
 _TRIM = (
@@ -70,7 +72,7 @@ class DocumentCache:
     def _some(
         self, marks: Collection[str], wanted: Mapping[str, str], base: sqlite3.Connection
     ) -> dict[str, Document | Unfit]:
-        if _maker(base) != self._made_by:
+        if _noted(base, _MAKER) != self._made_by:
             return {}
         rows = [
             (path, line)
@@ -86,17 +88,25 @@ class DocumentCache:
         rows = [(*row, _checksum(*row)) for row in plain]
 
         def act(base: sqlite3.Connection) -> None:
-            if _maker(base) != self._made_by:
+            if _noted(base, _MAKER) != self._made_by:
                 base.execute("DELETE FROM documents")
-                base.execute("INSERT OR REPLACE INTO meta VALUES ('made_by', ?)", (self._made_by,))
+                base.executemany(_NOTE, ((_MAKER, self._made_by), (_BYTES, "0")))
+            held = int(_noted(base, _BYTES) or _weighed(base))
             base.executemany("INSERT OR REPLACE INTO documents (mark, path, line, checksum) VALUES (?, ?, ?, ?)", rows)
-            (size,) = base.execute(_SIZE).fetchone()
-            if size > self._most:
-                base.execute(_TRIM, (size - self._most // 2,))
+            self._bound(base, held + sum(len(line) for _, _, line, _ in rows))
 
         if rows and self._base is not None:
             with suppress(IndexUnavailable):
                 self._base.change(act)
+
+    def _bound(self, base: sqlite3.Connection, held: int) -> None:
+        """Drop what is too much. ``held`` is never too little; only where it is too much, everything is weighed."""
+        if held > self._most:
+            held = _weighed(base)
+        if held > self._most:
+            base.execute(_TRIM, (held - self._most // 2,))
+            held = _weighed(base)
+        base.execute(_NOTE, (_BYTES, str(held)))
 
     def close(self) -> None:
         """Release the file."""
@@ -108,6 +118,11 @@ def _checksum(*texts: str) -> int:
     return crc32("\0".join(texts).encode())
 
 
-def _maker(base: sqlite3.Connection) -> str:
-    found = base.execute("SELECT value FROM meta WHERE key = 'made_by'").fetchone()
+def _noted(base: sqlite3.Connection, key: str) -> str:
+    found = base.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return str(found[0]) if found else ""
+
+
+def _weighed(base: sqlite3.Connection) -> int:
+    """How many bytes all documents have: every one is read for it."""
+    return int(base.execute(_SIZE).fetchone()[0])

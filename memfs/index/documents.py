@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from sys import intern
 from typing import Any
 
 from memfs.index import analyzer
@@ -116,7 +117,7 @@ def unpacked(path: str, values: Any) -> Document | Unfit:
 def _terms(words: Iterable[tuple[float, str]]) -> dict[str, float]:
     found: dict[str, float] = {}
     for weight, terms in words:
-        found.update(dict.fromkeys(terms.split(" "), float(weight)))
+        found.update(dict.fromkeys(map(intern, terms.split(" ")), float(weight)))
     return found
 
 

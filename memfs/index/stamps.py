@@ -172,6 +172,10 @@ class _Digests(Sequence[str]):
             raise IndexError(place)
         return self._data[place * self._size : (place + 1) * self._size].hex()
 
+    def __iter__(self) -> Iterator[str]:
+        digits, width = self._data.hex(), 2 * self._size
+        return (digits[start : start + width] for start in range(0, len(digits), width))
+
     def __len__(self) -> int:
         return len(self._data) // self._size
 

@@ -21,8 +21,8 @@ from memfs.model import Candidate, Query
 
 
 @dataclass(frozen=True)
-class Layer:
-    """A part, and the numbers of those of its documents that do not count."""
+class Share:
+    """A part's share in an index: the part, and the numbers of those of its documents that do not count."""
 
     part: TreePart
     dead: frozenset[int] = frozenset()
@@ -41,7 +41,7 @@ class Layer:
     def frequency(self, term: str) -> int:
         """How many of them hold a term."""
         numbers, _ = self.part.postings(term)
-        return sum(number not in self.dead for number in numbers) if self.dead else len(numbers)
+        return len(numbers) - len(self.dead.intersection(numbers)) if self.dead else len(numbers)
 
     def numbers(self) -> Iterator[int]:
         """Their numbers."""
@@ -51,20 +51,20 @@ class Layer:
 class TreeIndex:
     """The items of one tree; nothing in it changes. May be used from several threads."""
 
-    def __init__(self, layers: Sequence[Layer]) -> None:
-        """``layers``: of all documents that count no two have one id."""
-        self._layers = list(layers)
+    def __init__(self, shares: Sequence[Share]) -> None:
+        """``shares``: of all documents that count no two have one id."""
+        self._shares = list(shares)
 
     # -- what it holds ----------------------------------------------------------------------------------------------
     def __len__(self) -> int:
-        return sum(layer.live for layer in self._layers)
+        return sum(share.live for share in self._shares)
 
     def files(self) -> Iterator[tuple[str, str, str, int]]:
         """Path, id, content id and bytes of every item's file."""
-        for layer in self._layers:
-            part = layer.part
+        for share in self._shares:
+            part = share.part
             columns = part.columns
-            for number in layer.numbers():
+            for number in share.numbers():
                 yield (
                     columns.paths[number],
                     columns.ids[number],
@@ -92,22 +92,22 @@ class TreeIndex:
         """The best ``query.limit`` items, best first, ties by id; see ``memfs.index.base.Index``."""
         wanted = Filter.of(query)
         if not query.text:
-            found = [self._latest(layer, wanted, query.limit) for layer in self._layers]
+            found = [self._latest(share, wanted, query.limit) for share in self._shares]
             newest = sorted(chain.from_iterable(found), key=lambda one: (-micros(one.timestamp), one.id))
             return newest[: query.limit]
         worth, shared = asked or asked_of(query, [self])
         factors = bm25.factors(worth, shared)
         first, second = bm25.length_terms(shared.average_length)
         best = [
-            layer.part.columns.best(_scores(layer, factors.items(), first, second), wanted, query.limit)
-            for layer in self._layers
+            share.part.columns.best(_scores(share, factors.items(), first, second), wanted, query.limit)
+            for share in self._shares
         ]
         return sorted(chain.from_iterable(best), key=lambda one: (-one.similarity, one.id))[: query.limit]
 
     @staticmethod
-    def _latest(layer: Layer, wanted: Filter, limit: int) -> list[Candidate]:
-        columns = layer.part.columns
-        return [columns.candidate(number, 0.0) for number in columns.latest(wanted, layer.dead, limit)]
+    def _latest(share: Share, wanted: Filter, limit: int) -> list[Candidate]:
+        columns = share.part.columns
+        return [columns.candidate(number, 0.0) for number in columns.latest(wanted, share.dead, limit)]
 
     def beside(self, places: Collection[Place], query: Query) -> list[Candidate]:
         """The items at these places of talks that pass the query's filters, similarity 0."""
@@ -123,42 +123,42 @@ class TreeIndex:
     def _picked(self, query: Query, pick: Callable[[TreePart], Iterable[int]]) -> list[Candidate]:
         wanted = Filter.of(query)
         found = []
-        for layer in self._layers:
-            columns = layer.part.columns
-            numbers = [number for number in pick(layer.part) if number not in layer.dead]
+        for share in self._shares:
+            columns = share.part.columns
+            numbers = [number for number in pick(share.part) if number not in share.dead]
             found += [columns.candidate(number, 0.0) for number in columns.select(numbers, wanted)]
         return found
 
     def talks(self) -> bool:
         """Whether any item has a place in a talk."""
-        return any(layer.part.columns.in_talk(layer.dead) for layer in self._layers)
+        return any(share.part.columns.in_talk(share.dead) for share in self._shares)
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
         """How many items there are, and in how many each term occurs."""
         items = len(self)
         return TermStatistics(
             items=items,
-            average_length=sum(layer.length for layer in self._layers) / items if items else 0.0,
-            frequencies={term: sum(layer.frequency(term) for layer in self._layers) for term in terms},
+            average_length=sum(share.length for share in self._shares) / items if items else 0.0,
+            frequencies={term: sum(share.frequency(term) for share in self._shares) for term in terms},
         )
 
     def terms(self, beginning: str) -> Collection[str]:
         """The terms that begin so."""
         return {
             term
-            for layer in self._layers
-            for term in layer.part.terms(beginning)
-            if not layer.dead or layer.frequency(term)
+            for share in self._shares
+            for term in share.part.terms(beginning)
+            if not share.dead or share.frequency(term)
         }
 
 
-def _scores(layer: Layer, factors: Iterable[tuple[str, float]], first: float, second: float) -> dict[int, float]:
-    lengths = layer.part.columns.lengths
+def _scores(share: Share, factors: Iterable[tuple[str, float]], first: float, second: float) -> dict[int, float]:
+    lengths = share.part.columns.lengths
     scores: dict[int, float] = {}
     for term, factor in factors:
-        for number, weight in zip(*layer.part.postings(term), strict=True):
-            share = factor * weight / (weight + first + second * lengths[number])
-            scores[number] = scores.get(number, 0.0) + share
-    for number in layer.dead & scores.keys():
+        for number, weight in zip(*share.part.postings(term), strict=True):
+            worth = factor * weight / (weight + first + second * lengths[number])
+            scores[number] = scores.get(number, 0.0) + worth
+    for number in share.dead & scores.keys():
         del scores[number]
     return scores

@@ -16,6 +16,7 @@ from memfs.errors import IndexUnavailable
 from memfs.index import sections
 from memfs.index.columns import Columns
 from memfs.index.documents import Document
+from memfs.model.ids import stem_of
 
 _MAGIC = f"memfs-tree-1-{sys.byteorder}\n".encode()
 _DIGEST = 32
@@ -115,6 +116,11 @@ class TreePart:
     def moment(self) -> int:
         """The time that those documents have whose files name none, in microseconds."""
         return int(sections.unpack_numbers("q", self._parts[_MOMENT])[0])
+
+    @cached_property
+    def owners(self) -> dict[str, int]:
+        """The number of each document by its id, in one case."""
+        return {stem_of(path).casefold(): number for number, path in enumerate(self.columns.paths)}
 
     def numbers_in(self, files: Mapping[str, str], moment: int) -> list[int]:
         """The numbers of the documents of these files (path to mark), as they are at this time."""

@@ -20,6 +20,7 @@ from memfs import setting_values
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.files import tomltext
 from memfs.files.codec import Codec
+from memfs.history.objects import Entry
 from memfs.history.quarantine import require_clean
 from memfs.history.repository import Repository
 from memfs.index import analyzer
@@ -55,7 +56,7 @@ class Past:
     """The memory at one revision. Reading it writes nothing but this user's cache.
 
     Attributes:
-        commit: the revision, all 40 digits.
+        commit: the revision, all 40 digits; "" where no commit has it yet.
         tree: the id of what ``ContextMemory`` was there; equal trees give equal answers when asked at equal times.
             "" where there was none.
         time: when the commit was made; also what counts as the present, unless ``at`` was told otherwise.
@@ -140,21 +141,40 @@ class Travel:
         time = self._repository.commit_object(commit).time
         moment = now or time
         with self._turn:
-            past = self._open.get((commit, moment)) or self._opened(commit, time, moment, progress)
-            self._open[commit, moment] = past
-            self._open.move_to_end((commit, moment))
-            if len(self._open) > _OPEN:
-                self._open.popitem(last=False)  # not closed: somebody may still ask it
+            past = self._open.get((commit, moment))
+            if past is None:
+                past = self._opened(PastFiles(self._repository, commit, moment), time, moment, progress)
+            self._keep((commit, moment), past)
         return past
 
-    def _opened(self, commit: str, time: datetime, now: datetime, progress: Progress | None) -> Past:
-        files = PastFiles(self._repository, commit, now)
+    def staged(self, files: Mapping[str, Entry], *, now: datetime) -> Past:
+        """The memory as the next commit will have it, for the person whose index that is; no commit is made (B4).
+
+        Args:
+            files: what each path of the workspace names.
+            now: what counts as the present.
+
+        Raises:
+            HistoryUnavailable, FormatUnsupported, ContentError, SettingInvalid: as ``at``.
+        """
+        with self._turn:
+            past = self._opened(PastFiles(self._repository, "", now, files), now, now, None)
+            self._keep((past.tree, now), past)
+        return past
+
+    def _keep(self, key: tuple[str, datetime], past: Past) -> None:
+        self._open[key] = past
+        self._open.move_to_end(key)
+        if len(self._open) > _OPEN:
+            self._open.popitem(last=False)  # not closed: somebody may still ask it
+
+    def _opened(self, files: PastFiles, time: datetime, now: datetime, progress: Progress | None) -> Past:
         try:
             check_format(files)
             kinds, schemas = load_kinds(files)
             settings = self._recall_settings(files)
         except MemfsError as error:
-            error.message = f"{error.message} (at {commit[:10]})"
+            error.message = f"{error.message} ({f'at {files.commit[:10]}' if files.commit else 'as staged'})"
             raise
         codec = Codec(schemas, kinds, self._settings.security.allow_invisible)
         reading = PastReading(files, codec, kinds, self._documents, now)
@@ -162,7 +182,7 @@ class Travel:
         helpers = Helpers(relevance=lambda: self._relevance, meaning=partial(self._meaning, store))
         recall = Recaller(store, settings.preset, lambda: now, kinds, helpers=helpers)
         return Past(
-            commit=commit,
+            commit=files.commit,
             tree=files.tree,
             time=time,
             now=now,

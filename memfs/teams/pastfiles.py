@@ -1,4 +1,4 @@
-"""PastFiles: the files of a workspace as a revision has them.
+"""PastFiles: the files of a workspace as a revision has them, or as the next commit will.
 
 Owns reading them out of git as if they lay in a folder: links are not there, and times are those that a checkout at the
 asked moment would give. What they hold is not its business.
@@ -6,6 +6,7 @@ asked moment would give. What they hold is not its business.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
@@ -15,14 +16,17 @@ from memfs.errors import HistoryError, ItemTooLarge
 from memfs.files.scan import Entry
 from memfs.files.tree import Content
 from memfs.history.bulk import contents, sizes
-from memfs.history.objects import FOLDER
+from memfs.history.objects import EXECUTABLE, FILE, FOLDER
+from memfs.history.objects import Entry as Named
 from memfs.history.repository import Repository
+from memfs.history.trees import TreeEditor, split
 from memfs.index.rows import micros
 from memfs.model.stamp import Stamp
 from memfs.store.parts import CONTENT
 
 _MANY = 20
 _BYTES_AHEAD = 32 << 20
+_REGULAR = (FILE, EXECUTABLE)
 
 
 class PastFiles:
@@ -30,26 +34,40 @@ class PastFiles:
 
     Attributes:
         root: the workspace's folder, for those who ask where a view belongs.
-        commit: the revision.
+        commit: the revision; "" where no commit has the files yet.
         tree: the id of ``ContextMemory`` there, "" where there is none.
     """
 
-    def __init__(self, repository: Repository, commit: str, moment: datetime) -> None:
-        """``moment``: the time that every file carries."""
+    def __init__(
+        self,
+        repository: Repository,
+        commit: str,
+        moment: datetime,
+        staged: Mapping[str, Named] | None = None,
+    ) -> None:
+        """
+        Args:
+            moment: the time that every file carries.
+            staged: what each path names, where no commit says so: the files that the next one will have.
+        """
         self._repository = repository
         self.root = repository.workspace
         self.commit = commit
         self._time = micros(moment) * 1000
-        found = repository.entry(commit, CONTENT)
-        self.tree = found.id if found is not None and found.mode == FOLDER else ""
+        self._staged = None if staged is None else _regular(staged)
+        self.tree = self._tree()
 
     @cached_property
     def blobs(self) -> Mapping[str, str]:
         """Every file below ``ContextMemory``, by its path: git's id of its content."""
+        if self._staged is not None:
+            return {path: blob for path, blob in self._staged.items() if path.startswith(f"{CONTENT}/")}
         return self._repository.tree(self.commit, CONTENT)
 
     def get(self, path: str) -> bytes | None:
         """A file's bytes; None where it is not there."""
+        if self._staged is not None:
+            return self._repository.blob(self._staged[path]) if path in self._staged else None
         return self._repository.read(self.commit, path)
 
     def read(self, path: str, limit: int) -> Content:
@@ -90,6 +108,15 @@ class PastFiles:
             pass
         return {path: found[blob] for path in paths if (blob := self.blobs[path]) in found}
 
+    def _tree(self) -> str:
+        """The id of ``ContextMemory``; of staged files the one that it would get, as far as those are plain files."""
+        if self._staged is None:
+            found = self._repository.entry(self.commit, CONTENT)
+            return found.id if found is not None and found.mode == FOLDER else ""
+        inside = {os.fsencode(path.removeprefix(f"{CONTENT}/")): blob for path, blob in self.blobs.items()}
+        editor = TreeEditor(self._repository.read_tree, {})
+        return editor.apply(None, {split(name): blob for name, blob in inside.items()}) or ""
+
     def _content(self, path: str, data: bytes, limit: int) -> Content:
         if len(data) > limit:
             raise ItemTooLarge(f"{len(data)} bytes, limit {limit}", path=path, hint="split it into several")
@@ -108,3 +135,8 @@ class PastFiles:
         for path in self.blobs:
             if path.startswith(inside) and (hidden or "/." not in path):
                 yield Entry(path, 0, self._time, self._time, 0, True)
+
+
+def _regular(entries: Mapping[str, Named]) -> dict[str, str]:
+    """Path to content id of what is a file: no link, no submodule."""
+    return {path: entry.id for path, entry in entries.items() if entry.mode in _REGULAR}

@@ -5,12 +5,12 @@ Owns which file has an id that two claim, and that what an index of a nearby rev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from memfs.errors import DuplicateId
 from memfs.index.documents import Document, Unfit
-from memfs.index.treeindex import Layer, TreeIndex
+from memfs.index.treeindex import Share, TreeIndex
 from memfs.index.treepart import TreePart
 from memfs.index.treeshelf import TreeShelf
 from memfs.model.ids import stem_of
@@ -56,23 +56,31 @@ def built(shelf: TreeShelf, tree: str, files: Mapping[str, str], documents: Docu
     owners, twins = _owners(_Claim(one.since, path) for path, one in fit.items())
     part = _part(fit, files, [claim.path for claim in owners.values()], moment)
     shelf.keep(tree, part)
-    return Built(TreeIndex([Layer(part)]), {**left, **twins})
+    return Built(TreeIndex([Share(part)]), {**left, **twins})
 
 
 def _over(part: TreePart, files: Mapping[str, str], documents: Documents, moment: int) -> Built:
     """The index of a tree over the part of another, or of the same one at another time."""
     paths = part.columns.paths
-    same = part.numbers_in(files, moment)
-    held = {paths[number] for number in same}
+    kept = set(part.numbers_in(files, moment))
+    held = {paths[number] for number in kept}
     fit, left = _sorted(documents({path: mark for path, mark in files.items() if path not in held}), moment)
-    claims = [_Claim(part.since[number], paths[number], number) for number in same]
-    owners, twins = _owners([*claims, *(_Claim(one.since, path) for path, one in fit.items())])
-    kept = {claim.number for claim in owners.values() if claim.number is not None}
-    layers = [Layer(part, frozenset(range(len(part))) - kept)]
+    claims = [_Claim(one.since, path) for path, one in fit.items()]
+    rivals = _rivals(part, kept, claims)
+    owners, twins = _owners([*rivals, *claims])
+    kept -= {claim.number for claim in rivals} - {claim.number for claim in owners.values()}
+    shares = [Share(part, frozenset(range(len(part))) - kept)]
     fresh = [claim.path for claim in owners.values() if claim.number is None]
     if fresh:
-        layers.append(Layer(_part(fit, files, fresh, moment)))
-    return Built(TreeIndex(layers), {**left, **twins})
+        shares.append(Share(_part(fit, files, fresh, moment)))
+    return Built(TreeIndex(shares), {**left, **twins})
+
+
+def _rivals(part: TreePart, kept: Collection[int], claims: Iterable[_Claim]) -> list[_Claim]:
+    """The claims of a part's documents that others contest: among themselves no two claim one id."""
+    contested = {stem_of(claim.path).casefold() for claim in claims}
+    numbers = [number for key in contested if (number := part.owners.get(key)) in kept and number is not None]
+    return [_Claim(part.since[number], part.columns.paths[number], number) for number in numbers]
 
 
 def _sorted(found: Mapping[str, Document | Unfit], moment: int) -> tuple[dict[str, Document], dict[str, Unfit]]:

@@ -50,11 +50,15 @@ class PastReading:
     def candidates(self) -> dict[str, str]:
         """Path to mark of every file that should hold an item: by its mark a file is known again in any revision."""
         folders = tuple({f"{CONTENT}/{kind.folder.split('/')[0]}/" for kind in self._kinds})
-        return {
-            path: self._mark(path, blob)
-            for path, blob in self._files.blobs.items()
-            if path.startswith(folders) and path.endswith(ITEM_SUFFIXES) and "/." not in path
-        }
+        endings: dict[str, str] = {}
+        found = {}
+        for path, blob in self._files.blobs.items():
+            if path.startswith(folders) and path.endswith(ITEM_SUFFIXES) and "/." not in path:
+                folder = path.rpartition("/")[0]
+                if folder not in endings:
+                    endings[folder] = self._ending(path)
+                found[path] = blob + endings[folder]
+        return found
 
     def item(self, path: str) -> MemoryItem:
         """The item in a file.
@@ -95,11 +99,11 @@ class PastReading:
                 progress(len(found), len(files))
         return found
 
-    def _mark(self, path: str, blob: str) -> str:
-        """What decides about a file: its bytes, and outside of the built-in kinds also which kinds there are."""
+    def _ending(self, path: str) -> str:
+        """What decides about the files of a folder beside their bytes: outside of the built-in kinds, all kinds."""
         kind = self._kinds.at(below_content(path))
         built_in = kind is not None and kind.name in self._built_in
-        return blob if built_in else f"{blob} {self._files.blobs.get(KINDS_FILE, '')}"
+        return "" if built_in else f" {self._files.blobs.get(KINDS_FILE, '')}"
 
     def _document(self, path: str, data: bytes | None) -> Document | Unfit:
         """What a search needs of a file, whose bytes may have been read already."""

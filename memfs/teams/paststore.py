@@ -158,7 +158,8 @@ class PastStore:
     def unread(self, query: Query) -> list[str]:
         """The files a query could concern that hold no item; ``problems`` says why."""
         left = self._built.left
-        return [path for path in left if self._concerns(in_types(query, self.kinds), path)] if left else []
+        typed = in_types(query, self.kinds)
+        return [path for path in left if self._concerns(typed, path)]
 
     def _concerns(self, query: Query, path: str) -> bool:
         kind = self.kinds.at(below_content(path))

@@ -376,6 +376,26 @@ def test_the_cache_of_documents_is_bounded(opened: Opened, tmp_path: Path) -> No
     cache.close()
 
 
+def test_files_that_hold_no_item_are_sifted_by_one_question(
+    opened: Opened, git: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of invalid files cost a look at each path, not a new question each."""
+    workspace = opened()
+    put(workspace, "one", "postgres")
+    for name in ("a", "b", "c"):
+        (workspace.root / f"ContextMemory/memories/semantic/{name}.yaml").write_text("content: [unclosed\n")
+    store = workspace.teams.past.at(by_hand(git, workspace)).store
+    narrowed: list[Query] = []
+
+    def noted(query: Query, _: object) -> Query:
+        narrowed.append(query)
+        return query
+
+    monkeypatch.setattr("memfs.teams.paststore.in_types", noted)
+    assert len(store.unread(Query())) == 3
+    assert len(narrowed) == 1
+
+
 # -- what cannot harm it ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("harm", ["garbage", "cut", "one bit", "gone"])
 def test_a_damaged_cache_is_made_again(harm: str, opened: Opened) -> None:
