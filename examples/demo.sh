@@ -3,17 +3,10 @@
 # It works on a copy of example-workspace/ in .demo/, and fails when a step does not do what it says.
 set -eu
 
-cd "$(dirname "$0")/.."
-command -v memfs >/dev/null || { echo "memfs is not on PATH: run 'make demo'" >&2; exit 1; }
-
-here=$(pwd)
-demo=$here/.demo
+. "$(dirname "$0")/tour.sh"
 work=$demo/waybill
-out=$demo/output
 rm -rf "$demo"
 mkdir -p "$demo"
-
-. "$here/examples/tour.sh"
 
 # as NAME DATE MESSAGE PATH...: a commit of the story that came before
 as() {
@@ -55,8 +48,7 @@ as Mei 2026-05-04 "Ten rounds of looking for what makes parcels late" ContextMem
 cd "$work"
 
 # you, for the rest of the demo
-git -C "$work" config user.name Ines
-git -C "$work" config user.email Ines@waybill.example
+person Ines
 memfs -C "$work" init >"$out" 2>&1 || { cat "$out"; fail "init failed"; }  # lets git join memory files by field
 
 # -- the tour --------------------------------------------------------------------------------------------------------

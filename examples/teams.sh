@@ -4,23 +4,15 @@
 # It works in .demo/teams/, and fails when a step does not do what it says.
 set -eu
 
-cd "$(dirname "$0")/.."
-command -v memfs >/dev/null || { echo "memfs is not on PATH: run 'make demo'" >&2; exit 1; }
-
-here=$(pwd)
-demo=$here/.demo
+. "$(dirname "$0")/tour.sh"
 team=$demo/teams
-out=$demo/output
 rm -rf "$team"
 mkdir -p "$team"
-
-. "$here/examples/tour.sh"
 
 # in_clone NAME: go on as this person, in this person's clone
 in_clone() {
     cd "$team/$1"
-    git config user.name "$1"
-    git config user.email "$1@waybill.example"
+    person "$1"
 }
 
 # -- two people -------------------------------------------------------------------------------------------------------
@@ -78,7 +70,7 @@ expect "evil.example"
 run 'memfs blame label-printer content'
 expect scout
 expect s13
-run "memfs bisect --good $good --expect 'where are labels printed => !copies'" 
+run "memfs bisect --good $good --expect 'where are labels printed => !copies'"
 run 'memfs undo --session s13 --dry-run'
 run 'memfs undo --session s13'
 run 'memfs recall "where are labels printed" --limit 1'

@@ -6,6 +6,7 @@ import gc
 import sys
 
 _HELP = frozenset({"-h", "--help"})
+_INTERRUPTED = 130
 
 
 def run() -> int:
@@ -15,17 +16,31 @@ def run() -> int:
     return command()
 
 
+def _driven(words: list[str]) -> int | None:
+    """The exit code of a call of git's to the merge driver; None where it is not in git's form."""
+    from memfs.adapters.cli import driving  # what joins files, which nothing else wants that early
+
+    call = driving.called(words)
+    try:
+        return None if call is None else driving.answer(call)
+    except KeyboardInterrupt:  # as the command line has it
+        return _INTERRUPTED
+
+
 def main() -> None:
     """Run the command line and end the process with its exit code.
 
-    The events of an agent's session go straight to their door: the person waits for each of them.
+    The events of an agent's session, and git's calls to the merge driver, go straight to their doors: somebody waits
+    for each of them.
     """
     words = sys.argv[1:]
     if words[:1] == ["hook"] and not any(word.startswith("-") for word in words):
         from memfs.adapters.claude_code.hook import main as hook  # ends the process
 
         hook(words[1:])
-    code = run()
+    code = _driven(words[1:]) if words[:1] == ["merge-driver"] else None
+    if code is None:
+        code = run()
     gc.freeze()  # an ending process needs no last look for garbage: that took a tenth of its time
     sys.exit(0 if words[:1] == ["hook"] and not _HELP & set(words) else code)
 

@@ -28,6 +28,7 @@ KEY_VARIABLES = frozenset({"MEMFS_REVIEW_KEY", "MEMFS_EMBEDDING_KEY"})
 """Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
 _PREFIX = "MEMFS_"
 _MOUNT_VARIABLE = f"{_PREFIX}MOUNTS_"
+_OF_THE_PROCESS = ("argument", _PREFIX)
 _TOP = (*(table for table in TABLES if "." not in table), MOUNTS)
 
 
@@ -94,6 +95,27 @@ def with_memory(settings: Settings, config: Mapping[str, Any], added: Iterable[s
     for key, value, _ in written.entries():
         found.put(key, value if _is_source_table(key) else checked(value, spec_of(key)), "argument")
     written.check_sources({*found.named(), *added})
+    return found.settings()
+
+
+def elsewhere(text: str, told: Settings) -> Settings:
+    """The settings that another ``memfs.toml`` than the workspace's own says, such as that of another commit.
+
+    Args:
+        text: what the file says. What needs trust does not count: that is given to the file that lies in the folder.
+        told: settings of which those of an argument or variable go before: they are this process's, not the file's.
+
+    Raises:
+        SettingInvalid: as ``load``.
+    """
+    found = _Found(Settings())
+    written = _Table(text)
+    for key, value, line in written.entries():
+        found.from_file(key, value, line)
+    for key, origin in told.origins.items():
+        if key in SPECS and origin.startswith(_OF_THE_PROCESS):
+            found.put(key, told.get(key), origin)
+    written.check_sources(found.named())
     return found.settings()
 
 

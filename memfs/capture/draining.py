@@ -145,7 +145,7 @@ class Drain:
             after, taken = deepcopy(notes), events[:1]
             after.upto, after.last = taken[-1].end, taken[-1].key
         else:
-            remembered.write(kept, notes, durable=False)
+            remembered.write(kept, notes)
             taken = events[: max(_AT_ONCE // _SMALLER ** (notes.tries - 1), 1)]
             try:
                 after = self._stored(kept, notes, taken, done)
@@ -171,7 +171,7 @@ class Drain:
         except MemfsError:  # the disk or a lock, and not the events: that is no try
             notes.tries -= 1
             with suppress(MemfsError):
-                remembered.write(kept, notes, durable=False)
+                remembered.write(kept, notes)
             raise
         done.stored += stored
         done.refused += refused

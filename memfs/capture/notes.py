@@ -75,7 +75,7 @@ def read(path: Path) -> Notes:
     return Notes(**fitting)
 
 
-def write(path: Path, notes: Notes, *, durable: bool = True) -> None:
+def write(path: Path, notes: Notes) -> None:
     """Keep notes in a file, in one piece; of long lists, what is newest.
 
     Raises:
@@ -83,7 +83,7 @@ def write(path: Path, notes: Notes, *, durable: bool = True) -> None:
     """
     for kept in (notes.todos, notes.tasks, notes.done, notes.failures, notes.seen):
         _keep_newest(kept)
-    io.write_file(path, json.dumps(asdict(notes)).encode(), durable=durable)
+    io.write_file(path, json.dumps(asdict(notes)).encode())
 
 
 def digest(*parts: str) -> str:

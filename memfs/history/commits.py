@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memfs.errors import GitBusy, HistoryError, HistoryUnavailable
@@ -121,11 +121,8 @@ def build(repository: Repository, groups: Sequence[Group], tip: str | None, sinc
     root = repository.root(tip) if tip else None
     person = repository.identity()
     commits: list[str] = []
-    contents: dict[bytes, set[str | None]] = {}
-    for group in not_held(repository, groups, tip, since):
-        changes = _named(repository, group)
-        for parts, blob in changes.items():
-            contents.setdefault(b"/".join(parts), set()).add(blob)
+    named = [(group, _named(repository, group)) for group in not_held(repository, groups, tip, since)]
+    for group, changes in named:
         other = group.merges if group.merges and holds_commit(repository, group.merges) else ""
         if other and not commits and _leads_there(repository, changes, tip, other):
             root = repository.root(other)
@@ -140,8 +137,8 @@ def build(repository: Repository, groups: Sequence[Group], tip: str | None, sinc
         parents = [parent for parent in (commits[-1] if commits else tip, other) if parent]
         unsigned = commit_bytes(group, tree, parents, person)
         commits.append(objects.add(made, "commit", repository.signing.signed(unsigned, group.writers)))
-    frozen = {path: frozenset(blobs) for path, blobs in contents.items()}
-    return Chain(commits=tuple(commits), objects=made, editor=editor, root=root, contents=frozen)
+    contents = _contents(changes for _, changes in named)
+    return Chain(commits=tuple(commits), objects=made, editor=editor, root=root, contents=contents)
 
 
 def store(repository: Repository, made: Objects) -> None:
@@ -160,6 +157,15 @@ def _named(repository: Repository, group: Group) -> Named:
         trees.split(repository.full(change.path)): None if change.data is None else repository.blob_id(change.data)
         for change in group.changes
     }
+
+
+def _contents(named: Iterable[Named]) -> dict[bytes, frozenset[str | None]]:
+    """Every blob that each path was given."""
+    found: dict[bytes, set[str | None]] = {}
+    for changes in named:
+        for parts, blob in changes.items():
+            found.setdefault(b"/".join(parts), set()).add(blob)
+    return {path: frozenset(blobs) for path, blobs in found.items()}
 
 
 def _leads_there(repository: Repository, changes: Named, tip: str | None, other: str) -> bool:
@@ -220,7 +226,7 @@ def _finish(repository: Repository) -> list[Record]:
     ended = []
     for state in unfinished(repository):
         wait_for_children(state)
-        record = settle(repository, state)
+        record = settle(repository, state, died=True)
         if record is not None:
             ended.append(record)
     return ended

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import stat
 import zlib
@@ -14,8 +15,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from memfs.errors import HistoryUnavailable, MemfsError, NotRegularFile
+from memfs.errors import HistoryUnavailable, MemfsError, NotRegularFile, StorageIO
 from memfs.files import io
 from memfs.model.stamp import object_id
 
@@ -24,8 +26,12 @@ EXECUTABLE = "100755"
 FOLDER = "40000"
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 LARGEST = 1 << 28
+_ROW = re.compile(rb"([^ ]*) ([^\0]*)\0(.{20})", re.DOTALL)
+_ROWS = re.compile(rb"(?:[^ ]*+ [^\0]*+\0.{20})*+", re.DOTALL)
+"""Nothing but rows, told in one pass: what is none would be looked at from each of its bytes."""
 _PACK_KINDS = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 _QUICK = 1
+_MOST_REMOVED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +42,7 @@ class Object:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One name in a tree: its mode as git writes it, and the object's id."""
 
     mode: str
@@ -62,17 +67,18 @@ def parse_tree(data: bytes) -> dict[bytes, Entry]:
     Raises:
         HistoryUnavailable: it is none.
     """
-    entries = {}
-    at = 0
+    if not _ROWS.fullmatch(data):
+        raise _no_tree()
+    rows = _ROW.findall(data)
     try:
-        while at < len(data):
-            space = data.index(b" ", at)
-            end = data.index(b"\0", space)
-            entries[data[space + 1 : end]] = Entry(data[at:space].decode(), data[end + 1 : end + 21].hex())
-            at = end + 21
-    except ValueError as error:
-        raise HistoryUnavailable("a tree cannot be read", hint="run git fsck") from error
-    return entries
+        modes = {mode: mode.decode() for mode in {mode for mode, _, _ in rows}}
+    except UnicodeDecodeError as error:
+        raise _no_tree() from error
+    return {name: Entry(modes[mode], digest.hex()) for mode, name, digest in rows}
+
+
+def _no_tree() -> HistoryUnavailable:
+    return HistoryUnavailable("a tree cannot be read", hint="run git fsck")
 
 
 def encode_tree(entries: Tree) -> bytes:
@@ -108,21 +114,46 @@ def write_loose(folder: Path, objects: Mapping[str, Object]) -> None:
     """Make objects durable as loose files: each file and each touched folder is synced before this returns.
 
     A file that is there already is kept if it holds the object (and then synced too, as its writer may not have), and
-    replaced if it is damaged.
+    replaced if it is damaged. A person's ``git gc`` may pack what no branch holds yet, and remove its folder: what was
+    in that is written again.
+
+    Raises:
+        NotRegularFile, StorageIO: the objects may be there in part.
     """
-    touched: set[Path] = set()
-    for name, item in objects.items():
-        place = folder / name[:2]
-        if place.is_symlink():
-            raise NotRegularFile(
-                "a link stands where git keeps objects", path=str(place), hint="replace it by a folder"
-            )
-        if not _keep(place / name[2:], folder, name):
-            new_folder = _write_one(place, name, item)
-            touched |= {folder} if new_folder else set()
-        touched.add(place)
-    for place in touched:
+    waiting = list(objects)
+    for _ in range(_MOST_REMOVED):
+        touched = {name: _touched(folder, name, objects[name]) for name in waiting}
+        synced = {place for place in set().union(*touched.values()) if _synced(place)}
+        waiting = [name for name, places in touched.items() if not places or not places <= synced]
+        if not waiting:
+            return
+    hint = "try again when no git gc runs"
+    raise StorageIO("folders of git's objects are removed again and again", path=str(folder), hint=hint)
+
+
+def _touched(folder: Path, name: str, item: Object) -> set[Path]:
+    """See that an object is there; the folders to be synced, none where its own was removed meanwhile."""
+    place = folder / name[:2]
+    if place.is_symlink():
+        raise NotRegularFile("a link stands where git keeps objects", path=str(place), hint="replace it by a folder")
+    try:
+        new_folder = not _keep(place / name[2:], folder, name) and _write_one(place, name, item)
+    except FileNotFoundError:
+        return set()
+    except StorageIO as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return set()
+        raise
+    return {place, folder} if new_folder else {place}
+
+
+def _synced(place: Path) -> bool:
+    """Make a folder's names durable; false where it is gone."""
+    try:
         io.sync_folder(place)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _keep(path: Path, folder: Path, name: str) -> bool:
@@ -144,11 +175,7 @@ def _keep(path: Path, folder: Path, name: str) -> bool:
 def _write_one(place: Path, name: str, item: Object) -> bool:
     made = _make_folder(place)
     temporary = place / f"tmp_obj_{secrets.token_hex(6)}"
-    try:
-        fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
-    except FileNotFoundError:  # a person's gc removes empty folders
-        made = _make_folder(place)
-        fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+    fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
     try:
         header = b"%s %d\0" % (item.kind.encode(), len(item.data))
         io.write_all(fd, zlib.compress(header + item.data, _QUICK), str(temporary))

@@ -14,9 +14,10 @@ import shlex
 import shutil
 from collections.abc import Iterable, Mapping
 
-from memfs.errors import GitFailed, HistoryUnavailable, PushRefused, RemoteUnreachable
+from memfs.errors import GitFailed, HistoryUnavailable, MemfsError, PushRefused, RemoteUnreachable
 from memfs.files import io
 from memfs.history import environment
+from memfs.history.configfile import read_config
 from memfs.history.configtext import quoted
 from memfs.history.git import GitCommands, finish, git_program, start
 from memfs.history.refs import HEX, require_branch
@@ -47,6 +48,12 @@ _HINTS = (
      "'git remote -v' shows the address, 'git remote set-url {name} ADDRESS' corrects it"),
     (r"dubious ownership", "git config --global --add safe.directory FOLDER, if you trust that repository"),
 )  # fmt: skip
+
+_WAYS_IN = re.compile(
+    r"credential\.|http\.(?:.*\.)?(?:extraheader|proxy|sslcert|sslkey|sslcainfo|cookiefile)$|core\.(?:sshcommand|askpass)$|"
+    r"url\..*\.(?:push)?insteadof$"
+)
+_GLOBALLY = "'git config --global NAME VALUE' says for yourself what it says"
 
 
 class Raced(Exception):
@@ -168,7 +175,18 @@ class Talk:
         whole = "\n".join(lines)
         hint = next((hint for pattern, hint in _HINTS if re.search(pattern, whole)), "try 'git fetch {name}' by hand")
         name = self._remote.name
-        return RemoteUnreachable(f"git {verb} with {name} failed: {text}", hint=hint.format(name=name))
+        hint, left = hint.format(name=name), self._left_aside()
+        if left:
+            hint += f". Of this repository's own configuration memfs uses none, and it sets {left}: {_GLOBALLY}"
+        return RemoteUnreachable(f"git {verb} with {name} failed: {text}", hint=hint)
+
+    def _left_aside(self) -> str:
+        """The repository's own settings that git's own fetch would use to get in, by name; never their values."""
+        try:
+            known = read_config(self._repository.common_dir / "config")
+        except MemfsError:
+            return ""
+        return ", ".join(without_login(name) for name in known if _WAYS_IN.match(name))[:_TOLD]
 
     def close(self) -> None:
         """Remove the folder."""

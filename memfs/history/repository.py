@@ -19,7 +19,7 @@ from memfs.history.git import GitCommands
 from memfs.history.identity import Identity, identity
 from memfs.history.layout import Layout, Trusted, discover, require_own_folder, require_owner, state_folder
 from memfs.history.objects import Entry, Object, Tree
-from memfs.history.quarantine import require_readable
+from memfs.history.quarantine import Quarantined, listed, require_readable, require_unmixed
 from memfs.history.refs import HEX, Head, Refs
 from memfs.history.revisions import resolve
 from memfs.history.signing import Signing
@@ -60,6 +60,7 @@ class Repository:
         self._roots: dict[str, str] = {}
         self._identity: tuple[object, Identity] | None = None
         self._staged: tuple[object, Mapping[bytes, StagedEntry]] | None = None
+        self._unmixed: tuple[str, tuple[Quarantined, ...]] | None = None
 
     @classmethod
     def find(
@@ -144,9 +145,14 @@ class Repository:
         """Refuse to give memory from a quarantined branch (``memfs.history.quarantine``).
 
         Raises:
-            BranchQuarantined: it is checked out here.
+            BranchQuarantined: it is checked out here, or was merged into what is.
         """
         require_readable(self.layout)
+        entries = listed(self.common_dir)
+        head = self._refs.head().commit if entries else None
+        if head and (head, entries) != self._unmixed:
+            require_unmixed(self, head, entries)
+            self._unmixed = (head, entries)
 
     def busy(self) -> str:
         """Why commits must wait, in words; "" when they need not."""

@@ -31,7 +31,9 @@ def changed_paths(repository: Repository, old: str, new: str, folder: str) -> It
         if path.count("/") > _DEEPEST or not (_is_folder(before) or _is_folder(after)):
             continue
         inside, beside = (repository.read_tree(_tree_of(one)) for one in (before, after))
-        waiting += [(f"{path}/{os.fsdecode(name)}", inside.get(name), beside.get(name)) for name in {*inside, *beside}]
+        differing = [name for name, entry in inside.items() if beside.get(name) != entry]
+        differing += [name for name in beside if name not in inside]
+        waiting += [(f"{path}/{os.fsdecode(name)}", inside.get(name), beside.get(name)) for name in differing]
 
 
 def _is_folder(entry: Entry | None) -> bool:

@@ -60,7 +60,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clash:
+class DocumentClash:
     """Two writers' values of one field of a state document, of which one gave way.
 
     Attributes:

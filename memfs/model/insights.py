@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
 
-from memfs.model.states import Free, Shape
+from memfs.model.shape import Free, Shape
 
 
 # -- feedback -----------------------------------------------------------------------------------------------------

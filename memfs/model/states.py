@@ -7,131 +7,15 @@ document lies is ``memfs.model.statepaths``' business.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from memfs.errors import ItemTooDeep, SchemaInvalid
-from memfs.model.kinds import nearest
-from memfs.model.time import format_time, parse_time
+from memfs.model.shape import Free, Shape
 
 UPDATE_TYPES = ("periodic", "checkpoint", "critical")
 REQUEST_TYPES = ("full", "partial", "summary")
-
-_SIMPLE = frozenset({str, int, float, bool, type(None)})
-
-Free = Mapping[str, Any]
-"""Keys and values that the caller chooses."""
-
-
-class Shape(Mapping[str, Any]):
-    """Base of the shapes: a frozen dataclass that is a mapping of its own fields, and equal to one with the same."""
-
-    __slots__ = ()
-    nested: ClassVar[Mapping[str, type[Shape]]] = {}
-    moments: ClassVar[tuple[str, ...]] = ("timestamp",)
-    lists: ClassVar[tuple[str, ...]] = ()
-
-    def __post_init__(self) -> None:
-        """Take mappings for nested shapes, ISO 8601 text for points in time, and any sequence for a list."""
-        names = {one.name for one in fields(self)}  # type: ignore[arg-type]  # every shape is a dataclass
-        for name, shape in self.nested.items():
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, shape):
-                object.__setattr__(self, name, shape.from_dict(value, where=name))
-        for name in names.intersection(self.moments):
-            object.__setattr__(self, name, _moment(getattr(self, name), name))
-        for name in self.lists:
-            value = getattr(self, name)
-            if isinstance(value, list):
-                object.__setattr__(self, name, tuple(value))
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in (one.name for one in fields(self)):  # type: ignore[arg-type]
-            raise KeyError(name)
-        return getattr(self, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return (one.name for one in fields(self))  # type: ignore[arg-type]
-
-    def __len__(self) -> int:
-        return len(fields(self))  # type: ignore[arg-type]
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], where: str = "") -> Self:
-        """The shape that a mapping describes.
-
-        Args:
-            values: by field; what is left out has the field's default.
-            where: the dotted name of the field the mapping stands in, for errors.
-
-        Raises:
-            SchemaInvalid: naming the field: one that there is not, one that is missing, a value of another sort.
-        """
-        if isinstance(values, cls):
-            return values
-        if not isinstance(values, Mapping):
-            raise SchemaInvalid("expected keys and values", field=where or None, hint=f"see {cls.__name__}")
-        known = {one.name: one for one in fields(cls)}  # type: ignore[arg-type]
-        for key in values:
-            if key not in known:
-                raise SchemaInvalid(
-                    f"{cls.__name__} has no field {key!r}",
-                    field=_dotted(where, str(key)),
-                    hint=nearest(str(key), known) or f"it has {', '.join(known)}",
-                )
-        for name, one in known.items():
-            if name not in values and one.default is MISSING and one.default_factory is MISSING:
-                raise SchemaInvalid("the field is missing", field=_dotted(where, name), hint=f"give {cls.__name__} it")
-        try:
-            return cls(**values)
-        except SchemaInvalid as error:
-            raise SchemaInvalid(error.message, field=_dotted(where, error.field or ""), hint=error.hint) from None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The shape as JSON has it: plain mappings and lists, points in time as text; what is None is left out."""
-        return {name: plain(value) for name, value in self.items() if value is not None}
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it.
-
-    Raises:
-        ItemTooDeep: it is nested deeper than can be followed, or holds itself.
-    """
-    try:
-        return _plain(value)
-    except RecursionError:
-        raise ItemTooDeep("nested too deep, or a value that holds itself", hint="flatten it") from None
-
-
-def _plain(value: Any) -> Any:
-    if value.__class__ in _SIMPLE:
-        return value
-    if value.__class__ is list:
-        return value.copy() if _SIMPLE.issuperset(map(type, value)) else [_plain(inner) for inner in value]
-    if isinstance(value, Shape):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return format_time(value) if isinstance(value, datetime) else value
-
-
-def _dotted(where: str, name: str) -> str:
-    return ".".join(part for part in (where, name) if part)
-
-
-def _moment(value: Any, name: str) -> datetime | None:
-    if value is None:
-        return None
-    try:
-        return parse_time(value)
-    except (ValueError, TypeError, AttributeError, OverflowError):
-        message = f"{value!r} is not a point in time"
-        raise SchemaInvalid(message, field=name, hint="write 2026-03-01T10:00:00Z") from None
 
 
 # -- from the supervisor ------------------------------------------------------------------------------------------

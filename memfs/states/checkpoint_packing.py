@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import HistoryError, MemfsError
 from memfs.files import io, zstd
-from memfs.files.placing import OWN_TEMPORARY
+from memfs.files.placing import is_temporary
 from memfs.files.scan import Entry
 from memfs.model.statepaths import AGGREGATES, ITERATIONS, iteration_of
 from memfs.states.checkpoint_archived import archived_update, archived_work
@@ -113,18 +113,13 @@ def _entries(parts: Parts, stage: _Stage) -> list[Entry]:
     found = []
     for folder in FOLDERS:
         for entry in parts.seen.scan(folder, hidden=True):
-            if _is_temporary(entry.path):
+            if is_temporary(entry.path.rpartition("/")[2]):
                 continue
             if entry.regular and "\n" not in entry.path:
                 found.append(entry)
             else:
                 stage.left_out[entry.path] = entry.reason or "not a regular file with a plain name"
     return found
-
-
-def _is_temporary(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return name.startswith(OWN_TEMPORARY) and name.endswith(".tmp")
 
 
 def _ordered(entries: Iterable[Entry]) -> list[Entry]:

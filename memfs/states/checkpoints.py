@@ -21,8 +21,9 @@ from memfs.files.lock import FileLock
 from memfs.history.remoteurl import configured
 from memfs.history.tips import at_a_tip
 from memfs.model import Problem
+from memfs.model.shape import plain
 from memfs.model.statepaths import CHECKPOINTS, PAYLOAD, manifest_path
-from memfs.model.states import RecoveryState, StateUpdate, plain
+from memfs.model.states import RecoveryState, StateUpdate
 from memfs.model.time import format_time
 from memfs.pipeline.background import Background
 from memfs.states.checkpoint_manifest import (

@@ -15,10 +15,10 @@ from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
 from memfs.files.merge.recorded import DELETED
 from memfs.files.merge.values import equal
 from memfs.files.secrets import refuse_text
-from memfs.model.conflicts import KEPT, LOST, Clash
+from memfs.model.conflicts import KEPT, LOST, DocumentClash
+from memfs.model.shape import plain
 from memfs.model.statepaths import conflict_path, document_kind, iteration_of
 from memfs.model.statequery import Question
-from memfs.model.states import plain
 from memfs.model.time import time_in
 from memfs.states.contention import settled
 from memfs.store.statefiles import Change
@@ -37,7 +37,7 @@ class Clashes:
         self._files = files
         self._reading = reading
 
-    def list(self) -> builtins.list[Clash]:
+    def list(self) -> builtins.list[DocumentClash]:
         """The clashes that nobody decided about, the newest first.
 
         One whose field has got another value since, or whose document is gone or archived, waits for nobody.
@@ -55,7 +55,7 @@ class Clashes:
                 found.append(clash)
         return found
 
-    def resolve(self, path: str, *, keep: str, reason: str = "", source: str = "") -> Clash:
+    def resolve(self, path: str, *, keep: str, reason: str = "", source: str = "") -> DocumentClash:
         """Decide about a clash: the record goes, and the field gets the value that is kept, in one commit.
 
         Args:
@@ -100,7 +100,7 @@ class Clashes:
         self._files.write([Change(path, values, "")], message, source=source)
         return True
 
-    def _resolve(self, path: str, keep: str, reason: str, source: str) -> Clash:
+    def _resolve(self, path: str, keep: str, reason: str, source: str) -> DocumentClash:
         if document_kind(path) != KIND:
             raise ItemNotFound(f"{path!r} is no record of a conflict", hint="'memfs conflicts' names them")
         try:
@@ -122,8 +122,8 @@ class Clashes:
         return clash
 
 
-def _read(path: str, values: Mapping[str, Any]) -> Clash:
-    return Clash(
+def _read(path: str, values: Mapping[str, Any]) -> DocumentClash:
+    return DocumentClash(
         path=path,
         document=str(values.get("document", "")),
         iteration=iteration_of(path),
@@ -135,7 +135,7 @@ def _read(path: str, values: Mapping[str, Any]) -> Clash:
     )
 
 
-def _changed(values: Mapping[str, Any], clash: Clash) -> dict[str, Any]:
+def _changed(values: Mapping[str, Any], clash: DocumentClash) -> dict[str, Any]:
     """The document's values with the one that gave way."""
     changed: dict[str, Any] = plain(values)
     found = _place(changed, clash.field)
@@ -149,7 +149,7 @@ def _changed(values: Mapping[str, Any], clash: Clash) -> dict[str, Any]:
     return changed
 
 
-def _removed(clash: Clash) -> dict[str, Any] | None:
+def _removed(clash: DocumentClash) -> dict[str, Any] | None:
     """Nothing: a document that one side had removed goes after all.
 
     Raises:
@@ -161,7 +161,7 @@ def _removed(clash: Clash) -> dict[str, Any] | None:
     return None
 
 
-def _stands(values: Mapping[str, Any], clash: Clash) -> bool:
+def _stands(values: Mapping[str, Any], clash: DocumentClash) -> bool:
     """Whether the document has the value still that was kept."""
     if not clash.field:  # the document as a whole, which is there
         return True

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from memfs.errors import MemfsError, SchemaInvalid, TokenInvalid
 from memfs.files.merge.values import equal
 from memfs.model import statepaths
+from memfs.model.shape import plain
 from memfs.model.statequery import Question
-from memfs.model.states import plain
 from memfs.model.time import format_time, parse_time, utc_now
 from memfs.states.contention import settled
 from memfs.states.glance import Glance

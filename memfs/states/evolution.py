@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import ClassVar
 
 from memfs.errors import QueryInvalid
+from memfs.model.shape import Free, Shape
 from memfs.model.statequery import Question, Row
-from memfs.model.states import Free, Shape
 from memfs.states.reading import Document, StateReading
 
 _KIND = ("hypothesis",)

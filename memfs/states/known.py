@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from memfs.model.states import plain
+from memfs.model.shape import plain
 
 _MOST = 10_000
 _MOST_CHARACTERS = 64_000_000

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from memfs.errors import ContentError, CorruptItem, CorruptRecord, IndexUnavailable, MemfsError
 from memfs.files import jsontext
 from memfs.index.states import StateIndex
+from memfs.model.shape import plain
 from memfs.model.statefacts import describe
 from memfs.model.statepaths import document_kind, iteration_of
 from memfs.model.statequery import IterationRow, Question, Row
-from memfs.model.states import plain
 from memfs.pipeline.deadline import Deadline
 from memfs.states.looking import FileFacts, Looking, same
 from memfs.states.statecache import StateCache

@@ -18,7 +18,8 @@ from memfs.files.merge.values import equal
 from memfs.files.plain import refuse_hidden
 from memfs.model import statepaths
 from memfs.model.ids import new_id
-from memfs.model.states import UPDATE_TYPES, Acknowledgement, AgentOutput, MetaReviewStorage, StateUpdate, plain
+from memfs.model.shape import plain
+from memfs.model.states import UPDATE_TYPES, Acknowledgement, AgentOutput, MetaReviewStorage, StateUpdate
 from memfs.model.time import parse_time, time_in, utc_now
 from memfs.states.contention import settled
 from memfs.states.evolution import HypothesisVersion

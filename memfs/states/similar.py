@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any
 
 from memfs.errors import QueryInvalid
+from memfs.model.shape import Free, Shape, plain
 from memfs.model.statefacts import Facts, describe
 from memfs.model.statepaths import update_path
 from memfs.model.statequery import Question, Row
-from memfs.model.states import Free, Shape, plain
 from memfs.model.time import utc_now
 from memfs.states.reading import Document, StateReading
 

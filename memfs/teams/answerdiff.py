@@ -26,7 +26,7 @@ _ASIDE = frozenset({"sha256", "path"})
 _WRITERS = 3
 
 
-class Kind(StrEnum):
+class Fate(StrEnum):
     """What became of an item in the answer; ``slid``: its rank differs only as others came, went or moved."""
 
     CAME = "came"
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class AnswerChange:
     """One item whose place or text differs.
 
     Attributes:
@@ -48,7 +48,7 @@ class Change:
     """
 
     id: str
-    kind: Kind
+    fate: Fate
     before: Placed | None = None
     after: Placed | None = None
     fields: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class Difference:
     now: datetime
     older: Answer
     newer: Answer
-    changes: tuple[Change, ...]
+    changes: tuple[AnswerChange, ...]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -108,24 +108,24 @@ class AnswerDiff:
         return Difference(query=query, now=now, older=before, newer=after, changes=changes)
 
 
-def _changes(before: Mapping[str, Placed], after: Mapping[str, Placed]) -> Iterator[Change]:
+def _changes(before: Mapping[str, Placed], after: Mapping[str, Placed]) -> Iterator[AnswerChange]:
     """What differs, without who did it."""
     for name, placed in after.items():
         if name not in before:
-            yield Change(id=name, kind=Kind.CAME, after=placed)
+            yield AnswerChange(id=name, fate=Fate.CAME, after=placed)
     for name, placed in before.items():
         if name not in after:
-            yield Change(id=name, kind=Kind.WENT, before=placed)
+            yield AnswerChange(id=name, fate=Fate.WENT, before=placed)
     both = [name for name in after if name in before]
     stay = {both[at] for at in rising([before[name].rank for name in both])}  # all others moved past these
-    rest: list[Change] = []
+    rest: list[AnswerChange] = []
     for name in both:
         old, new = before[name], after[name]
         differing = _fields(old.item, new.item)
-        kind = Kind.MOVED if name not in stay else Kind.CHANGED if differing else Kind.SLID
-        if kind is not Kind.SLID or old.rank != new.rank:
-            rest.append(Change(id=name, kind=kind, before=old, after=new, fields=differing))
-    yield from sorted(rest, key=lambda change: list(Kind).index(change.kind))
+        fate = Fate.MOVED if name not in stay else Fate.CHANGED if differing else Fate.SLID
+        if fate is not Fate.SLID or old.rank != new.rank:
+            rest.append(AnswerChange(id=name, fate=fate, before=old, after=new, fields=differing))
+    yield from sorted(rest, key=lambda change: list(Fate).index(change.fate))
 
 
 def _fields(old: MemoryItem, new: MemoryItem) -> tuple[str, ...]:
@@ -145,12 +145,12 @@ class _Blaming:
     after: tuple[str, ...]
     found: dict[tuple[str, bool], Culprit] = field(default_factory=dict)
 
-    def blamed(self, change: Change) -> Change:
+    def blamed(self, change: AnswerChange) -> AnswerChange:
         """A change with the commit that made it.
 
         One that made another change is tried first, then those that wrote the item itself: mostly it is one of them.
         """
-        if change.kind is Kind.SLID:
+        if change.fate is Fate.SLID:
             return change
         as_older = self._as_older(change)
         for commit, back in chain(list(self.found), self._writing(change)):
@@ -161,7 +161,7 @@ class _Blaming:
             self.found[culprit.commit, back] = culprit
         return replace(change, by=culprit, taken_back=back)
 
-    def _writing(self, change: Change) -> Iterator[tuple[str, bool]]:
+    def _writing(self, change: AnswerChange) -> Iterator[tuple[str, bool]]:
         """The newest commits that wrote the item's file, of either side."""
         paths = {placed.item.path for placed in (change.before, change.after) if placed is not None}
         for end, other, back in ((self.newer, self.older, False), (self.older, self.newer, True)):
@@ -179,11 +179,11 @@ class _Blaming:
         parents = self.repository.commit_object(commit).parents
         return bool(parents) and as_older(commit) is back and all(as_older(one) is (not back) for one in parents)
 
-    def _as_older(self, change: Change) -> Holds:
+    def _as_older(self, change: AnswerChange) -> Holds:
         """Tells whether things stand at a commit as they do at the older end."""
-        if change.kind is Kind.CHANGED and change.before is not None and change.after is not None:
+        if change.fate is Fate.CHANGED and change.before is not None and change.after is not None:
             return self._says_the_same(change.before.item, change.after.item)
-        holds = self._stands_the_same if change.kind is Kind.MOVED else self._is_there
+        holds = self._stands_the_same if change.fate is Fate.MOVED else self._is_there
 
         def as_older(commit: str) -> bool | None:
             answer = self.answers.tried(commit)
@@ -192,10 +192,10 @@ class _Blaming:
         return as_older
 
     @staticmethod
-    def _is_there(change: Change, ids: Sequence[str]) -> bool:
-        return (change.id in ids) is (change.kind is Kind.WENT)
+    def _is_there(change: AnswerChange, ids: Sequence[str]) -> bool:
+        return (change.id in ids) is (change.fate is Fate.WENT)
 
-    def _stands_the_same(self, change: Change, ids: Sequence[str]) -> bool:
+    def _stands_the_same(self, change: AnswerChange, ids: Sequence[str]) -> bool:
         """Whether the same stand before it, of those that both ends have."""
         both = set(self.before).intersection(self.after, ids)
         return change.id in both and _ahead(ids, change.id, both) == _ahead(self.before, change.id, both)

@@ -1,8 +1,8 @@
 """Merger: joins another line of history into the branch that is checked out (B1, B3).
 
 Owns what a merge that memfs makes itself does to files and to history: that what waits is committed before, that
-nothing of a person's is replaced, and which commit results. What the files come to is ``memfs.teams.lines``' business;
-where the other line came from, its caller's.
+nothing of a person's is replaced, and which commit results. What the files come to is the business of
+``memfs.teams.historyjoin``; where the other line came from, its caller's.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from memfs.store.joining import join
 from memfs.store.parts import Parts
 from memfs.store.plan import Planned
 from memfs.store.writing import Signature
-from memfs.teams.contested import conflict_records, told
-from memfs.teams.lines import Lines, Wanted
+from memfs.teams.contested import conflict_records, keep_others, told
+from memfs.teams.historyjoin import HistoryJoin, Wanted
 from memfs.teams.treejoin import Contested, TreeJoin
 
 _TRIES = 5
@@ -27,7 +27,7 @@ _FEW = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clash:
+class FileClash:
     """One field that both sides changed differently, and of which one value was kept.
 
     Attributes:
@@ -61,7 +61,7 @@ class Joined:
     commit: str
     forward: bool = False
     changed: tuple[str, ...] = ()
-    conflicts: tuple[Clash, ...] = ()
+    conflicts: tuple[FileClash, ...] = ()
     waiting: str = ""
     nothing: bool = False
 
@@ -80,7 +80,7 @@ class _Planned:
             forward=forward,
             changed=tuple(one.path for one in self.wanted),
             conflicts=tuple(
-                Clash(path=file.path, field=one.field, kept=one.kept, lost=one.lost)
+                FileClash(path=file.path, field=one.field, kept=one.kept, lost=one.lost)
                 for file in self.contested
                 for one in file.conflicts
             ),
@@ -96,7 +96,7 @@ class Merger:
         self._sum_up = sum_up
         self._store = store
         self._parts = parts
-        self._lines = Lines(parts.repository, TreeJoin(parts.repository, parts.codec, parts.kinds))
+        self._histories = HistoryJoin(parts.repository, TreeJoin(parts.repository, parts.codec, parts.kinds))
 
     def merge(self, commit: str, message: str, *, source: str = "", dry_run: bool = False) -> Joined:
         """Join a commit's memory with what is here; the branch then holds both lines (B1, B3).
@@ -169,7 +169,7 @@ class Merger:
                 f"{commit[:10]} has no history in common with this branch",
                 hint=f"'git merge --allow-unrelated-histories {commit[:12]}' joins them; memfs merges memory there",
             )
-        outcome = self._lines.outcome(ours, commit, bases)
+        outcome = self._histories.outcome(ours, commit, bases)
         extra = conflict_records(self._parts, outcome.contested)
         return _Planned(
             commit=commit,
@@ -199,6 +199,7 @@ class Merger:
         plans = [
             Planned(path=one.path, before=one.before, after=one.after, item=None, vetted=True) for one in planned.wanted
         ]
+        keep_others(self._parts, planned.contested, planned.wanted)
         said = told(message, planned.contested)
         join(self._store, self._parts, plans, said, signature, merges=planned.commit, on=planned.branch)
         flushed = self._store.flush(adopt=False)

@@ -135,14 +135,9 @@ class Teams:
     @cached_property
     def review(self) -> Reviews:
         """Tells what a change does to memory, before it goes in."""
-        from memfs.teams.review import Reviews
+        from memfs.teams.review import Reviews, by_travel
 
-        made = Reviews(
-            self.parts.repository,
-            self.settings,
-            lambda revision, now: self.past.at(revision, now=now, quarantined=True),  # a person looks at it
-        )
-        return self._first("review", made)
+        return self._first("review", Reviews(self.parts.repository, self.settings, by_travel(self.past)))
 
     def close(self) -> None:
         """Close whatever was opened. May be repeated."""

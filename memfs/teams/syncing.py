@@ -26,7 +26,7 @@ from memfs.history.snapshots import snapshots
 from memfs.history.takenout import taken_out
 from memfs.store import Store
 from memfs.store.parts import Parts
-from memfs.teams.lines import named_files
+from memfs.teams.historyjoin import named_files
 from memfs.teams.merger import Joined, Merger
 
 _LOCK = "sync.lock"
@@ -174,10 +174,7 @@ class Syncer:
             elif not asked.dry_run:
                 self._commit_what_waits()
             done = self._done(asked, theirs, joined, number, rescued)
-            if done.waiting or not (asked.push and done.ahead):
-                return done
-            self._refuse_foreign(asked, done)
-            if asked.dry_run:
+            if not self._may_push(asked, done):
                 return done
             try:
                 return self._push(talk, asked, done)
@@ -185,10 +182,7 @@ class Syncer:
                 if stuck >= _STUCK:
                     raise _locked(asked, str(race)) from race
                 time.sleep(min(_PAUSE * 2**number, _LONGEST_PAUSE) * random.random())  # noqa: S311 - spreads retries
-        raise PushRefused(
-            f"others pushed to {asked.remote.name} {_ROUNDS} times in between",
-            hint="what was merged is kept; sync again",
-        )
+        raise _outrun(asked)
 
     def _refuse_absent(self, tips: Mapping[str, str], asked: _Asked) -> str:
         """Refuse to make a branch that nobody asked for beside those that are there, or that was removed there.
@@ -304,6 +298,13 @@ class Syncer:
         )
 
     # -- push -----------------------------------------------------------------------------------------------------
+    def _may_push(self, asked: _Asked, done: Synced) -> bool:
+        """Whether there is something to push, and it is to be done now."""
+        if done.waiting or not (asked.push and done.ahead):
+            return False
+        self._refuse_foreign(asked, done)
+        return not asked.dry_run
+
     def _push(self, talk: Talk, asked: _Asked, done: Synced) -> Synced:
         self._refuse_markers(done.commit, done.fetched)
         talk.push(done.commit, asked.branch)
@@ -346,6 +347,12 @@ def _locked(asked: _Asked, reason: str) -> PushRefused:
     return PushRefused(
         f"{asked.remote.name} takes no push though nobody pushed in between: {reason}",
         hint="nothing is lost: what was merged is committed here; ask who looks after the remote",
+    )
+
+
+def _outrun(asked: _Asked) -> PushRefused:
+    return PushRefused(
+        f"others pushed to {asked.remote.name} {_ROUNDS} times in between", hint="what was merged is kept; sync again"
     )
 
 

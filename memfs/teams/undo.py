@@ -17,14 +17,14 @@ from memfs.files.merge.files import FileMerger
 from memfs.files.secrets import refuse_text
 from memfs.model import Origin
 from memfs.model.ids import stem_of
-from memfs.served.lines import Handed
+from memfs.served.handed import Handed
 from memfs.store import Store
 from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.plan import Planned
 from memfs.store.signing import signed_by
 from memfs.teams.blame import Blame
 from memfs.teams.leaves import Fields
-from memfs.teams.undochoice import UNDOES, Change, Choice, Choosing, Selection, Step
+from memfs.teams.undochoice import UNDOES, Choice, Choosing, Selection, Step, StepChange
 from memfs.teams.undofiles import Reversal, Reverting, There
 from memfs.teams.undorecords import Records
 from memfs.upkeep.history import History
@@ -204,7 +204,7 @@ class Undo:
             )
         return found
 
-    def _present(self, name: str, changes: Sequence[Change]) -> There | None:
+    def _present(self, name: str, changes: Sequence[StepChange]) -> There | None:
         """The file as it is, wherever it lies by now."""
         paths = list(dict.fromkeys(path for change in changes for path in change.paths))
         if self._fields.is_item(paths[0]):
@@ -216,7 +216,7 @@ class Undo:
                 continue
         return None
 
-    def _id_of(self, name: str, present: There | None, changes: Sequence[Change]) -> str:
+    def _id_of(self, name: str, present: There | None, changes: Sequence[StepChange]) -> str:
         path = present.path if present is not None else changes[0].paths[0]
         return stem_of(path) if self._fields.is_item(path) else name
 

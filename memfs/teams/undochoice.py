@@ -84,7 +84,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class FileVersion:
     """A file as it was: where it lay, its blob id, and its bytes where they are in no commit."""
 
     path: str
@@ -93,7 +93,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class StepChange:
     """What one step did to one file; a version is None where the file was not there.
 
     ``name`` stays the same where the file moves.
@@ -101,8 +101,8 @@ class Change:
 
     name: str
     step: Step
-    before: Version | None
-    after: Version | None
+    before: FileVersion | None
+    after: FileVersion | None
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class Choice:
         left: files that are not touched, with why.
     """
 
-    changes: Mapping[str, tuple[Change, ...]]
+    changes: Mapping[str, tuple[StepChange, ...]]
     steps: tuple[Step, ...]
     already: tuple[str, ...]
     left: tuple[tuple[str, str], ...]
@@ -136,7 +136,7 @@ class Choosing:
         self._repository = parts.repository
         self._fields = Fields(parts.kinds)
         self._left: dict[str, str] = {}
-        self._by_hand: dict[str, Change] = {}
+        self._by_hand: dict[str, StepChange] = {}
 
     def choose(self) -> Choice:
         """What is meant, newest first.
@@ -155,7 +155,7 @@ class Choosing:
             if commit not in undone:
                 changes += self._of_commit(commit, parsed)
         changes += self._unsigned({change.name for change in changes}, undone)
-        by_name: dict[str, list[Change]] = {}
+        by_name: dict[str, list[StepChange]] = {}
         for change in changes:
             by_name.setdefault(change.name, []).append(change)
         return Choice(
@@ -205,7 +205,7 @@ class Choosing:
                 undone.update(self._repository.commit_object(commit).trailers.get(UNDOES, ()))
         return undone
 
-    def _of_commit(self, commit: str, parsed: Parsed) -> list[Change]:
+    def _of_commit(self, commit: str, parsed: Parsed) -> list[StepChange]:
         step = Step(commit=commit, time=parsed.time, author=parsed.author.name, subject=parsed.subject)
         parent = parsed.parents[0] if parsed.parents else ""
         paths = list(changed_paths(self._repository, parent, commit, CONTENT))
@@ -214,25 +214,25 @@ class Choosing:
         after = {path: found for path in paths if (found := self._at(commit, path))}
         return self._chosen(self._paired(step, paths, before, after), named_in(parsed.body, parsed.trailers))
 
-    def _at(self, commit: str, path: str) -> Version | None:
+    def _at(self, commit: str, path: str) -> FileVersion | None:
         entry = self._repository.entry(commit or None, path)
-        return Version(path, entry.id) if entry is not None and entry.mode in (FILE, EXECUTABLE) else None
+        return FileVersion(path, entry.id) if entry is not None and entry.mode in (FILE, EXECUTABLE) else None
 
-    def _unsigned(self, known: set[str], undone: set[str]) -> list[Change]:
+    def _unsigned(self, known: set[str], undone: set[str]) -> list[StepChange]:
         """What a person committed by hand for those that are meant: the items say so, the commit does not."""
         selection = self._selection
         if selection.commits:
             return []
         sessions, agents = (frozenset(filter(None, [name])) for name in (selection.session, selection.agent))
         query = Query(sessions=sessions, agents=agents, limit=MOST)
-        found: list[Change] = []
+        found: list[StepChange] = []
         for one in self._store.candidates(query):
             name = one.id.casefold()
             if name not in known:
                 found += self._brought(one.id, name, undone)
         return found
 
-    def _brought(self, item_id: str, name: str, undone: set[str]) -> list[Change]:
+    def _brought(self, item_id: str, name: str, undone: set[str]) -> list[StepChange]:
         """The change that brought an item that is of those that are meant, where its commit names nobody."""
         if name in self._by_hand:  # the commit that made it is known: it made others as well
             return [self._by_hand[name]]
@@ -256,24 +256,24 @@ class Choosing:
         self._by_hand |= {change.name: change for change in made}
         return [change for change in changes if change.name == name]
 
-    def _owns(self, version: Version) -> bool:
+    def _owns(self, version: FileVersion) -> bool:
         return self._selection.owns(self._fields.read(self.data(version), version.path)[1])
 
     # -- what waits ---------------------------------------------------------------------------------------------------
-    def _waiting(self) -> list[Change]:
+    def _waiting(self) -> list[StepChange]:
         """What waits for its commit on this branch, newest first."""
         if self._selection.commits:
             return []
         self._parts.journal.catch_up()
         branch = self._repository.head().ref or ""
-        now: dict[str, Version | None] = {}
-        found: list[Change] = []
+        now: dict[str, FileVersion | None] = {}
+        found: list[StepChange] = []
         for operation in self._parts.journal.operations():
             if operation.branch == branch:
                 found[:0] = self._of_operation(operation, now)
         return found
 
-    def _of_operation(self, operation: Operation, now: dict[str, Version | None]) -> list[Change]:
+    def _of_operation(self, operation: Operation, now: dict[str, FileVersion | None]) -> list[StepChange]:
         """What a waiting write did; ``now`` is what the writes before it left of each path."""
         moment = datetime.fromtimestamp(operation.time, UTC)
         trailers = trailers_of(operation)
@@ -284,7 +284,7 @@ class Choosing:
         before = {path: one for path in paths if (one := now[path] if path in now else self._at(head, path))}
         for change in operation.changes:
             data = change.data
-            now[change.path] = None if data is None else Version(change.path, self._repository.blob_id(data), data)
+            now[change.path] = None if data is None else FileVersion(change.path, self._repository.blob_id(data), data)
         after = {path: one for path in paths if (one := now[path])}
         since = self._selection.since
         if not self._selection.names(trailers) or (since is not None and moment < since):
@@ -293,8 +293,8 @@ class Choosing:
 
     # -- files --------------------------------------------------------------------------------------------------------
     def _paired(
-        self, step: Step, paths: Iterable[str], before: Mapping[str, Version], after: Mapping[str, Version]
-    ) -> Iterator[Change]:
+        self, step: Step, paths: Iterable[str], before: Mapping[str, FileVersion], after: Mapping[str, FileVersion]
+    ) -> Iterator[StepChange]:
         """The changes of a step by file: one that moved is one file, at two paths."""
         names: dict[str, list[str]] = {}
         for path in sorted(paths):
@@ -306,9 +306,9 @@ class Choosing:
             stayed = next((path for path in lain if path in before and path in after), None)
             old, new = (before[stayed], after[stayed]) if stayed is not None else (old, new)
             if old != new:
-                yield Change(name=name, step=step, before=old, after=new)
+                yield StepChange(name=name, step=step, before=old, after=new)
 
-    def _chosen(self, changes: Iterable[Change], trailers: Trailers) -> list[Change]:
+    def _chosen(self, changes: Iterable[StepChange], trailers: Trailers) -> list[StepChange]:
         """Of what a commit changed, what is meant: where several wrote together, each file says whose it is."""
         meant = self._selection.commits or (self._selection.names(trailers) and not shared(trailers))
         if meant:
@@ -323,6 +323,6 @@ class Choosing:
                 self._left[version.path] = "several wrote this commit together, and the file does not say whose it is"
         return found
 
-    def data(self, version: Version) -> bytes:
+    def data(self, version: FileVersion) -> bytes:
         """The bytes of a version."""
         return version.data if version.data is not None else self._repository.blob(version.blob)

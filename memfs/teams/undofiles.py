@@ -12,10 +12,10 @@ from typing import Any
 
 from memfs.files.merge.files import FileMerger
 from memfs.teams.leaves import Fields
-from memfs.teams.undochoice import Change, Version
+from memfs.teams.undochoice import FileVersion, StepChange
 from memfs.teams.undorecords import Records
 
-Data = Callable[[Version], bytes]
+Data = Callable[[FileVersion], bytes]
 _OWN_ACCOUNT = ("created", "updated", "origin", "trust", "conflicts")
 """Fields that say who wrote the others, when, and who vouches for them: they go with those, nobody decides on them."""
 _BESIDE = frozenset({"updated", "importance", "links", "metadata", "conflicts"})
@@ -31,7 +31,7 @@ class There:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clash:
+class LaterEdit:
     """A field that keeps what somebody wrote into it later: what it says, and what it would have said."""
 
     field: str
@@ -47,7 +47,7 @@ class Reversal:
     """
 
     result: There | None
-    clashes: tuple[Clash, ...] = ()
+    clashes: tuple[LaterEdit, ...] = ()
     reason: str = ""
 
 
@@ -61,10 +61,10 @@ class Reverting:
         self._records = records
         self._data = data
 
-    def revert(self, present: There | None, changes: Sequence[Change]) -> Reversal:
+    def revert(self, present: There | None, changes: Sequence[StepChange]) -> Reversal:
         """Take the changes of one file back, newest first, from what the file is now."""
         result = self._settled(present, changes)
-        clashes: list[Clash] = []
+        clashes: list[LaterEdit] = []
         for change in _joined(changes):
             step = self._one(result, change)
             if step.reason:
@@ -73,24 +73,24 @@ class Reverting:
             clashes += step.clashes
         return Reversal(result=result, clashes=_last(clashes))
 
-    def _settled(self, present: There | None, changes: Sequence[Change]) -> There | None:
+    def _settled(self, present: There | None, changes: Sequence[StepChange]) -> There | None:
         """The file without the conflicts that a merge recorded against what is taken back."""
         if present is None:
             return None
         return There(present.path, self._records.settle(present.path, present.data, changes))
 
-    def _one(self, present: There | None, change: Change) -> Reversal:
+    def _one(self, present: There | None, change: StepChange) -> Reversal:
         before, after = self._there(change.before), self._there(change.after)
         if present == after:
             return Reversal(result=before)
         if present is None or present == before:  # somebody took it away, or put it back, already
             return Reversal(result=present)
         if after is None:
-            return Reversal(result=present, clashes=(Clash(field="", now="made anew", undone="brought back"),))
+            return Reversal(result=present, clashes=(LaterEdit(field="", now="made anew", undone="brought back"),))
         if before is None:
             if self._is_same(after, present):
                 return Reversal(result=None)
-            return Reversal(result=present, clashes=(Clash(field="", now="edited later", undone="removed"),))
+            return Reversal(result=present, clashes=(LaterEdit(field="", now="edited later", undone="removed"),))
         return self._merged(before, after, present)
 
     def _is_same(self, made: There, present: There) -> bool:
@@ -105,24 +105,24 @@ class Reverting:
         clashes = []
         path = before.path if present.path == after.path else present.path
         if path != before.path and before.path != after.path:
-            clashes.append(Clash(field="path", now=present.path, undone=before.path))
+            clashes.append(LaterEdit(field="path", now=present.path, undone=before.path))
         joined = self._merger.merge(path, after.data, present.data, before.data, prefer="ours", record=False)
         if joined.whole or joined.data is None:
             return Reversal(result=present, reason=joined.reason or "its versions cannot be joined")
         clashes += [
-            Clash(field=one.field, now=one.kept, undone=one.lost)
+            LaterEdit(field=one.field, now=one.kept, undone=one.lost)
             for one in joined.conflicts
             if one.field.partition(".")[0] not in _OWN_ACCOUNT
         ]
         return Reversal(result=There(path, joined.data), clashes=tuple(clashes))
 
-    def _there(self, version: Version | None) -> There | None:
+    def _there(self, version: FileVersion | None) -> There | None:
         return None if version is None else There(version.path, self._data(version))
 
 
-def _joined(changes: Sequence[Change]) -> list[Change]:
+def _joined(changes: Sequence[StepChange]) -> list[StepChange]:
     """Changes between which nobody else wrote as one, newest first."""
-    found: list[Change] = []
+    found: list[StepChange] = []
     for change in changes:
         if found and found[-1].before == change.after:
             found[-1] = replace(found[-1], before=change.before)
@@ -131,6 +131,6 @@ def _joined(changes: Sequence[Change]) -> list[Change]:
     return found
 
 
-def _last(clashes: Sequence[Clash]) -> tuple[Clash, ...]:
+def _last(clashes: Sequence[LaterEdit]) -> tuple[LaterEdit, ...]:
     """Of several clashes in a field, the one with the oldest value: that is what it would say."""
     return tuple({clash.field: clash for clash in clashes}.values())

@@ -18,9 +18,9 @@ from memfs.files.merge.values import equal
 from memfs.files.placing import sha256
 from memfs.model.item import RecordedConflict
 from memfs.teams.leaves import Fields
-from memfs.teams.undochoice import Change, Version
+from memfs.teams.undochoice import FileVersion, StepChange
 
-Data = Callable[[Version], bytes]
+Data = Callable[[FileVersion], bytes]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -33,7 +33,7 @@ class Records:
         self._fields = fields
         self._data = data
 
-    def settle(self, path: str, present: bytes, changes: Sequence[Change]) -> bytes:
+    def settle(self, path: str, present: bytes, changes: Sequence[StepChange]) -> bytes:
         """An item's file without the records in which one side is that of the changes; any other file as it is."""
         if not self._fields.is_item(path) or b"conflicts" not in present:
             return present
@@ -50,7 +50,9 @@ class Records:
                     item = settled(item, conflict, take=True)
         return present if item == begun else self._codec.write(item, path, present).data
 
-    def _sides(self, changes: Iterable[Change]) -> Iterable[tuple[bytes | None, Mapping[str, Any], Mapping[str, Any]]]:
+    def _sides(
+        self, changes: Iterable[StepChange]
+    ) -> Iterable[tuple[bytes | None, Mapping[str, Any], Mapping[str, Any]]]:
         """Of each change the bytes after it, and the fields before and after it."""
         for change in changes:
             before, after = (

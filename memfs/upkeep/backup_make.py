@@ -20,7 +20,7 @@ from pathlib import Path
 
 from memfs.errors import BackupInvalid, Conflict, CorruptRecord, HistoryError, MemfsError, StorageIO
 from memfs.files import io
-from memfs.files.placing import OWN_TEMPORARY
+from memfs.files.placing import is_temporary
 from memfs.files.scan import Entry
 from memfs.history.bundle import Snapshot, snapshot, write_bundle
 from memfs.model.time import format_time
@@ -160,7 +160,9 @@ def _bundled(parts: Parts, stage: _Stage, history: Snapshot, file: _Open, target
 
 def _entries(parts: Parts, stage: _Stage) -> Iterator[Entry]:
     """The files that belong into a backup, in order; what is no file is named."""
-    found = [entry for entry in parts.tree.scan(CONTENT, hidden=True) if not _is_temporary(entry.path)]
+    found = [
+        entry for entry in parts.tree.scan(CONTENT, hidden=True) if not is_temporary(entry.path.rpartition("/")[2])
+    ]
     settings = parts.tree.entry(_SETTINGS)
     for entry in sorted([*found, settings] if settings else found):
         if ".git" in entry.path.casefold().split("/"):
@@ -172,11 +174,6 @@ def _entries(parts: Parts, stage: _Stage) -> Iterator[Entry]:
             stage.left_out[entry.path] = entry.reason or "not a regular file"
             if not entry.refused:
                 stage.on_purpose.add(entry.path)
-
-
-def _is_temporary(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return name.startswith(OWN_TEMPORARY) and name.endswith(".tmp")
 
 
 def _catch_up(parts: Parts, stage: _Stage, packer: _Packer) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memfs.errors import HistoryError, MemfsError
 from memfs.files.mounts import NETWORK_TYPES, file_system
-from memfs.files.placing import OWN_TEMPORARY
+from memfs.files.placing import is_temporary
 from memfs.history.attributes import attribute_conflicts
 from memfs.model import Problem
 from memfs.model.problem import UNKNOWN, WARNING
@@ -150,8 +150,7 @@ def _embedder(checker: Checker) -> Iterator[Problem]:
 
 def _leftovers(checker: Checker) -> Iterator[Problem]:
     for entry in checker.parts.tree.scan(CONTENT, hidden=True):
-        name = entry.path.rpartition("/")[2]
-        if name.startswith(OWN_TEMPORARY) and name.endswith(".tmp"):
+        if is_temporary(entry.path.rpartition("/")[2]):
             yield Problem(
                 path=entry.path,
                 code="LeftoverTemporary",

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memfs.errors import MemfsError
 from memfs.files import io
-from memfs.files.placing import OWN_TEMPORARY
+from memfs.files.placing import is_temporary
 from memfs.files.tree import blob_id
 from memfs.history import maintenance
 from memfs.store import Store
@@ -89,8 +89,7 @@ def _remove_leftovers(cleaner: Cleaner) -> Step:
 
 
 def _is_leftover(path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return name.startswith(OWN_TEMPORARY) and name.endswith(".tmp")
+    return is_temporary(path.rpartition("/")[2])
 
 
 # -- what is there twice ------------------------------------------------------------------------------------------

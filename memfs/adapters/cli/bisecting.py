@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.adapters.cli.culprits import culprit_json, head_line, remarks, whose
-from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.frame import Unclear, opened, verb
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, styled
 from memfs.model.query import MOST
 
@@ -47,7 +47,8 @@ def bisect(
     Both ends are asked first; then the commits between them that changed the memory are halved, each asked with the
     full ranking as it was. Commits that cannot be read are passed over. Nothing is checked out or changed.
     """
-    from memfs.model import Query  # --help does without it
+    from memfs.errors import QueryInvalid  # --help does without these
+    from memfs.model import Query
     from memfs.teams.bisect import Expectation
 
     def tell(left: int, steps: int) -> None:
@@ -55,7 +56,10 @@ def bisect(
 
     with opened(ctx) as workspace:
         asked = Query(limit=limit or workspace.settings.recall.limit)
-        expectations = [Expectation.read(text, asked) for text in expected]
+        try:
+            expectations = [Expectation.read(text, asked) for text in expected]
+        except QueryInvalid as error:
+            raise Unclear.of(error, "--expect") from error
         found = workspace.teams.bisect.find(expectations, good, bad, tell)
     if as_json:
         print_json(_json(found))

@@ -8,6 +8,7 @@ import click
 
 from memfs.adapters.cli.frame import complete_ids, opened, verb
 from memfs.adapters.cli.hooking import hook_problems
+from memfs.adapters.cli.mending import blocked_at, tell_problems
 from memfs.adapters.cli.output import (
     clean,
     count,
@@ -45,6 +46,9 @@ def check(ctx: click.Context, fix: bool, integrity: bool, strict: bool, as_json:
     Exit code 0: none. 1: problems were found. 2: the workspace, or a part of it, could not be checked.
     """
     try:
+        if (root := blocked_at(ctx)) is not None:
+            tell_problems(root, as_json)
+            return _COULD_NOT_TELL
         with opened(ctx) as workspace:
             fixed = workspace.checker.repair() if fix else []
             problems = [*workspace.checker.check(integrity=integrity), *hook_problems(workspace)]

@@ -13,7 +13,7 @@ from memfs.adapters.cli.output import clean, count, note, one_line, print_json, 
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, Query
-    from memfs.teams.answerdiff import Change, Difference
+    from memfs.teams.answerdiff import AnswerChange, Difference
     from memfs.teams.answers import Answer, Placed
     from memfs.workspace import Workspace
 
@@ -52,9 +52,9 @@ def compare(workspace: Workspace, asked: Query, written: str, as_json: bool) -> 
 def _print(difference: Difference) -> None:
     older, newer = difference.older, difference.newer
     print_raw(f"{_end(older)} .. {_end(newer)}  {styled(_counted(difference), bold=True)}")
-    slid = [one for one in difference.changes if one.kind == "slid"]
+    slid = [one for one in difference.changes if one.fate == "slid"]
     for change in difference.changes:
-        if change.kind != "slid":
+        if change.fate != "slid":
             print_raw("")
             _print_change(change)
     if slid:
@@ -67,19 +67,19 @@ def _end(answer: Answer) -> str:
 
 
 def _counted(difference: Difference) -> str:
-    kinds = [change.kind.value for change in difference.changes]
+    kinds = [change.fate.value for change in difference.changes]
     told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in _COLOURS if kind in kinds)
     return told or f"the same answer: {count(len(difference.newer.ids), 'hit')}"
 
 
-def _ranks(change: Change) -> str:
+def _ranks(change: AnswerChange) -> str:
     ranks = [one.rank for one in (change.before, change.after) if one is not None]
     return " -> ".join(map(str, dict.fromkeys(ranks)))
 
 
-def _print_change(change: Change) -> None:
+def _print_change(change: AnswerChange) -> None:
     item = (change.after or change.before).item  # type: ignore[union-attr]
-    word = styled(f"{change.kind.value:<8}", fg=_COLOURS[change.kind.value])
+    word = styled(f"{change.fate.value:<8}", fg=_COLOURS[change.fate.value])
     said = one_line(item.title or item.content, 60)
     print_raw(f"{word} {styled(clean(change.id), bold=True)}  {_ranks(change)}  {said}")
     for line in _texts(change):
@@ -93,7 +93,7 @@ def _print_change(change: Change) -> None:
         print_raw(f"            {line}")
 
 
-def _texts(change: Change) -> list[str]:
+def _texts(change: AnswerChange) -> list[str]:
     if change.before is None or change.after is None or not change.fields:
         return []
     lines = []
@@ -121,11 +121,11 @@ def _end_json(answer: Answer) -> dict[str, Any]:
     return {"commit": answer.commit, "time": time_text(answer.time), "hits": list(answer.ids)}
 
 
-def _change_json(change: Change) -> dict[str, Any]:
+def _change_json(change: AnswerChange) -> dict[str, Any]:
     by = change.by and culprit_json(change.by) | {"taken_back": change.taken_back}
     return {
         "id": change.id,
-        "kind": change.kind.value,
+        "kind": change.fate.value,
         "before": _place_json(change.before),
         "after": _place_json(change.after),
         "fields": list(change.fields),

@@ -27,11 +27,10 @@ from memfs.adapters.cli.output import (
     width,
 )
 from memfs.adapters.cli.resolving import print_recorded, recorded_json
-from memfs.upkeep.opening import has_states
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
-    from memfs.model.conflicts import Clash, Decision, Disagreement
+    from memfs.model.conflicts import Decision, Disagreement, DocumentClash
     from memfs.workspace import Workspace
 
 _RECORD = ".json"
@@ -80,8 +79,7 @@ def conflicts(
 def _list(workspace: Workspace, scan: bool, as_json: bool) -> None:
     with progress("Comparing") as step:
         found = workspace.conflicts.list(scan=scan, step=step)
-    workspace.teams.resolver.take_up()
-    clashes = workspace.states.clashes.list() if has_states(workspace.parts.seen) else []
+    clashes = workspace.teams.resolver.documents()
     joined = workspace.teams.resolver.items()
     if as_json:
         shown = {"conflicts": [_json(one) for one in found], "documents": [_clash_json(one) for one in clashes]}
@@ -94,7 +92,7 @@ def _list(workspace: Workspace, scan: bool, as_json: bool) -> None:
         _print_clash(clash)
     for item in joined:
         print_recorded(item)
-    more = f"; {count(len(clashes), 'field')} of state documents" if clashes else ""
+    more = f"; {count(len(clashes), 'field')} of documents" if clashes else ""
     more += f"; {count(sum(len(item.conflicts) for item in joined), 'field')} of merged items" if joined else ""
     hint = "" if found or clashes or joined or scan else "; '--scan' compares what nobody compared"
     note(count(len(found), "conflict") + more + hint)
@@ -109,12 +107,14 @@ def _print(one: Disagreement) -> None:
     print_raw(styled(f"  memfs conflicts resolve {one.one.id} {one.other.id} --keep ID|both", dim=True))
 
 
-def _print_clash(one: Clash) -> None:
+def _print_clash(one: DocumentClash) -> None:
     by = f" by {one.by}" if one.by else ""
     print_raw(f"{styled(f'two writers of {one.field}', fg='yellow')} in {clean(one.document)}{clean(by)}")
     for word, value in (("kept", one.kept), ("lost", one.lost)):
         print_raw(f"  {styled(word, bold=True)}  {one_line('nothing' if value is None else readable(value), 200)}")
-    print_raw(styled(f"  memfs conflicts resolve {one.path} --keep kept|lost", dim=True))
+    kept_aside = one.path == one.document  # it has no record in the tree
+    how = f"resolve {one.path} --keep|--take" if kept_aside else f"conflicts resolve {one.path} --keep kept|lost"
+    print_raw(styled(f"  memfs {how}", dim=True))
 
 
 def _json(one: Disagreement) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _item_json(item: MemoryItem) -> dict[str, Any]:
     }
 
 
-def _clash_json(one: Clash) -> dict[str, Any]:
+def _clash_json(one: DocumentClash) -> dict[str, Any]:
     return {
         "record": one.path,
         "document": one.document,

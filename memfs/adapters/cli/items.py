@@ -78,6 +78,8 @@ def show(ctx: click.Context, id: str, as_of: str | None, raw: bool, as_json: boo
             item, data = _item_now(workspace, reference(workspace, name))
         use = workspace.usage.of([item.id]).get(item.id, NEVER)
         against = () if past or raw or mounted else _against(workspace, item)
+        if past is None:
+            _served(workspace, [item])
     if as_json:
         present = {"usage": use_json(use), **({"contradicts": list(against)} if against else {})}
         print_json({**item_json(item), **(as_of_json(past) or present)})
@@ -87,6 +89,12 @@ def show(ctx: click.Context, id: str, as_of: str | None, raw: bool, as_json: boo
         _print_item(item)
         for name in against:
             note(f"contradicts {name}, or is contradicted by it; 'memfs conflicts' asks which one holds")
+
+
+def _served(workspace: Workspace, items: Sequence[MemoryItem]) -> None:
+    """Note that items were handed out: whoever reads what is printed may be an agent."""
+    paths = {item.id: item.path for item in items}
+    workspace.usage.served.note("read", paths, workspace.parts.clock(), paths=paths)
 
 
 def _item_at(workspace: Workspace, named: str, revision: str) -> tuple[Past, MemoryItem, bytes]:
@@ -135,7 +143,24 @@ def _print_item(item: MemoryItem) -> None:
     print_raw(styled(item.id, fg="green", bold=True))
     if item.title:
         print_raw(styled(item.title, bold=True))
-    facts = {
+    for name, value in _facts(item).items():
+        if value:
+            print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
+    for name, mapping in (("context", item.context), ("metadata", item.metadata), ("data", item.data)):
+        for key, value in mapping.items():
+            print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(f'{key} = {readable(value)}')}")
+    for one in item.conflicts:
+        kept, lost = conflict_values(one, 60)
+        said = f"{one.field or 'the item'}: kept {kept}, lost {lost}"
+        print_raw(f"{styled('conflict   ', dim=True)}{clean(said)}")
+    if item.content:
+        print_raw("")
+        print_raw(clean(item.content.rstrip("\n")))
+
+
+def _facts(item: MemoryItem) -> dict[str, str]:
+    """What an item says of itself beside its text, by the word it is shown under; "" where it says nothing."""
+    return {
         "type": item.type,
         "when": time_text(item.timestamp) or "",
         "tags": ", ".join(item.tags),
@@ -149,19 +174,6 @@ def _print_item(item: MemoryItem) -> None:
         "links": ", ".join(f"{link.relation} {link.to}" for link in item.links),
         "path": item.path,
     }
-    for name, value in facts.items():
-        if value:
-            print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
-    for name, mapping in (("context", item.context), ("metadata", item.metadata), ("data", item.data)):
-        for key, value in mapping.items():
-            print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(f'{key} = {readable(value)}')}")
-    for one in item.conflicts:
-        kept, lost = conflict_values(one, 60)
-        said = f"{one.field or 'the item'}: kept {kept}, lost {lost}"
-        print_raw(f"{styled('conflict   ', dim=True)}{clean(said)}")
-    if item.content:
-        print_raw("")
-        print_raw(clean(item.content.rstrip("\n")))
 
 
 @verb(
@@ -190,6 +202,8 @@ def list_(
         store: Store | PastStore = workspace.store if past is None else past.store
         listed = _listed(store, query(workspace, "", MOST, past=past, **chosen), shown)
         uses = workspace.usage.of(item.id for item in listed.items) if as_json and past is None else {}
+        if past is None:
+            _served(workspace, listed.items)
     if as_json:
         used = {} if past else {item.id: {"usage": use_json(uses.get(item.id, NEVER))} for item in listed.items}
         rows = [{**item_json(item), **used.get(item.id, {})} for item in listed.items]

@@ -84,19 +84,13 @@ def recall(
     name.
     """
     if diff is not None:
-        _compare(
-            ctx,
-            " ".join(question),
-            diff,
-            as_json,
-            {"--as-of": as_of, "--fenced": fenced, "--explain": explain},
-            limit,
-            chosen,
-        )
-        return
+        _refuse_beside_diff(ctx, {"--as-of": as_of, "--fenced": fenced, "--explain": explain})
     with opened(ctx) as workspace:
         past = past_at(workspace, as_of) if as_of is not None else None
         asked = _query(workspace, " ".join(question), limit, chosen, past)
+        if diff is not None:
+            _compare(workspace, asked, diff, as_json)
+            return
         answer, lacks = _search(workspace, asked, own, past, prove=as_json, fenced=fenced)
     if as_json:
         quoted = {"fenced": fence(answer.hits)} if fenced else {}
@@ -105,14 +99,9 @@ def recall(
         print_raw(clean(fence(answer.hits)))
     else:
         _print_answer(answer, explain)
-    if not answer.hits and not answer.cut:
-        note(_why_nothing(answer.query.text))
     _note_limits(answer)
     note_past(past)
-    note_left_out(lacks.absent)
-    if answer.partial and (lacks.unread or not (answer.cut or lacks.absent)):
-        note_partial(lacks.unread)
-    note_problems(lacks.problems)
+    _note_lacks(answer, lacks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,22 +132,15 @@ def _search(
     return answer, _Lacks(absent, unread_of(workspace, own, asked), workspace.store.problems())
 
 
-def _compare(
-    ctx: click.Context,
-    text: str,
-    revisions: str,
-    as_json: bool,
-    unfit: Mapping[str, object],
-    limit: int | None,
-    chosen: dict[str, Any],
-) -> None:
-    """Answer ``--diff``, with which some options mean nothing."""
+def _refuse_beside_diff(ctx: click.Context, options: Mapping[str, object]) -> None:
+    if given := [word for word, value in options.items() if value]:
+        raise click.UsageError(f"--diff and {given[0]} exclude each other", ctx)
+
+
+def _compare(workspace: Workspace, asked: Query, revisions: str, as_json: bool) -> None:
     from memfs.adapters.cli.comparing import compare  # an answer of today does without it
 
-    if given := [word for word, value in unfit.items() if value]:
-        raise click.UsageError(f"--diff and {given[0]} exclude each other", ctx)
-    with opened(ctx) as workspace:
-        compare(workspace, _query(workspace, text, limit, chosen, None), revisions, as_json)
+    compare(workspace, asked, revisions, as_json)
 
 
 def _answer_json(answer: Recall, explain: bool) -> dict[str, Any]:
@@ -217,7 +199,9 @@ def _print_answer(answer: Recall, explain: bool) -> None:
 
 
 def _note_limits(answer: Recall) -> None:
-    """Say what was left out, and why."""
+    """Say why nothing was found, or what was left out."""
+    if not answer.hits and not answer.cut:
+        note(_why_nothing(answer.query.text))
     most = answer.query.max_tokens
     if answer.duplicates:
         note(f"left out what repeats a hit: {', '.join(answer.duplicates)}; --no-dedupe shows it")
@@ -227,6 +211,14 @@ def _note_limits(answer: Recall) -> None:
         note(answer.cut)
     for name, reason in answer.absent.items():
         note(f"the reviewer {name!r} gave no answer: {reason}")
+
+
+def _note_lacks(answer: Recall, lacks: _Lacks) -> None:
+    """Say what could not be asked or read."""
+    note_left_out(lacks.absent)
+    if answer.partial and (lacks.unread or not (answer.cut or lacks.absent)):
+        note_partial(lacks.unread)
+    note_problems(lacks.problems)
 
 
 def _why_nothing(text: str) -> str:

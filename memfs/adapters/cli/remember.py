@@ -77,12 +77,9 @@ def remember(
     type, id, ...; the other options hold for all lines that say nothing else. If a line is wrong, nothing is stored.
     """
     wanted = draft(**given)
+    _refuse_unfit(ctx, replace=replace, named=bool(wanted.id), review=review, file=bool(file))
     if allow_invisible:
         ctx.ensure_object(Invocation).settings["security.allow_invisible"] = "true"
-    if replace and not (wanted.id or file):
-        raise click.UsageError("--replace needs --id: which item is to be changed?", ctx)
-    if review and (replace or file):
-        raise click.UsageError("--review judges one new text; leave out --replace and --file", ctx)
     if file:
         _import(ctx, file, text, wanted, replace, allow_secret, as_json)
         return
@@ -94,16 +91,19 @@ def remember(
 
         review_text(ctx, wanted, content or "", allow_secret, as_json)
         return
-    with opened(ctx) as workspace:
-        item = _put(workspace, wanted, content, replace, allow_secret)
-        if _index_is_ready(workspace):
-            workspace.behaviours.fire("memory_stored", {"item": item})
-        landed = land(workspace, item)
+    item, landed = _store(ctx, wanted, content, replace, allow_secret)
     _advise(wanted, item, allow_invisible)
     if as_json:
         print_json({"id": item.id, "path": item.path, "sha256": item.sha256, "stored": True, **landed.json()})
     else:
         _print_stored(item, landed)
+
+
+def _refuse_unfit(ctx: click.Context, *, replace: bool, named: bool, review: bool, file: bool) -> None:
+    if replace and not (named or file):
+        raise click.UsageError("--replace needs --id: which item is to be changed?", ctx)
+    if review and (replace or file):
+        raise click.UsageError("--review judges one new text; leave out --replace and --file", ctx)
 
 
 def _content(ctx: click.Context, words: tuple[str, ...]) -> str | None:
@@ -127,6 +127,16 @@ def _advise(wanted: Draft, item: MemoryItem, allow_invisible: bool) -> None:
     if allow_invisible and any(found.refused for text in (item.title, item.content) for found in findings(text)):
         note("it is read only where such characters are allowed: with --set security.allow_invisible=true,")
         note("or with MEMFS_SECURITY_ALLOW_INVISIBLE=true in the environment; elsewhere 'memfs check' reports it")
+
+
+def _store(
+    ctx: click.Context, wanted: Draft, content: str | None, replace: bool, allow_secret: str
+) -> tuple[MemoryItem, Landed]:
+    with opened(ctx) as workspace:
+        item = _put(workspace, wanted, content, replace, allow_secret)
+        if _index_is_ready(workspace):
+            workspace.behaviours.fire("memory_stored", {"item": item})
+        return item, land(workspace, item)
 
 
 def _put(workspace: Workspace, wanted: Draft, content: str | None, replace: bool, allow_secret: str) -> MemoryItem:

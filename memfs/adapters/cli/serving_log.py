@@ -12,7 +12,7 @@ from memfs.adapters.cli.history import named
 from memfs.adapters.cli.output import clean, count, note, one_line, print_json, print_table, time_text
 
 if TYPE_CHECKING:
-    from memfs.served.lines import Handed
+    from memfs.served.handed import Handed
 
 _SHORT = 10
 _IDS_SHOWN = 5

@@ -11,6 +11,7 @@ from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.hooking import hook_problems, hooks_facts, hooks_row
 from memfs.adapters.cli.keeping import keeping_facts, keeping_rows
 from memfs.adapters.cli.meaning import meaning_facts, meaning_row
+from memfs.adapters.cli.mending import blocked_at, tell_problems
 from memfs.adapters.cli.mounting import mounts_facts, mounts_problems, mounts_row
 from memfs.adapters.cli.output import (
     clean,
@@ -36,30 +37,33 @@ if TYPE_CHECKING:
 
 @verb("status", example="memfs status\nmemfs -C ~/project status --json")
 @click.pass_context
-def status(ctx: click.Context, as_json: bool) -> None:
+def status(ctx: click.Context, as_json: bool) -> int:
     """Show how the workspace stands: items, git branch, what waits for a commit, the index, and problems."""
+    if (root := blocked_at(ctx)) is not None:
+        tell_problems(root, as_json)
+        return 1
     with opened(ctx) as workspace, workspace.store.looking_once():  # what is told below would look at every file again
         facts = _status(workspace)
         invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
         problems = [*workspace.store.problems(), *filter(None, [workspace.quota.problem]), *mounts_problems(workspace)]
         problems += hook_problems(workspace)
         problems += branch_problems(workspace.repository, workspace.parts.policy.agent)
-        root = str(workspace.root)
+        place = str(workspace.root)
     if as_json:
         print_json({**facts, "problems": [problem_json(problem) for problem in problems]})
     else:
-        _print_status(root, facts, invalid)
+        _print_status(place, facts, invalid)
         for problem in problems:
             print_problem(problem)
     note_problems(problems)
+    return 0
 
 
 def _status(workspace: Workspace) -> dict[str, Any]:
     items = workspace.store.count()  # brings the index in step first
     pending = workspace.store.pending()
     head = workspace.repository.head()
-    fresh = not workspace.store.refresh()  # nothing left to learn: the index says what the files say
-    edits = workspace.store.hand_edits()
+    learned, edits = workspace.store.edits.look()
     return {
         "items": items,
         "head": head.commit,
@@ -67,7 +71,7 @@ def _status(workspace: Workspace) -> dict[str, Any]:
         "pending_commits": pending.count,
         "pending_reason": pending.reason,
         "hand_edits": edits,
-        "index": {"engine": workspace.settings.index.engine, "fresh": fresh},
+        "index": {"engine": workspace.settings.index.engine, "fresh": not learned},
         "watch": watch_facts(workspace.repository.state),
         "trust": status_facts(workspace),
         "storage": storage_facts(workspace),

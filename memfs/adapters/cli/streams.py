@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 import sys
 
-import click
-
 from memfs.errors import StorageIO
 
 
@@ -62,6 +60,8 @@ def write(text: str, color: bool | None = None) -> None:
         StorageIO: it cannot be written; nothing more will be.
         BrokenPipeError: what reads it has gone.
     """
+    import click  # whoever only secures the streams does without
+
     try:
         click.echo(text, color=color)
     except BrokenPipeError:

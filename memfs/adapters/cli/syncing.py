@@ -11,7 +11,7 @@ from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.output import clean, count, note, one_line, plain, print_json, print_raw, readable, styled
 
 if TYPE_CHECKING:
-    from memfs.teams.merger import Clash, Joined
+    from memfs.teams.merger import FileClash, Joined
     from memfs.teams.syncing import Synced
 
 _PATHS_SHOWN = 20
@@ -44,7 +44,7 @@ def sync(
     if as_json:
         print_json(_json(done, dry_run))
     else:
-        _print(done, dry_run)
+        _print(done, dry_run, would_push=dry_run and not no_push)
         if done.pushed and not done.fetched:
             address, name = shlex.quote(clean(done.address)), shlex.quote(clean(done.branch))
             note(f"others join by 'git clone --branch {name} {address}', and 'memfs init' in that folder")
@@ -74,12 +74,12 @@ def _json(done: Synced, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def clash_json(clash: Clash) -> dict[str, Any]:
+def clash_json(clash: FileClash) -> dict[str, Any]:
     """A field that both sides changed, as scripts read it."""
     return {"path": clash.path, "field": clash.field, "kept": plain(clash.kept), "lost": plain(clash.lost)}
 
 
-def _print(done: Synced, dry_run: bool) -> None:
+def _print(done: Synced, dry_run: bool, *, would_push: bool) -> None:
     where = f"{clean(done.remote)}/{clean(done.branch)}"
     if done.uncommitted:
         print_raw(f"Would first commit {count(done.uncommitted, 'write')} that wait" + "s" * (done.uncommitted == 1))
@@ -87,15 +87,25 @@ def _print(done: Synced, dry_run: bool) -> None:
         print_joined(done.joined, where, dry_run)
     if done.rescued:
         print_raw(f"What {where} had before is kept as {clean(done.rescued)}")
-    if done.pushed or (dry_run and done.ahead):
-        verb_ = "Pushed" if done.pushed else "Would push"
-        tip = f": {styled(done.commit[:12], fg='yellow')}" if done.pushed else ""
-        print_raw(f"{verb_} {count(done.ahead, 'commit')} to {where}{tip}")
+    if done.pushed:
+        print_raw(f"Pushed {count(done.ahead, 'commit')} to {where}: {styled(done.commit[:12], fg='yellow')}")
+    elif would_push and (done.ahead or done.uncommitted):
+        print_raw(f"Would push to {where}: {_to_be_pushed(done)}")
     elif done.joined is None:
         ahead = f", and {count(done.ahead, 'commit')} it lacks stay here" if done.ahead else ""
         print_raw(f"Nothing to take from {where}{ahead}" if ahead else f"In step with {where}")
     if done.waiting:
         note(f"the merge waits for its commit: {done.waiting}")
+
+
+def _to_be_pushed(done: Synced) -> str:
+    """What a dry run found to be pushed: some of it is not committed yet."""
+    found = [count(done.ahead, "commit")] if done.ahead else []
+    if done.uncommitted:
+        found.append("what waits")
+    if done.joined is not None:
+        found.append("the merge")
+    return ", ".join(found)
 
 
 def print_joined(joined: Joined, where: str, dry_run: bool) -> None:

@@ -1,4 +1,4 @@
-"""Lines: what two lines of history have differently below the workspace, and what they come to together (B3).
+"""History join: what two lines of history have differently below the workspace, and what they come to (B3).
 
 Owns reading their commits, the versions from which both began, and the refusal of what memfs does not merge: files that
 are not memory, links, files that no rule can join. Writes nothing.
@@ -32,21 +32,21 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JoinedHistory:
     """What two lines come to: the files that change here, and what gave way in files."""
 
     wanted: tuple[Wanted, ...]
     contested: tuple[Contested, ...]
 
 
-class Lines:
-    """Compares lines of history of one workspace's repository."""
+class HistoryJoin:
+    """Joins lines of history of one workspace's repository. It writes nothing."""
 
     def __init__(self, repository: Repository, join: TreeJoin) -> None:
         self._repository = repository
         self._join = join
 
-    def outcome(self, ours: str | None, theirs: str, bases: Sequence[str]) -> Outcome:
+    def outcome(self, ours: str | None, theirs: str, bases: Sequence[str]) -> JoinedHistory:
         """What the files here come to when ``theirs`` is joined with ``ours`` (None: a branch without a commit).
 
         Raises:
@@ -67,7 +67,7 @@ class Lines:
         changed = sorted(path for path in {*here, *joined.versions} if here.get(path) != joined.versions.get(path))
         wanted = tuple(self._wanted(path, here, joined.versions) for path in changed)
         _refuse_markers(wanted)
-        return Outcome(wanted, tuple(joined.contested))
+        return JoinedHistory(wanted, tuple(joined.contested))
 
     def _wanted(self, path: str, here: Versions, after: Versions) -> Wanted:
         return Wanted(path, self._join.content(here.get(path)), self._join.content(after.get(path)))
