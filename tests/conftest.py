@@ -105,6 +105,7 @@ def _quick_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     if request.node.get_closest_marker("durable") is None:
         monkeypatch.setattr(os, "fsync", lambda fd: None)
         monkeypatch.setattr(os, "fdatasync", lambda fd: None)
+        monkeypatch.setattr("memfs.files.syncfs.sync", lambda folder: None)
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from kit.patience import until
 from memfs import MemoryItem, Query
 from memfs.settings import WatchSettings
 from memfs.watch import Noticed, Watcher
@@ -25,16 +25,6 @@ def resident(tmp_path: Path) -> Iterator[Workspace]:
     """A workspace that watches from the start."""
     with open_workspace(tmp_path / "w", create=True, watch=True, settings=SETTINGS) as workspace:
         yield workspace
-
-
-def until(condition: Callable[[], bool], seconds: float = 10) -> bool:
-    """Wait for a condition."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 def indexed(workspace: Workspace) -> set[str]:
@@ -72,7 +62,7 @@ def test_44_a_storm_of_files_is_followed_within_seconds(resident: Workspace) -> 
     folder = write(resident, "first").parent
     for number in range(2000):
         (folder / f"n{number}.yaml").write_text(f"content: number {number}\n")
-    assert until(lambda: len(indexed(resident)) == 2001, 20)
+    assert until(lambda: len(indexed(resident)) == 2001)
 
 
 def test_44_lost_events_are_made_good_by_a_scan(resident: Workspace) -> None:
@@ -143,7 +133,7 @@ def test_a_rested_hand_edit_is_committed_where_the_policy_says_so(resident: Work
     """Under ``adopt = auto`` a resident process commits a person's edit after a quiet time."""
     assert resident.settings.history.adopt == "auto"
     write(resident, "mine", "by hand")
-    assert until(lambda: "Edit mine by hand" in git(resident.root, "log", "-1", "--format=%s"), 15)
+    assert until(lambda: "Edit mine by hand" in git(resident.root, "log", "-1", "--format=%s"))
     assert git(resident.root, "status", "--porcelain") == ""
 
 

@@ -46,7 +46,7 @@ def test_two_hooks_at_once_tell_a_thing_once(tmp_path: Path) -> None:
     barrier = threading.Barrier(2)
 
     def claims(_: int) -> list[str]:
-        barrier.wait(10)
+        barrier.wait(60)
         return [name for name in NAMES if Told(tmp_path, "s1").claim([name])]
 
     with ThreadPoolExecutor(2) as pool:

@@ -7,19 +7,19 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kit.patience import IN_TIME, LONG, UNHURRIED
 from memfs.adapters.claude_code.events import LIMITS, MAKES_NONE, MAKING_LIMIT
 from memfs.adapters.claude_code.handlers import EVENTS as HANDLERS
 from memfs.model import MemoryItem
 from memfs.workspace import Workspace
 
-HOOK = (sys.executable, "-m", "memfs", "hook")
+HOOK = (*UNHURRIED, "hook")
 HEAVY = {"click", "git", "jsonschema", "jsonschema_rs", "memfs.workspace", "sqlite3", "watchdog", "whoosh", "yaml"}
 SPOOLED = ("PostToolUse", "SessionEnd")
 
@@ -27,7 +27,9 @@ SPOOLED = ("PostToolUse", "SessionEnd")
 def hook(*words: str, told: Any = b"", cwd: Path | None = None, **options: Any) -> subprocess.CompletedProcess[bytes]:
     """Run the hook with an event on standard input."""
     data = told if isinstance(told, bytes) else json.dumps(told).encode()
-    return subprocess.run([*HOOK, *words], input=data, cwd=cwd, capture_output=True, check=False, timeout=30, **options)
+    return subprocess.run(
+        [*HOOK, *words], input=data, cwd=cwd, capture_output=True, check=False, timeout=LONG, **options
+    )
 
 
 @pytest.fixture
@@ -81,13 +83,11 @@ def test_help_is_there_for_people() -> None:
 def test_an_input_that_does_not_end_is_not_waited_for(workspace: Workspace) -> None:
     """C6: a program that keeps its end open is answered from what it sent, within the limit of the event."""
     told = json.dumps(event(workspace, "PreToolUse", tool_name="Bash", tool_input={"command": "ls"})).encode()
-    began = time.monotonic()
-    with subprocess.Popen([*HOOK, "PreToolUse"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([*IN_TIME, "hook", "PreToolUse"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         process.stdin.write(told)
         process.stdin.flush()
-        assert process.wait(10) == 0
-    assert time.monotonic() - began < 5 * LIMITS["PreToolUse"]
+        assert process.wait(LONG) == 0
 
 
 def test_whatever_hangs_is_given_up_in_time(workspace: Workspace) -> None:
@@ -97,39 +97,39 @@ def test_whatever_hangs_is_given_up_in_time(workspace: Workspace) -> None:
     fd = os.open(spool, os.O_RDWR)
     fcntl.flock(fd, fcntl.LOCK_EX)
     try:
-        began = time.monotonic()
-        done = hook("SessionEnd", told=event(workspace, "SessionEnd", reason="other"))
-        took = time.monotonic() - began
+        told = json.dumps(event(workspace, "SessionEnd", reason="other")).encode()
+        done = subprocess.run(
+            [*IN_TIME, "hook", "SessionEnd"], input=told, capture_output=True, check=False, timeout=LONG
+        )
     finally:
         os.close(fd)
     assert (done.returncode, done.stdout) == (0, b"")
-    assert took < 5 * LIMITS["SessionEnd"]
     assert done.stderr.startswith(b"memfs hook SessionEnd: ")
     assert (workspace.repository.state / "hooks.log").exists()
 
 
-@pytest.mark.parametrize("hang", ["time.sleep(60)", "re.match('(a+)+$', 'a' * 60 + 'b')"])
+@pytest.mark.parametrize("hang", ["time.sleep(600)", "re.match('(a+)+$', 'a' * 60 + 'b')"])
 def test_a_watch_ends_what_hangs_within(workspace: Workspace, hang: str) -> None:
     """C6: neither a call that never returns nor an expression that matches for ever keeps the person waiting."""
     code = (
         "import re, sys, time; sys.argv = ['memfs', 'hook', 'PreToolUse']\n"
+        "import memfs.adapters.claude_code.hook as hook\n"
         "import memfs.adapters.claude_code.answers as answers\n"
+        "hook._PATIENCE_SECONDS = 60\n"
         f"answers.answer = lambda *_: {hang}\n"
         "import memfs.__main__; memfs.__main__.main()"
     )
     told = json.dumps(event(workspace, "PreToolUse", tool_name="Bash", tool_input={"command": "ls"})).encode()
-    began = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", code], input=told, capture_output=True, check=False, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], input=told, capture_output=True, check=False, timeout=LONG)
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"took longer than" in done.stderr
-    assert time.monotonic() - began < 5 * LIMITS["PreToolUse"]
 
 
 def test_closed_streams_are_no_trouble(workspace: Workspace) -> None:
     """C6: without standard output or error the hook ends as quietly."""
     told = json.dumps(event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
     line = f"{sys.executable} -m memfs hook UserPromptSubmit >&- 2>&-"
-    done = subprocess.run(["sh", "-c", line], input=told.encode(), check=False, timeout=30)
+    done = subprocess.run(["sh", "-c", line], input=told.encode(), check=False, timeout=LONG)
     assert done.returncode == 0
 
 
@@ -138,7 +138,7 @@ def test_a_reader_that_left_is_no_trouble(workspace: Workspace) -> None:
     told = json.dumps(event(workspace, "UserPromptSubmit", prompt="where do deploys go?")).encode()
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run([*HOOK], input=told, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=30)
+    done = subprocess.run([*HOOK], input=told, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=LONG)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -163,7 +163,7 @@ def test_a_workspace_may_be_named(workspace: Workspace, tmp_path: Path) -> None:
     """C6: ``-C`` wins over all that the event says; one that is none is reported, and nothing is kept elsewhere."""
     told = {"hook_event_name": "UserPromptSubmit", "prompt": "where do deploys go?", "cwd": str(tmp_path)}
     for folder, answered in ((workspace.root, True), (tmp_path, False)):
-        asked = [sys.executable, "-m", "memfs", "-C", str(folder), "hook", "UserPromptSubmit"]
+        asked = [*UNHURRIED, "-C", str(folder), "hook", "UserPromptSubmit"]
         done = subprocess.run(asked, input=json.dumps(told).encode(), capture_output=True, check=False)
         assert done.returncode == 0
         assert (b"Frankfurt" in done.stdout, b"no ContextMemory/" in done.stderr) == (answered, not answered)
@@ -217,6 +217,6 @@ def test_the_first_event_of_a_person_has_time(tmp_path: Path, own_world: Path) -
     told = json.dumps(
         {"hook_event_name": "PostToolUse", "session_id": "s1", "cwd": str(tmp_path), "tool_name": "Bash"}
     ).encode()
-    done = subprocess.run([sys.executable, "-c", code], input=told, capture_output=True, check=False, timeout=30)
+    done = subprocess.run([sys.executable, "-c", code], input=told, capture_output=True, check=False, timeout=LONG)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert list(own_world.rglob("spool/s1.jsonl"))

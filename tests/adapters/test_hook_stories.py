@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kit.patience import LONG, UNHURRIED
 from memfs.adapters.claude_code.hook import Hook
 from memfs.model import MemoryItem, Query
 from memfs.workspace import Workspace, open_workspace
@@ -152,8 +153,8 @@ def test_a_session_of_real_processes(root: Path) -> None:
 
 
 def _process(event: dict[str, Any]) -> bytes:
-    words = [sys.executable, "-m", "memfs", "hook", event["hook_event_name"]]
-    done = subprocess.run(words, input=json.dumps(event).encode(), capture_output=True, check=True, timeout=30)
+    words = [*UNHURRIED, "hook", event["hook_event_name"]]
+    done = subprocess.run(words, input=json.dumps(event).encode(), capture_output=True, check=True, timeout=LONG)
     assert done.stderr == b""
     return done.stdout
 

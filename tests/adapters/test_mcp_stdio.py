@@ -25,7 +25,7 @@ from memfs.workspace import open_workspace
 
 Git = Callable[..., str]
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "tester", "version": "1"}}
-SECONDS = 20
+SECONDS = 60
 
 
 def request(number: int, method: str, **params: Any) -> str:

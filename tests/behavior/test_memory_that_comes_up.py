@@ -27,7 +27,7 @@ from memfs import (
 
 scenarios("features/memory_that_comes_up.feature")
 
-LIMIT = 0.3
+LIMIT, LONG = 0.3, 60
 
 
 class Source:
@@ -47,7 +47,7 @@ class Source:
         if self.does == "exits":
             sys.exit(3)
         if self.does == "hangs":
-            time.sleep(5 * LIMIT)  # asleep for good, as far as anybody can wait
+            time.sleep(LONG)  # asleep for good, as far as anybody can wait
         return 7 if self.does == "answers no text" else self.text
 
     def configure(self, config: Mapping[str, Any]) -> None:
@@ -130,12 +130,13 @@ def _(world: World, action: str, pattern: str, confidence: float) -> None:
 
 @given(parsers.re(r'a source "(?P<name>\w+)" that says "(?P<text>[^"]+)"$'))
 def _(world: World, name: str, text: str) -> None:
+    world.memory.configure({"source_seconds": LONG})
     world.memory.add_plugin(Source(name, "says", text))
 
 
 @given(parsers.re(r'a source "(?P<name>\w+)" that (?P<does>raises|hangs|exits|answers no text)$'))
 def _(world: World, name: str, does: str) -> None:
-    world.memory.configure({"source_seconds": LIMIT})
+    world.memory.configure({"source_seconds": LIMIT if does == "hangs" else LONG})
     world.memory.add_plugin(Source(name, does))
 
 

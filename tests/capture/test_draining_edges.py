@@ -252,7 +252,7 @@ def test_what_closed_an_intention_is_known() -> None:
 def test_notes_keep_the_newest(tmp_path: Path) -> None:
     """C6: a session of weeks fills no disk: of what was seen the newest five hundred are kept."""
     path = tmp_path / "s.notes.json"
-    notes.write(path, notes.Notes(session="s", seen={f"k{number}": "t" for number in range(700)}), durable=False)
+    notes.write(path, notes.Notes(session="s", seen={f"k{number}": "t" for number in range(700)}))
     kept = notes.read(path).seen
     assert len(kept) == 500
     assert "k699" in kept

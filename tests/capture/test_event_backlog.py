@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import count as counting
+from types import SimpleNamespace
 
 import pytest
 
+from memfs.capture import draining
 from memfs.capture.draining import Drain
 from memfs.capture.event import SessionEvent
 from memfs.capture.spool import Spool
@@ -32,14 +35,17 @@ def _working(workspace: Workspace) -> int:
     return len(workspace.store.select(Query(types=frozenset({"working"}), limit=1_000)))
 
 
-def test_a_large_backlog_is_taken_in_portions(opened: Opener) -> None:
+def test_a_large_backlog_is_taken_in_portions(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """A drain with little time takes a part, the next ones go on, and each event is taken once (C6)."""
     workspace = opened()
     _prompts(workspace, "s1", 150)
-    first = Drain(workspace).run("s1", seconds=0.05)
+    with monkeypatch.context() as patched:
+        ticks = counting()
+        patched.setattr(draining, "time", SimpleNamespace(monotonic=lambda: next(ticks) * 0.01))
+        first = Drain(workspace).run("s1", seconds=0.1)
     assert 0 < first.events < 150
     assert first.left == 150 - first.events
-    drains = [Drain(workspace).run("s1", seconds=20) for _ in range(2)]
+    drains = [Drain(workspace).run("s1", seconds=60) for _ in range(2)]
     assert [drained.left for drained in drains] == [0, 0]
     assert first.events + sum(drained.events for drained in drains) == 150
     assert _working(workspace) == 150

@@ -119,14 +119,14 @@ def test_the_workspace_may_be_named_before_and_after_the_verb(
     assert bare("status", "--json").code == 0
 
 
-def test_an_interrupt_ends_quietly(bare: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_quietly(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C ends with 130 and no traceback."""
 
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("memfs.workspace.open_workspace", interrupt)
-    ran = bare("status")
+    ran = memfs("status")
     assert ran.code == 130
     assert "Traceback" not in ran.err
 

@@ -50,12 +50,14 @@ def test_bisect_names_commit_agent_session_and_change(broken: Path, memfs: Memfs
 
 
 def test_bisect_says_what_is_wrong_with_what_it_was_told(broken: Path, memfs: Memfs) -> None:
-    """Ends that are not as they are said to be, an expectation that is none: code 1, and what to do."""
+    """Ends that are not as they are said to be: code 1, and what to do; what is no expectation: code 2."""
     wrong = memfs("bisect", "--good", "HEAD", "--expect", "which database => database")
     assert (wrong.code, "is not met at" in wrong.err, "--as-of COMMIT" in wrong.err) == (1, True, True)
-    assert 'write "QUERY => ID"' in memfs("bisect", "--good", "good", "--expect", "which database").err
     assert memfs("bisect", "--expect", "x => y").code == 2
     assert memfs("bisect", "--good", "good").code == 2
+    unclear = memfs("bisect", "--good", "good", "--expect", "no arrow")
+    assert unclear.code == 2
+    assert 'write "QUERY => ID"' in unclear.err
     assert memfs("bisect", "--good", "nowhere", "--expect", "x => y").code == 1
 
 

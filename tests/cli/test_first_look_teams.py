@@ -63,10 +63,10 @@ def test_row_43_markers_in_the_settings_are_called_so(memfs: Memfs, root: Path) 
     path = root / "memfs.toml"
     text = path.read_text()
     path.write_text(f"<<<<<<< HEAD\n{text}=======\n{text}>>>>>>> other\n")
-    ran = memfs("status")
+    ran = memfs("list")
     assert ran.code == 1
     assert "memfs.toml:1:1: a merge left conflict markers in it" in ran.err
-    assert "git add" in ran.err
+    assert "memfs resolve" in ran.err
 
 
 def test_b2_a_dry_run_of_a_branch_counts_what_waits_there(memfs: Memfs, bare: Memfs, root: Path) -> None:

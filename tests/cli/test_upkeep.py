@@ -133,7 +133,7 @@ def test_watch_tells_of_edits_until_interrupted(root: Path, item: Path) -> None:
         # a slow machine may catch the file half written first
         noticed = next(row for row in map(json.loads, process.stdout) if row.get("changed"))
         process.send_signal(signal.SIGINT)
-        _, rest = process.communicate(timeout=20)
+        _, rest = process.communicate(timeout=60)
     assert noticed["changed"] == [item.relative_to(root).as_posix()]
     assert process.returncode == 130
     assert "Traceback" not in rest

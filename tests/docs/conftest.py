@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.patience import UNHURRIED_PROGRAM
 from memfs.history.repository import Repository
 from memfs.upkeep.mergedriver import install
 
@@ -27,7 +28,8 @@ def memfs_on_path(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.
     """Put a ``memfs`` command of this interpreter on PATH; returns its folder."""
     folder = tmp_path_factory.mktemp("bin")
     command = folder / "memfs"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m memfs "$@"\n')
+    (folder / "unhurried.py").write_text(UNHURRIED_PROGRAM)
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{folder}/unhurried.py" "$@"\n')
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -34,7 +34,7 @@ def test_the_shell_tour_runs_and_prints_what_it_says(page: Read, memfs_on_path: 
     shown = [block for block in blocks(page("README.md")) if block[0] in ("sh", "text")]
     shells = [code for language, code in shown if language == "sh"]
     script = "set -eu\nexec 2>&1\n" + "".join(f"echo '{_MARK}'\n{code}" for code in shells)
-    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout
     printed = iter(done.stdout.split(f"{_MARK}\n")[1:])
     missing: list[str] = []

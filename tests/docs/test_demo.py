@@ -38,7 +38,7 @@ def demo(checkout: Path, tour: str = "demo", **environment: str) -> subprocess.C
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-SECONDS = 60.0
+SECONDS = 300.0
 _BLOCK = re.compile(r"^```(console|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _END = "=== end of command"
 _CALLED = re.compile(rf"^{_END} (\d+)\n", re.MULTILINE)

@@ -337,7 +337,7 @@ def test_a_judge_that_hangs_takes_a_few_threads_only() -> None:
         STORAGE_AGENTS = ("hanging",)
 
         def _score_storage(self, memory: MemoryItem, agent_type: str) -> tuple[float, str]:
-            go.wait(10)
+            go.wait(60)
             return 5.0, agent_type
 
     try:

@@ -65,6 +65,24 @@ def test_where_lines_met_is_told_newest_first(net: Net) -> None:
     repository.close()
 
 
+def test_of_commits_of_one_second_the_order_is_the_same_everywhere(net: Net) -> None:
+    """Where lines crossed that began at one time, their meeting points come in the order of their ids (B3)."""
+    repository = Repository.find(net.root)
+    assert repository is not None
+    moments = {"GIT_AUTHOR_DATE": "2026-03-01T11:00:00Z", "GIT_COMMITTER_DATE": "2026-03-01T11:00:00Z"}
+    for turn in range(4):
+        a, b = (
+            net.git(net.root, "commit-tree", "-p", net.ids["root"], "-m", f"{name}{turn}", _EMPTY, **moments).strip()
+            for name in "ab"
+        )
+        one, other = (
+            net.git(net.root, "commit-tree", "-p", two[0], "-p", two[1], "-m", "x", _EMPTY).strip()
+            for two in ((a, b), (b, a))
+        )
+        assert merge_bases(repository, one, other) == tuple(sorted((a, b)))
+    repository.close()
+
+
 def test_what_one_line_has_beyond_another(net: Net) -> None:
     """Commits are listed children first, and counted; what is known, with all before it, is left out (B3)."""
     repository = Repository.find(net.root)

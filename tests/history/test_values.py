@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import random
+import shutil
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from memfs.errors import StorageIO
+from memfs.files import io
 from memfs.history import trees
 from memfs.history.commitobject import compose, encode_commit, parse_commit
 from memfs.history.configfile import parse_config, truth
 from memfs.history.group import Writer
 from memfs.history.identity import MEMFS, Person, agent, identity, sanitised
-from memfs.history.objects import EMPTY_TREE, add, encode_tree, pack, parse_tree
+from memfs.history.objects import EMPTY_TREE, Object, add, encode_tree, pack, parse_tree, read_loose, write_loose
 from memfs.history.revisions import parse_moment
 from memfs.history.trees import TreeEditor
 from memfs.model.stamp import object_id
@@ -167,3 +171,34 @@ def test_a_persons_identity_comes_in_gits_order():
 def test_dates_and_ages_are_read(text, moment):
     """ISO dates and ages name a moment; anything else names none and never becomes "now"."""
     assert parse_moment(text, NOW) == moment
+
+
+@pytest.mark.parametrize("synced", [False, True], ids=["before the file is made", "before the folder is synced"])
+def test_36_a_gc_that_removes_folders_of_objects_is_outlasted(tmp_path, synced):
+    """git gc packs what no branch holds yet and removes the folder: what was in it is written again."""
+    wanted = {object_id("blob", data): Object("blob", data) for data in (b"one", b"two", b"three")}
+    removed = []
+
+    def gc(name, path):
+        place = Path(path) if synced else Path(path).parent
+        if name == "open" and place.parent == tmp_path and place.is_dir() and removed.count(place) < 3:
+            shutil.rmtree(place)
+            removed.append(place)
+
+    io.set_hook(gc)
+    try:
+        write_loose(tmp_path, wanted)
+    finally:
+        io.set_hook(None)
+    assert len(removed) == 9
+    assert {name: read_loose(tmp_path, name) for name in wanted} == wanted
+
+
+def test_36_a_gc_without_an_end_is_told(tmp_path):
+    """Folders that are always gone again are an error that says so."""
+    io.set_hook(lambda name, path: shutil.rmtree(path) if name == "open" and len(Path(path).name) == 2 else None)
+    try:
+        with pytest.raises(StorageIO, match="removed again and again"):
+            write_loose(tmp_path, {object_id("blob", b"one"): Object("blob", b"one")})
+    finally:
+        io.set_hook(None)

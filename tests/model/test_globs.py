@@ -74,7 +74,7 @@ def test_what_every_path_holds_is_in_it(glob: str, path: str) -> None:
 
 def test_no_glob_takes_long() -> None:
     """A scope that was made to be tried for ever is answered soon (L7)."""
-    began = time.perf_counter()
+    began = time.process_time()
     assert not fits("*a" * 150, "a" * 500 + "b")
     assert not fits("**/" * 99 + "x", "a/" * 500 + "b" * 300)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5

@@ -6,7 +6,7 @@ import threading
 
 from memfs.pipeline.background import BUNCH, Background
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def test_tasks_are_done_in_order_and_once() -> None:

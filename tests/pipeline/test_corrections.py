@@ -100,9 +100,9 @@ def test_words_of_others_and_empty_words_are_no_correction(message: str) -> None
 )
 def test_hostile_messages_take_no_time(message: str) -> None:
     """L7: whatever a message holds, looking through it ends quickly."""
-    began = time.perf_counter()
+    began = time.process_time()
     corrections(message)
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
 
 
 @settings(max_examples=60)

@@ -19,7 +19,7 @@ from memfs.pipeline.patterns import Pattern, grown
 from memfs.store.values import Loaded
 
 Opened = Callable[..., Workspace]
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 def remember(workspace: Workspace, *texts: str, kind: str = "interaction", **fields: Any) -> list[MemoryItem]:

@@ -38,7 +38,7 @@ class Senses:
         self.gate.set()
 
     def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
-        self.gate.wait(10)
+        self.gate.wait(60)
         if self.fails is not None:
             raise self.fails
         self.asked += texts
@@ -405,7 +405,7 @@ def test_threads_that_ask_first_share_one_embedder(
     got: list[Meaning | None] = []
 
     def ask() -> None:
-        begin.wait(5)
+        begin.wait(60)
         got.append(meaning.wanted())
 
     askers = [threading.Thread(target=ask) for _ in range(4)]

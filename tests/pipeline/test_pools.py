@@ -27,7 +27,7 @@ def test_one_thread_keeps_the_order_whoever_asks() -> None:
     begin = threading.Barrier(4)
 
     def give(who: int) -> None:
-        begin.wait(5)
+        begin.wait(60)
         for number in range(20):
             pools.submit("later", done.append, (who, number))
 

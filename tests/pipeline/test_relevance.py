@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kit.patience import LONG, hear_first
 from memfs import MemoryItem, Query, Workspace
 from memfs.model import Hit
 from memfs.model.time import utc_now
@@ -47,7 +48,7 @@ class Stuck:
 
     def score_relevance(self, item: MemoryItem, query: str) -> Score:
         """Waits."""
-        self.go.wait(10)
+        self.go.wait(LONG)
         return Score(1.0)
 
 
@@ -77,7 +78,7 @@ def test_rules_move_a_little() -> None:
 def test_a_model_moves_hits_in_one_call() -> None:
     """What a model finds relevant comes up; it is asked once for all of them (C3, C4)."""
     model = Model("tea")
-    judged = Relevance([model], 5).judged(hits("coffee", "milk", "green tea"), "what do I drink?")
+    judged = Relevance([model], LONG).judged(hits("coffee", "milk", "green tea"), "what do I drink?")
     assert ids(judged.hits) == ["a2", "a0", "a1"]
     assert model.calls == [3]
     assert judged.hits[0].reasons == {"text": 8.0, "model": 3.0}
@@ -94,14 +95,15 @@ def test_an_order_of_ones_own_stays() -> None:
 def test_whoever_gives_no_answer_is_left_out_and_named() -> None:
     """A reviewer that fails leaves hits and order as they are, and is named (C3)."""
     found = hits("coffee", "green tea")
-    judged = Relevance([Model()], 5).judged(found, "tea")
+    judged = Relevance([Model()], LONG).judged(found, "tea")
     assert judged.hits == found
     assert "the service is down" in judged.absent["model"]
 
 
-def test_a_late_reviewer_does_not_hold_up_the_answer() -> None:
+def test_a_late_reviewer_does_not_hold_up_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is not done in time is named, and what the others said counts (C3)."""
     stuck, model = Stuck(), Model("tea")
+    hear_first(monkeypatch, 1)
     judged = Relevance([stuck, model], 30).judged(hits("coffee", "green tea"), "tea", seconds=0.2)
     stuck.go.set()
     assert ids(judged.hits) == ["a1", "a0"]
@@ -112,7 +114,7 @@ def test_reviewers_see_the_best_only() -> None:
     """However long the answer, a bounded number of hits is judged, and none is lost (C4)."""
     model = Model("number 29")
     found = hits(*(f"number {number}" for number in range(JUDGED + 10)))
-    judged = Relevance([model], 5).judged(found, "number")
+    judged = Relevance([model], LONG).judged(found, "number")
     assert model.calls == [JUDGED]
     assert ids(judged.hits)[0] == "a0"  # 10 x 1 beats -19 x 3
     assert sorted(ids(judged.hits)) == sorted(ids(found))
@@ -126,14 +128,14 @@ def test_recall_asks_the_reviewers_it_is_given(opened: Opened, text: str) -> Non
         workspace.store.put(MemoryItem(f"apple apple number {number}", id=f"a{number}", timestamp=utc_now()))
     workspace.store.put(MemoryItem("a long and winding road to the only pear beside an apple", id="pear"))
     model = Model("pear")
-    relevance = Relevance([model], 5)
+    relevance = Relevance([model], LONG)
     recall = Recaller(
         workspace.store, "default", utc_now, workspace.kinds, helpers=Helpers(relevance=lambda: relevance)
     )
     answer = recall.search(Query(text=text, limit=3))
     assert model.calls == ([7] if text else [])
     assert ("pear" in ids(answer.hits)[:1]) == bool(text)
-    broken: Any = Relevance([Model()], 5)
+    broken: Any = Relevance([Model()], LONG)
     recall = Recaller(workspace.store, "default", utc_now, workspace.kinds, helpers=Helpers(relevance=lambda: broken))
     assert list(recall.search(Query(text=text, limit=3)).absent) == (["model"] if text else [])
 

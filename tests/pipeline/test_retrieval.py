@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kit.patience import LONG
 from memfs import MemoryItem, Query, QueryInvalid, Workspace
 from memfs.model.time import utc_now
 from memfs.pipeline.retrieval import Recaller
@@ -223,7 +224,7 @@ def test_a_deadline_does_not_wait_for_the_index(opened: Opened, monkeypatch: pyt
     search = workspace.parts.index.search
 
     def stuck(query: Query) -> Any:
-        done.wait(10)
+        done.wait(LONG)
         return search(query)
 
     monkeypatch.setattr(workspace.parts.index, "search", stuck)
@@ -231,7 +232,7 @@ def test_a_deadline_does_not_wait_for_the_index(opened: Opened, monkeypatch: pyt
     done.set()
     assert (answer.hits, answer.partial) == ((), True)
     assert answer.cut == "the deadline of 0.05 s passed: the index had not answered"
-    assert len(workspace.recall.search(Query(text="apple", seconds=30)).hits) == 1
+    assert len(workspace.recall.search(Query(text="apple", seconds=LONG)).hits) == 1
 
 
 def test_several_questions_do_not_wait_for_the_index_either(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,12 +243,12 @@ def test_several_questions_do_not_wait_for_the_index_either(opened: Opened, monk
     search = workspace.parts.index.search
 
     def stuck(query: Query) -> Any:
-        done.wait(10)
+        done.wait(LONG)
         return search(query)
 
     monkeypatch.setattr(workspace.parts.index, "search", stuck)
     answers = workspace.recall.search_many([Query(text=text, seconds=0.05) for text in ("apple", "apples")])
     done.set()
     assert [(answer.hits, answer.partial) for answer in answers.values()] == [((), True)] * 2
-    unhurried = workspace.recall.search_many([Query(text="apple", seconds=30), Query(text="apples")])
+    unhurried = workspace.recall.search_many([Query(text="apple", seconds=LONG), Query(text="apples")])
     assert [len(answer.hits) for answer in unhurried.values()] == [1, 1]

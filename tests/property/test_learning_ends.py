@@ -22,7 +22,7 @@ from memfs.model import Origin
 from memfs.pipeline.patterns import PatternDetector, fixed_words, item_of
 from memfs.workspace import Workspace, open_workspace
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 WORDS = st.sampled_from(
     ["create", "delete", "user", "admin", "guest", "login", "page", "the", "a", "decided", "always", "{variable}"]
 )

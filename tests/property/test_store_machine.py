@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
@@ -319,6 +319,7 @@ def test_the_store_behaves_like_a_dictionary(
 def test_the_machine_notices_a_broken_store(prepared: Path, variant: str) -> None:
     """The same runs against a store without one of its safeguards end with a difference."""
 
+    @seed(2)  # any number finds one; this one soon
     class Machine(StoreMachine):
         pass
 

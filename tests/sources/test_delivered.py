@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 import memfs
+from kit.patience import LONG, until
 from memfs import MemoryItem, MemoryLayer, MemoryPlugin, Outcome, PreferenceStore, StateSnapshot, Workspace
 from memfs.errors import SettingInvalid
 from memfs.pipeline.tokens import count_tokens
@@ -280,27 +280,25 @@ def test_a_run_of_blanks_hides_nothing() -> None:
 def test_a_source_is_asked_so_many_times_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many agents ask, a source that is slow takes no more threads than that (P2)."""
     monkeypatch.setattr(isolation, "_MOST_BUSY", 2)
-    guard, let_go, inside = Guard(5.0, FailureBook()), threading.Event(), threading.Semaphore(0)
+    guard, let_go, inside = Guard(LONG, FailureBook()), threading.Event(), threading.Semaphore(0)
 
     class Slow(Says):
         async def get_context(self, state: StateSnapshot) -> str | None:
             inside.release()
-            await asyncio.to_thread(let_go.wait, 5)
+            await asyncio.to_thread(let_go.wait, LONG)
             return "answer"
 
     source = Loaded(name="slow", delivery=Delivery.TRIGGERED, plugin=Slow())
     askers = [threading.Thread(target=guard.ask, args=([source], STATE)) for _ in range(2)]
     for asker in askers:
         asker.start()
-    assert inside.acquire(timeout=5)
-    assert inside.acquire(timeout=5)
+    assert inside.acquire(timeout=LONG)
+    assert inside.acquire(timeout=LONG)
     (third,) = guard.ask([source], STATE)
     let_go.set()
     for asker in askers:
         asker.join()
 
     assert third.failure == "it is still busy with earlier questions"
-    until = time.monotonic() + 5  # an answer counts before its thread is at its end
-    while not (again := guard.ask([source], STATE)[0]).text and time.monotonic() < until:
-        time.sleep(0.01)
-    assert again.text == "answer"
+    # an answer counts before its thread is at its end
+    assert until(lambda: guard.ask([source], STATE)[0].text == "answer")

@@ -99,9 +99,9 @@ def test_without_texts_nothing_is_known() -> None:
 )  # fmt: skip
 def test_hostile_documents_take_no_time(text: str) -> None:
     """L7: whatever stands in a prompt, looking through it ends."""
-    began = time.perf_counter()
+    began = time.process_time()
     KnownText(text).has("Never push to main.")
-    assert time.perf_counter() - began < 3.0
+    assert time.process_time() - began < 3.0
 
 
 # -- files --------------------------------------------------------------------------------------------------------

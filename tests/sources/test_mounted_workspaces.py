@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import os
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.patience import until
 from memfs import ItemNotFound, MemfsError, MemoryItem, MemoryLayer, SettingInvalid, Workspace
 from memfs.errors import StorageIO
 from memfs.model import Link, Origin, Query
@@ -389,10 +389,7 @@ def test_a_resident_process_watches_mounts_too(team: Team, opened: Opened, tmp_p
         assert one.store.watching == "on"
         path = next(root.rglob("pool.yaml"))
         path.write_text(path.read_text().replace("billing", "shipping"))
-        until = time.monotonic() + 5
-        while _ids(own, "shipping") != ["team:pool"]:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        assert until(lambda: _ids(own, "shipping") == ["team:pool"])
 
 
 # -- what is given by itself --------------------------------------------------------------------------------------

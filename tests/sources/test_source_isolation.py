@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kit.patience import LONG, hear_out, until
 from memfs.model.episode import StateSnapshot
 from memfs.sources.failurebook import Failed, FailureBook, Late
 from memfs.sources.isolation import MOST_LETTERS, Guard, Loaded
@@ -115,7 +115,7 @@ def held() -> Iterator[threading.Event]:
 )
 def test_a_source_that_fails_is_left_out_and_named(act: Callable[[StateSnapshot], Any], failure: str) -> None:
     """Errors of any sort, exits and what is no text break no other source (P2)."""
-    answers = Guard(5.0).ask([loaded(Source("bad", act)), loaded(Source("good")), loaded(Own(), built_in=True)], STATE)
+    answers = Guard(LONG).ask([loaded(Source("bad", act)), loaded(Source("good")), loaded(Own(), built_in=True)], STATE)
     assert [(one.source.name, one.failure) for one in answers] == [("bad", failure), ("good", ""), ("own", "")]
     assert answers[0].text == ""
     assert answers[1].text == "its context"
@@ -125,13 +125,13 @@ def test_a_source_that_fails_is_left_out_and_named(act: Callable[[StateSnapshot]
 @pytest.mark.parametrize("given", [None, "", "  \n"])
 def test_nothing_is_nothing(given: str | None) -> None:
     """A source may have nothing to say."""
-    (answer,) = Guard(5.0).ask([loaded(Source(act=lambda _: given))], STATE)
+    (answer,) = Guard(LONG).ask([loaded(Source(act=lambda _: given))], STATE)
     assert (answer.text, answer.failure) == ("", "")
 
 
 def test_a_text_of_its_own_making_is_taken_as_plain_text() -> None:
     """A subclass of str runs none of its methods here."""
-    (answer,) = Guard(5.0).ask([loaded(Source(act=lambda _: Posing("said")))], STATE)
+    (answer,) = Guard(LONG).ask([loaded(Source(act=lambda _: Posing("said")))], STATE)
     assert (answer.text, type(answer.text)) == ("said", str)
 
 
@@ -142,36 +142,34 @@ def test_a_method_that_is_not_async_is_understood() -> None:
         def get_context(self, state: StateSnapshot) -> Any:  # type: ignore[override]
             return "at once"
 
-    (answer,) = Guard(5.0).ask([loaded(Plain())], STATE)
+    (answer,) = Guard(LONG).ask([loaded(Plain())], STATE)
     assert (answer.text, answer.failure) == ("at once", "")
 
 
-def test_all_that_hang_together_cost_the_limit_once(held: threading.Event) -> None:
+def test_all_that_hang_together_cost_the_limit_once(held: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sources are asked at once; what hangs costs the caller at most the limit, and the others are heard (P2)."""
     hanging = [loaded(Source(f"slow{number}", lambda _: held.wait(30))) for number in range(4)]
-    began = time.monotonic()
+    limits = hear_out(monkeypatch, *(one.name for one in hanging))
     answers = Guard(LIMIT).ask([*hanging, loaded(Source("quick"))], STATE)
-    assert time.monotonic() - began < 4 * LIMIT
+    assert [limit <= LIMIT for limit in limits] == [True]
     assert [one.failure for one in answers[:4]] == ["it gave no answer within 0.15 s"] * 4
     assert answers[4].text == "its context"
 
 
-def test_what_hangs_is_not_asked_again_before_it_ended(held: threading.Event) -> None:
+def test_what_hangs_is_not_asked_again_before_it_ended(held: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     """One thread hangs, however often an agent asks; once it ended the source is asked again."""
     guard, asked = Guard(LIMIT), []
     source = loaded(Source(act=lambda _: asked.append(1) or (held.wait(30) and "said")))
-    guard.ask([source], STATE)
-    began = time.monotonic()
+    with monkeypatch.context() as patched:
+        hear_out(patched, source.name)
+        guard.ask([source], STATE)
+    assert until(lambda: asked)
     (answer,) = guard.ask([source], STATE)
-    assert time.monotonic() - began < LIMIT
     assert answer.failure == "it is still busy with earlier questions"
     assert len(asked) == 1
     held.set()
-    deadline = time.monotonic() + 5
-    while answer.failure and time.monotonic() < deadline:
-        (answer,) = guard.ask([source], STATE)
-        time.sleep(0.01)
-    assert answer.text == "said"
+    guard.seconds = LONG
+    assert until(lambda: guard.ask([source], STATE)[0].text == "said")
 
 
 def test_what_awaits_for_ever_is_ended() -> None:
@@ -179,10 +177,7 @@ def test_what_awaits_for_ever_is_ended() -> None:
     before = threading.active_count()
     (answer,) = Guard(LIMIT).ask([loaded(Source(act=lambda _: asyncio.sleep(30)))], STATE)
     assert answer.failure == "it gave no answer within 0.15 s"
-    deadline = time.monotonic() + 5
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    assert until(lambda: threading.active_count() <= before)
 
 
 def test_what_a_source_leaves_running_holds_up_nobody(held: threading.Event) -> None:
@@ -193,10 +188,8 @@ def test_what_a_source_leaves_running_holds_up_nobody(held: threading.Event) -> 
         asyncio.get_running_loop().create_task(asyncio.sleep(30))
         return "said"
 
-    began = time.monotonic()
-    (answer,) = Guard(5.0).ask([loaded(Source(act=lambda _: act()))], STATE)
+    (answer,) = Guard(29.0).ask([loaded(Source(act=lambda _: act()))], STATE)
     assert (answer.text, answer.failure) == ("said", "")
-    assert time.monotonic() - began < 2
 
 
 def test_a_process_ends_whatever_hangs() -> None:
@@ -225,7 +218,7 @@ def test_a_process_ends_whatever_hangs() -> None:
 def test_built_in_sources_are_asked_directly() -> None:
     """They need no thread, and one that fails is left out like any other."""
     own, broken = Own(), Own("broken", OSError("disk"))
-    first, second = Guard(5.0).ask([loaded(own, built_in=True), loaded(broken, built_in=True)], STATE)
+    first, second = Guard(LONG).ask([loaded(own, built_in=True), loaded(broken, built_in=True)], STATE)
     assert own.threads == [threading.current_thread().name]
     assert first.selection is not None
     assert (second.selection, second.failure) == (None, "OSError: disk")
@@ -242,7 +235,7 @@ def test_a_source_gets_a_situation_of_its_own() -> None:
     lock = threading.Lock()  # what cannot be copied is handed on as it is
     for facts in ({"branch": "main", "ci": {"runs": [1]}}, {"branch": "main", "ci": {"runs": []}, "lock": lock}):
         state = StateSnapshot.create(context="change a.py", circumstances=facts)
-        (answer,) = Guard(5.0).ask([loaded(Source(act=act))], state)
+        (answer,) = Guard(LONG).ask([loaded(Source(act=act))], state)
         assert answer.text == "done"
         assert state.circumstances["branch"] == "main"
         assert state.circumstances["ci"]["runs"] == ([7] if "lock" in facts else [1])
@@ -258,7 +251,7 @@ def test_a_source_may_be_asked_from_a_thread_beside_an_event_loop() -> None:
     source = loaded(Source(act=lambda _: act()))
 
     async def run() -> str:
-        (answer,) = await asyncio.to_thread(Guard(5.0).ask, [source], STATE)
+        (answer,) = await asyncio.to_thread(Guard(LONG).ask, [source], STATE)
         return answer.text
 
     assert asyncio.run(run()) == "in memfs-source-foreign"
@@ -266,7 +259,7 @@ def test_a_source_may_be_asked_from_a_thread_beside_an_event_loop() -> None:
 
 def test_without_a_further_thread_a_source_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine at its limits loses the source's context, and nothing else."""
-    guard = Guard(5.0)
+    guard = Guard(LONG)
 
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -280,11 +273,12 @@ def test_without_a_further_thread_a_source_is_left_out(monkeypatch: pytest.Monke
     assert guard.ask([loaded(Source())], STATE)[0].text == "its context"
 
 
-def test_many_agents_may_ask_at_once(held: threading.Event) -> None:
+def test_many_agents_may_ask_at_once(held: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that ask at the same time get whole answers, whatever some sources do; counts stay right."""
     hanging = loaded(Source("hanging", lambda _: held.wait(30)))
     sources = [loaded(Source("bad", raising(SystemExit()))), loaded(Source("good")), hanging]
     guard = Guard(0.5, FailureBook(now=lambda: 0.0))
+    hear_out(monkeypatch, "hanging")
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: guard.ask(sources, STATE), range(40)))
     for bad, good, late in answers:
@@ -297,7 +291,7 @@ def test_many_agents_may_ask_at_once(held: threading.Event) -> None:
 def test_after_three_failures_in_a_row_a_source_is_paused_and_tried_again() -> None:
     """A source that keeps failing is left alone for a while, then has another chance (P2)."""
     now, asked = [1000.0], []
-    guard = Guard(5.0, FailureBook(now=lambda: now[0]))
+    guard = Guard(LONG, FailureBook(now=lambda: now[0]))
     outcome: list[Callable[[StateSnapshot], Any]] = [raising(RuntimeError("down"))]
     source = loaded(Source(act=lambda state: asked.append(1) or outcome[0](state)))
     for _ in range(3):
@@ -317,7 +311,7 @@ def test_after_three_failures_in_a_row_a_source_is_paused_and_tried_again() -> N
 
 def test_any_call_of_foreign_code_has_its_limit(held: threading.Event) -> None:
     """``configure`` and properties are foreign code too."""
-    guard = Guard(LIMIT)
+    guard = Guard(LONG)
     assert guard.call("one", lambda: 7) == 7
     with pytest.raises(Failed, match="ZeroDivisionError"):
         guard.call("one", lambda: 1 // 0)

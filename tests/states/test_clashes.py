@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from memfs.errors import ItemNotFound, QueryInvalid, SecretDetected
-from memfs.model.conflicts import Clash
+from memfs.model.conflicts import DocumentClash
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -28,7 +28,7 @@ def workspace(opened: Opened) -> Workspace:
     return made
 
 
-def clash(workspace: Workspace, field: str = "claim") -> Clash:
+def clash(workspace: Workspace, field: str = "claim") -> DocumentClash:
     """What waits about a field."""
     (found,) = [one for one in workspace.states.clashes.list() if one.field == field]
     return found

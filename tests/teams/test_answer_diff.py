@@ -9,7 +9,7 @@ import pytest
 from memfs import MemoryItem, Workspace
 from memfs.errors import HistoryUnavailable
 from memfs.model import Origin, Query
-from memfs.teams.answerdiff import Change, Difference
+from memfs.teams.answerdiff import AnswerChange, Difference
 
 Opened = Callable[..., Workspace]
 Git = Callable[..., str]
@@ -44,7 +44,7 @@ def between(workspace: Workspace, older: str, newer: str = "HEAD", query: Query 
 
 def told(difference: Difference) -> list[tuple[str, str, str]]:
     """What became of which item, and by which commit."""
-    return [(one.kind.value, one.id, one.by.commit if one.by else "") for one in difference.changes]
+    return [(one.fate.value, one.id, one.by.commit if one.by else "") for one in difference.changes]
 
 
 def test_what_came_went_and_changed_and_who_did_it(workspace: Workspace) -> None:
@@ -74,7 +74,7 @@ def test_what_came_went_and_changed_and_who_did_it(workspace: Workspace) -> None
     assert (before.item.content, after.item.content) == ("Soup for lunch, number 2.", "Soup for lunch, number two.")
 
     back = between(workspace, "HEAD", start)
-    assert [(one.kind.value, one.id, one.taken_back) for one in back.changes][:2] == [
+    assert [(one.fate.value, one.id, one.taken_back) for one in back.changes][:2] == [
         ("came", "soup-1", True),
         ("went", "stew", True),
     ]
@@ -89,8 +89,8 @@ def test_what_moved_names_the_commit_that_moved_it(workspace: Workspace) -> None
     put(workspace, "noise-2", "Nothing to do with it either.")
     found = between(workspace, start)
     first = found.changes[0]
-    assert (first.kind.value, first.id, first.by and first.by.commit) == ("moved", "soup-2", moved)
-    assert [one.id for one in found.changes if one.kind == "slid"] == ["soup-0", "soup-1"]
+    assert (first.fate.value, first.id, first.by and first.by.commit) == ("moved", "soup-2", moved)
+    assert [one.id for one in found.changes if one.fate == "slid"] == ["soup-0", "soup-1"]
 
 
 def test_equal_memories_answer_alike_however_late(workspace: Workspace, git: Git) -> None:
@@ -121,8 +121,8 @@ def test_between_branches_each_side_is_found(workspace: Workspace, git: Git) -> 
     found = between(workspace, "left", "right")
     rows = {one.id: one for one in found.changes}
 
-    def row(change: Change) -> tuple[str, str, bool]:
-        return change.kind.value, change.by.commit if change.by else "", change.taken_back
+    def row(change: AnswerChange) -> tuple[str, str, bool]:
+        return change.fate.value, change.by.commit if change.by else "", change.taken_back
 
     assert row(rows["right-soup"]) == ("came", right, False)
     assert row(rows["left-soup"]) == ("went", left, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,23 @@ def test_both_ends_are_asked_first(workspace: Workspace) -> None:
     assert "exchange" in error.value.hint
     with pytest.raises(HistoryUnavailable):
         bisected(workspace, DATABASE, good="nowhere")
+
+
+def test_what_only_faded_was_broken_by_nobody(opened: Opened, git: Git) -> None:
+    """All is asked at the time of the bad end: what is no longer fresh enough by then is said to have faded (B1)."""
+    workspace = opened()
+    (workspace.root / "memfs.toml").write_text('[recall]\npreset = "time_weighted"\n')
+    git(workspace.root, "add", "-A")
+    git(workspace.root, "commit", "-qm", "Weigh by time")
+    old = datetime.now(UTC) - timedelta(days=20)
+    put(workspace, "old", "The soup offer is a soup offer of soup.", timestamp=old)
+    put(workspace, "new", "The soup of somebody, with bread, butter and an offer of more.")
+    tag(workspace, "offered")
+    later = (datetime.now(UTC) + timedelta(days=900)).isoformat()
+    git(workspace.root, "commit", "-q", "--allow-empty", "-m", "Later", GIT_COMMITTER_DATE=later)
+    with pytest.raises(QueryInvalid, match="not met by the same files at the later time") as error:
+        bisected(workspace, "soup offer => new", good="offered", limit=1)
+    assert error.value.field == "good"
 
 
 def test_an_expectation_is_read_as_people_write_it() -> None:

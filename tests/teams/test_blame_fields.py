@@ -179,6 +179,41 @@ def test_in_a_commit_of_several_the_item_says_whose_it_is(workspace: Workspace) 
     assert (one.agent, one.session, one.source, one.tool) == ("scout", "s-2", "import", "browser")
 
 
+def test_a_writer_who_is_named_by_nobody_stays_unnamed(workspace: Workspace) -> None:
+    """A tool is told of what its own agent wrote; the item's agent did not write what a batch of others did (B2)."""
+    put(workspace, SCOUT)
+    put(workspace, ADA, tags=("edited",))
+    with workspace.store.batch("Tag all", source="import") as batch:
+        batch.put(workspace.store.read(workspace.store.locate("x")).replace(tags=("edited", "all")))
+        batch.put(MemoryItem("text", id="y", origin=ADA))
+        batch.put(MemoryItem("text", id="z", origin=Origin(agent="coder")))
+    workspace.store.flush()
+    found = blame(workspace)
+    assert {name: (found[name].agent, found[name].tool) for name in ("content=text", "tags=edited", "tags=all")} == {
+        "content=text": ("scout", "browser"),
+        "tags=edited": ("planner", ""),
+        "tags=all": ("", ""),
+    }
+
+
+@pytest.mark.parametrize(("before", "after"), [("semantic", "procedural"), ("procedural", "semantic")])
+def test_a_change_of_type_that_waits_is_the_writers(workspace: Workspace, before: str, after: str) -> None:
+    """Of a move that waits for its commit, only the type is new (B2)."""
+    first = put(workspace, memory_type=before)
+    put(workspace, SCOUT, waits=True, memory_type=after)
+    found = blame(workspace)
+    assert (found["content=text"].commit, found[f"type={after}"].agent) == (first, "scout")
+
+
+def test_what_waits_for_another_branch_is_not_told_of_this_one(workspace: Workspace, git: Any) -> None:
+    """A file that a person took along to a branch is an edit by hand there (B2, row 36)."""
+    put(workspace)
+    put(workspace, SCOUT, waits=True, tags=("waits",))
+    git(workspace.root, "switch", "-qc", "other")
+    found = blame(workspace)
+    assert (found["tags=waits"].waiting, found["tags=waits"].agent) == ("hand", "")
+
+
 def test_documents_have_fields_too(workspace: Workspace) -> None:
     """A state document is blamed by its path; a file without fields is refused with the way out (B2)."""
     states = workspace.states

@@ -247,3 +247,16 @@ def test_what_both_ends_have_made_no_difference_between_them(tmp_path: Path) -> 
     found, back = culprit_between(repository, ids[older], ids[newer], held.__getitem__)
     assert found is not None
     assert (found.commit, back, [one.commit for one in found.brought]) == (ids[newer], False, [ids[broke]])
+
+
+def test_what_broke_before_it_was_mended_elsewhere_is_found(tmp_path: Path) -> None:
+    """Broken, mended on one line, carried on by another: what broke it is named, not what went on from there."""
+    line = Line()
+    good = line.add()
+    broke = line.add(good)
+    mended = line.add(broke)
+    line.add(mended, line.add(broke))
+    repository, ids = made(tmp_path / "r", line)
+    found, _ = searched(repository, ids, [True, False, True, False, False])
+    assert found.commit == ids[broke]
+    repository.close()

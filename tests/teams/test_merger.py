@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import pytest
 
 from memfs import MemoryItem, Workspace
 from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MergeRefused
-from memfs.files import io
+from memfs.files import io, yamltext
 from memfs.model.statepaths import document_kind
 from memfs.store.signing import signed_by
+from memfs.teams.treejoin import joined_place
 
 Git = Callable[..., str]
 Opened = Callable[..., Workspace]
@@ -153,27 +155,36 @@ def test_an_item_moved_here_and_edited_there_is_one_item(pair: Pair) -> None:
     assert len(list(pair.ours.root.glob("ContextMemory/memories/*/*/shared.yaml"))) == 1
 
 
-def test_edited_here_and_moved_there_is_one_item(pair: Pair) -> None:
-    """The other way round, with a file that names its own type (B3)."""
+@pytest.mark.parametrize("flow", [False, True])
+def test_edited_here_and_moved_there_is_one_item(pair: Pair, flow: bool) -> None:
+    """The other way round, with a file that names its own type, on a line or within braces (B3)."""
     path = pair.ours.root / pair.ours.store.locate("shared")
-    path.write_text(f"# why\ntype: semantic\n{path.read_text()}")
+    values = yamltext.load(path.read_text())
+    text = json.dumps({"type": "semantic"} | values) if flow else f"type: semantic\n{path.read_text()}"
+    path.write_text(f"# why\n{text}")
     pair.ours.store.flush(adopt=True)
     change(pair.theirs, memory_type="knowledge", tags=("a", "c"))
     pair.merge()
     item = pair.ours.store.get("shared")
     assert item is not None
     assert (item.memory_type, item.tags) == ("knowledge", ("a", "c"))
-    assert "# why" in (pair.ours.root / item.path).read_text()
+    assert flow or "# why" in (pair.ours.root / item.path).read_text()
     assert len(list(pair.ours.root.glob("ContextMemory/memories/*/*/shared.yaml"))) == 1
 
 
 def test_one_id_made_on_both_sides_in_two_folders_is_reported(pair: Pair) -> None:
     """Two memories that were given one name are both there afterwards, and the twin is a problem (B3)."""
-    pair.ours.store.put(MemoryItem("ours", "semantic", id="twin"))
-    pair.theirs.store.put(MemoryItem("theirs", "knowledge", id="twin"))
+    for side, kind, day in ((pair.ours, "semantic", 1), (pair.theirs, "knowledge", 2)):
+        side.store.put(MemoryItem(f"both\nin {kind}", kind, id="twin", created=datetime(2026, 3, day, tzinfo=UTC)))
     pair.merge()
     assert len(list(pair.ours.root.glob("ContextMemory/memories/*/*/twin.yaml"))) == 2
     assert "DuplicateId" in {one.code for one in pair.ours.store.problems()}
+
+
+def test_where_a_joined_file_lies_does_not_depend_on_the_side() -> None:
+    """The side that moved it says so; of two new places both sides choose the same (B3)."""
+    assert [joined_place("a", *places) for places in (("a", "b"), ("b", "a"), ("", "b"), ("b", ""))] == ["b"] * 4
+    assert joined_place("a", "b", "c") == joined_place("a", "c", "b")
 
 
 def test_an_id_that_one_side_has_twice_already_is_no_obstacle(pair: Pair) -> None:
@@ -299,13 +310,31 @@ def test_a_commit_that_is_not_here_is_refused(pair: Pair) -> None:
         pair.ours.teams.merger.merge("12" * 20, "Merge")
 
 
+def test_sums_follow_a_merge_and_cannot_undo_it(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is summed up of both sides is made anew; where that fails the merge stands, and the failure is told (B3)."""
+    asked: list[object] = []
+
+    def fails(changed: object) -> None:
+        asked.append(changed)
+        raise HistoryUnavailable("no sums today")
+
+    monkeypatch.setattr(pair.ours.teams.merger, "_sum_up", fails)
+    pair.ours.store.put(MemoryItem("mine", id="mine"))
+    pair.theirs.store.put(MemoryItem("theirs", id="theirs"))
+    done = pair.merge()
+    assert pair.parents()[1] == pair.head(pair.theirs)
+    assert asked == [list(done.changed)]
+    assert [one.message for one in pair.ours.store.notes if "sums" in one.message]
+
+
 def test_while_a_person_merges_memfs_does_not(pair: Pair) -> None:
     """In the middle of a person's merge nothing is merged (row 34)."""
     change(pair.theirs, tags=("b",))
     other = pair.other()
     (pair.ours.root / ".git/MERGE_HEAD").write_text(other + "\n")
-    with pytest.raises(GitBusy, match="a merge is in progress"):
-        pair.ours.teams.merger.merge(other, "Merge")
+    for dry_run in (True, False):
+        with pytest.raises(GitBusy, match="a merge is in progress"):
+            pair.ours.teams.merger.merge(other, "Merge", dry_run=dry_run)
 
 
 def test_a_merge_is_signed_by_who_makes_it(pair: Pair) -> None:

@@ -14,6 +14,7 @@ from memfs.adapters.cli.app import run
 from memfs.errors import HistoryUnavailable, SigningFailed
 from memfs.history import sshsig
 from memfs.history.commitobject import with_signature, without_signature
+from memfs.history.identity import sanitised
 from memfs.model import MemoryItem, Origin
 from memfs.teams.signatures import Checked, Verdict
 from memfs.workspace import Workspace
@@ -160,12 +161,17 @@ def test_a_repository_names_no_key(opened: Open, keys: Keys, git: Git) -> None:
 def test_git_settings_for_signing_are_understood(
     opened: Open, keys: Keys, own_world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever signs with git by SSH needs no second setting; an environment variable wins over it."""
-    said(own_world, f"[user]\n\tsigningKey = {keys['ada']}\n[gpg]\n\tformat = ssh\n")
-    workspace = opened(history__sign="require")
-    assert workspace.repository.signing.key_of() == keys["ada"]
+    """Whoever signs with git by SSH needs no second setting; a variable wins over it, an agent's own key over that."""
+    said(own_world, f"[user]\n\tsigningKey = {keys['ada']}\n")
+    signing = opened(history__sign="require").repository.signing
+    assert signing.key_of() is None  # without a format it names a key of OpenPGP
+    assert [(one.code, "no key" in one.message) for one in signing.problems()] == [("SigningFailed", True)]
+    said(own_world, "[gpg]\n\tformat = ssh\n")
+    assert (signing.key_of(), signing.problems()) == (keys["ada"], [])
     monkeypatch.setenv("MEMFS_SIGNING_KEY", str(keys["mallory"]))
-    assert workspace.repository.signing.key_of() == keys["mallory"]
+    said(own_world, f'[memfs "{sanitised("a <coder>")}"]\n\tsigningKey = {keys["coder"]}\n')
+    assert (signing.key_of(), signing.key_of("a <coder>")) == (keys["mallory"], keys["coder"])
+    assert sshsig.sign(b"", keys["ada.pub"]).startswith(sshsig.BEGIN)  # its private half lies beside it
 
 
 @pytest.mark.parametrize("mode", ["try", "require"])
@@ -333,6 +339,19 @@ def test_times_and_revocations_count(opened: Open, configured: Keys, own_world: 
     said(own_world, f'[gpg "ssh"]\n\trevocationFile = {revoked}\n')
     assert verdicts(workspace.teams.signatures.verify(wanted, configured.listing())) == ["bad"]
     assert not by_git(git, workspace.root, commit)
+
+
+def test_a_key_that_is_out_of_date_still_vouches_for_its_time(opened: Open, configured: Keys, git: Git) -> None:
+    """What was signed while the key held stays good (B2)."""
+    workspace = opened()
+    tree = git(workspace.root, "rev-parse", "HEAD^{tree}").strip()
+    raw = f"tree {tree}\nauthor Ada <{ADA}> 1600000000 +0000\ncommitter Ada <{ADA}> 1600000000 +0000\n\nOld\n".encode()
+    path = workspace.root / ".git" / "old"
+    path.write_bytes(with_signature(raw, sshsig.sign(raw, configured["ada"])))
+    commit = git(workspace.root, "hash-object", "-t", "commit", "-w", str(path)).strip()
+    for until, expected in (("20201231", "good"), ("20200801", "unknown key")):
+        signers = configured.listing(f'{ADA} valid-before="{until}" {configured.public("ada")}')
+        assert verdicts(workspace.teams.signatures.verify(commit, signers)) == [expected]
 
 
 def test_other_signatures_and_names_are_told_apart(opened: Open, configured: Keys, git: Git) -> None:

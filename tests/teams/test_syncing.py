@@ -243,6 +243,40 @@ def test_a_first_sync_killed_before_it_could_remember_is_no_erase(site: Site, mo
     assert sync(site.ada).pushed
 
 
+def test_what_was_seen_and_is_gone_altogether_was_erased(site: Site) -> None:
+    """Where only the note tells of a commit, that it is not here any more says that history was rewritten (row 50)."""
+    sync(site.ada)
+    seen = Seen(site.ada.repository)
+    for gone in (site.tip(), "1" * 40):
+        (site.ada.repository.state / "seen.json").write_text(f'{{"other/main": ["{gone}"]}}')
+        assert seen.rewritten_here("other", "main") == ("" if gone == site.tip() else gone)
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_what_only_git_has_seen_counts_too(site: Site, more: bool) -> None:
+    """A clone that never synced knows by git's names what a remote had; who rewords one erases nothing (row 42)."""
+    put(site.ada, "one")
+    sync(site.ada)
+    bo = site.bo()
+    if more:
+        put(site.ada, "one", "other words")
+    site.git(site.ada.root, "add", "-A")
+    date = site.git(site.ada.root, "log", "-1", "--format=%cI").strip()
+    site.git(site.ada.root, "commit", "-q", "--amend", "-m", "Otherwise", GIT_COMMITTER_DATE=date)
+    site.git(site.ada.root, "push", "-q", "--force", "origin", "main")
+    with pytest.raises(RemoteRewritten, match="origin/main was rewritten"):
+        sync(bo)
+
+
+def test_what_is_rescued_in_one_second_is_kept_twice(site: Site) -> None:
+    """Each commit has a ref of its own, and no second one (row 42)."""
+    seen, root = Seen(site.ada.repository), site.ada.root
+    commits = [site.git(root, "commit-tree", "-m", text, "HEAD^{tree}").strip() for text in ("a", "b", "c", "a")]
+    refs = [seen.rescue("origin", "main", commit) for commit in commits]
+    assert [site.git(root, "rev-parse", ref).strip() for ref in refs] == commits
+    assert len(set(refs)) == len(set(commits))
+
+
 def test_a_sync_of_another_working_tree_is_no_erase(site: Site) -> None:
     """Linked working trees share the refs by which memfs remembers, and each syncs as it likes (B3)."""
     put(site.ada, "one")
@@ -398,6 +432,19 @@ def test_without_push_only_what_others_have_comes(site: Site) -> None:
     assert site.tip() == there
 
 
+def test_a_dry_run_announces_what_it_would_push(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    """What waits for its commit is pushed, too; with ``--no-push`` nothing would be."""
+    sync(site.ada)
+    put(site.ada, "mine")
+    asked = ["-C", str(site.ada.root), "sync", "--dry-run"]
+    assert (run(asked), run([*asked, "--no-push"])) == (0, 0)
+    assert capsys.readouterr().out.count("Would push to origin/main: what waits\n") == 1
+    site.ada.store.flush()
+    assert (run(asked), run([*asked, "--no-push"])) == (0, 0)
+    said = capsys.readouterr().out
+    assert said.count("Would push") == said.count("Would push to origin/main: 1 commit\n") == 1
+
+
 def test_a_branch_is_not_made_beside_others_by_accident(site: Site) -> None:
     """A clone on another branch name is told of the branch there is; asked to, memfs makes a second one."""
     sync(site.ada)
@@ -448,6 +495,7 @@ def test_a_killed_sync_is_finished_by_the_next(site: Site, tmp_path: Path) -> No
     [
         ("/srv/memory.git", "file"),
         ("../memory.git", "file"),
+        ("/srv/a:b/memory.git", "file"),
         ("file:///srv/memory.git", "file"),
         ("https://example.org/memory.git", "https"),
         ("ssh://git@example.org/memory.git", "ssh"),
@@ -531,6 +579,21 @@ def test_a_password_in_an_address_is_not_shown(site: Site) -> None:
     assert "token123" not in str(refused.value)
     assert "token123" not in remote_of(site.ada.repository, "origin").shown
     assert "nothing is lost" in (refused.value.hint or "")
+
+
+def test_what_lets_git_in_but_not_memfs_is_named(site: Site) -> None:
+    """Where the repository's own configuration has the way in, the message names the settings, without values."""
+    site.git(site.ada.root, "remote", "set-url", "origin", "http://127.0.0.1:1/x.git")
+    site.git(site.ada.root, "config", "http.http://127.0.0.1:1/.extraheader", "AUTHORIZATION: basic token123")
+    site.git(site.ada.root, "config", "credential.helper", "store --file=token123")
+    site.git(site.ada.root, "config", "url.https://me:token123@example.org/.insteadOf", "https://example.org/")
+    site.git(site.ada.root, "config", "credential.https://example.org/{team}.username", "ada")
+    with pytest.raises(RemoteUnreachable) as refused:
+        sync(site.ada)
+    hint = refused.value.hint or ""
+    assert "git config --global" in hint
+    assert all(name in hint for name in ("http.http://127.0.0.1:1/.extraheader", "credential.helper", "insteadof"))
+    assert "token123" not in str(refused.value) + hint
 
 
 def test_an_absent_remote_says_so(site: Site) -> None:
@@ -656,6 +719,15 @@ def test_where_the_person_pushes_elsewhere_both_transports_are_allowed(site: Sit
     assert remote_of(site.ada.repository, "origin").protocols == {"https", "ssh"}
     site.git(site.ada.root, "remote", "set-url", "--push", "origin", "https://elsewhere.org/team.git")
     assert remote_of(site.ada.repository, "origin").protocols == {"https"}
+    site.git(site.ada.root, "remote", "set-url", "--push", "origin", "https://example.org/mine.git")
+    assert remote_of(site.ada.repository, "origin").protocols == {"https"}  # a rewriting for pushes has no part in it
+    with (own_world / ".gitconfig").open("a") as file:
+        file.write('[url "git@example.org:"]\n\tinsteadOf = https://example.org/\n')
+        file.write(f'[url "{site.remote}"]\n\tinsteadOf = https://example.org/team\n')
+    found = remote_of(site.ada.repository, "origin")
+    assert (found.protocols, found.local) == ({"file", "ssh"}, False)
+    site.git(site.ada.root, "remote", "add", "home", "~/team.git")
+    assert remote_of(site.ada.repository, "home").fetch == str(own_world / "team.git")
 
 
 def test_nothing_is_ever_forced() -> None:
@@ -668,3 +740,34 @@ def test_nothing_is_ever_forced() -> None:
             check(("git", "push", "--no-verify", argument, "origin", "main"))
     with pytest.raises(GitFailed):
         check(("git", "fetch", "origin"))
+
+
+def test_the_persons_own_settings_hold_and_no_login_is_told(site: Site, own_world: Path) -> None:
+    """What they say of ssh, pushes and tags; a password in what git says goes no further (row 41)."""
+    script = own_world / "ssh"
+    script.write_text("#!/bin/sh\necho \"fatal: no way to 'https://ada:secret@host/x'\" >&2\nexit 1\n")
+    script.chmod(0o755)
+    site.git(site.root, "init", "--quiet", "--bare", "--initial-branch=main", "mine.git")
+    with (own_world / ".gitconfig").open("a") as file:
+        file.write(f"[core]\n\tsshCommand = {script}\n[push]\n\tfollowTags = true\n")
+        file.write(f'[url "{site.root}/mine.git"]\n\tpushInsteadOf = {site.remote}\n')
+    put(site.ada, "one")
+    site.ada.store.flush()
+    site.git(site.ada.root, "tag", "-a", "mine", "-m", "mine")
+    sync(site.ada)
+    assert site.git(site.root / "mine.git", "for-each-ref", "--format=%(refname)").split() == ["refs/heads/main"]
+    assert site.git(site.remote, "for-each-ref") == ""
+    site.git(site.ada.root, "remote", "set-url", "origin", "git@example.org:memory.git")
+    with pytest.raises(RemoteUnreachable, match="no way to 'https://host/x'"):
+        sync(site.ada)
+
+
+def test_a_link_in_the_place_of_its_folder_leads_a_sync_nowhere(site: Site, tmp_path: Path) -> None:
+    """What came with an unpacked repository is taken away, and what it points to stays (rows 12 and 41)."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "mine").write_text("mine")
+    (site.ada.repository.state / talking.FOLDER).symlink_to(elsewhere)
+    put(site.ada, "one")
+    assert sync(site.ada).pushed
+    assert [(one.name, one.read_text()) for one in elsewhere.iterdir()] == [("mine", "mine")]

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,18 @@ def test_what_somebody_edited_later_is_kept_and_named(workspace: Workspace, writ
     assert "- kept wiki" in workspace.history.log(limit=1)[0].body
 
 
+def test_what_others_wrote_between_a_sessions_changes_stays(workspace: Workspace, write: Write) -> None:
+    """Both changes go, and not what somebody added after the first of them (B2)."""
+    write("a", content="old")
+    write("a", BAD, title="Bad")
+    write("a", tags=("team",))
+    write("a", BAD, content="new")
+    undo(workspace, session="bad-1")
+    item = workspace.store.get("a")
+    assert item is not None
+    assert (item.title, item.content, item.tags) == ("", "old", ("team",))
+
+
 def test_lines_of_one_text_are_told_apart(workspace: Workspace, write: Write) -> None:
     """Of a text of several lines, only the session's lines go (B2)."""
     text = "one\ntwo\nthree\nfour\nfive"
@@ -172,6 +185,23 @@ def test_an_item_moved_and_edited_goes_back_with_the_edit(workspace: Workspace, 
     assert item is not None
     assert (item.type, item.title) == ("semantic", "A title")
     assert not (workspace.root / before).exists()
+
+
+def test_an_item_that_a_person_moved_is_found(workspace: Workspace, write: Write) -> None:
+    """Wherever a person put the file since, the session's writing is taken out of it (B2)."""
+    write("a", title="Mine", content="old")
+    write("a", BAD, content="new")
+    write("n", BAD)
+    own = (workspace.root / workspace.store.locate("a")).parent.with_name("own")
+    own.mkdir()
+    for name in "an":
+        (workspace.root / workspace.store.locate(name)).rename(own / f"{name}.yaml")
+    workspace.store.flush(adopt=True)
+    done = undo(workspace, session="bad-1")
+    assert {(one.id, one.action) for one in done.files} == {("a", "changed"), ("n", "kept")}
+    item = workspace.store.get("a")
+    assert item is not None
+    assert (item.content, "/own/" in item.path) == ("old", True)
 
 
 def test_counters_lose_what_was_added(workspace: Workspace) -> None:
@@ -334,6 +364,8 @@ def test_a_merge_is_undone_as_what_it_brought(workspace: Workspace, write: Write
     assert undo(workspace, session="bad-1").files == ()
     git(workspace.root, "merge", "-q", "--no-ff", "-m", "Merge agent", "agent")
     workspace.store.refresh()
+    git(workspace.root, "commit", "-q", "--amend", "-m", "Merge agent\n\nMemfs-Agent: merger\nMemfs-Session: merging-1")
+    assert undo(workspace, session="merging-1").files == ()  # what it brought, others wrote
     merged = tree(workspace)
     assert {one.id for one in undo(workspace, session="bad-1", dry_run=True).files} == {"a", "n"}
     done = undo(workspace, commits=("HEAD",))
@@ -381,6 +413,85 @@ def test_conflicts_recorded_against_the_session_go_with_it(
     assert (item.conflicts, item.origin) == ((), GOOD)
 
 
+@pytest.mark.parametrize(("kept", "part"), [("Y", True), ("x\nY\nz\n", False)])
+def test_conflicts_over_what_the_session_did_not_write_wait_on(
+    workspace: Workspace, write: Write, kept: str, part: bool
+) -> None:
+    """A session that only tagged an item takes no decision of others along with it (B2, B3)."""
+    conflict = RecordedConflict(field="content", kept=kept, lost=kept.replace("Y", "why"), part=part)
+    write("a", content="x\nY\nz\n", conflicts=(conflict,))
+    write("a", BAD, tags=("mole",))
+    undo(workspace, session="bad-1")
+    item = workspace.store.get("a")
+    assert item is not None
+    assert (item.tags, item.content, item.conflicts) == ((), "x\nY\nz\n", (conflict,))
+
+
+def test_a_removal_that_gave_way_is_undone_with_its_record(workspace: Workspace, write: Write, git: Any) -> None:
+    """What the session removed, and a merge kept as others had edited it, waits for nobody's decision (B2, B3)."""
+    base = write("a", content="old")
+    git(workspace.root, "switch", "-qc", "agent")
+    with signed_by(BAD):
+        workspace.store.delete("a")
+    workspace.store.flush()
+    git(workspace.root, "switch", "-q", "main")
+    write("a", content="mine")
+    git(workspace.root, "merge", "-q", "--no-commit", "-s", "ours", "agent")
+    path = workspace.root / base.path
+    path.write_text(path.read_text() + 'conflicts:\n- field: ""\n  kept: edited\n  lost: deleted\n')
+    git(workspace.root, "commit", "-qam", "Merge agent")
+    workspace.store.refresh()
+    assert workspace.store.get("a").conflicts  # type: ignore[union-attr]
+    undo(workspace, session="bad-1")
+    item = workspace.store.get("a")
+    assert item is not None
+    assert (item.content, item.conflicts) == ("mine", ())
+
+
+def test_what_a_record_knows_by_its_digest_alone_goes_with_it(workspace: Workspace, write: Write, git: Any) -> None:
+    """A value of the session that is too long for its record is known by the version that had it (B2, B3)."""
+    base = write("a", content="old")
+    git(workspace.root, "switch", "-qc", "agent")
+    lost = write("a", BAD, content="new")
+    git(workspace.root, "switch", "-q", "main")
+    write("a", content="mine")
+    git(workspace.root, "merge", "-q", "--no-commit", "-s", "ours", "agent")
+    path = workspace.root / base.path
+    path.write_text(path.read_text() + f"conflicts:\n- field: content\n  lost_sha256: {lost.sha256}\n")
+    git(workspace.root, "commit", "-qam", "Merge agent")
+    workspace.store.refresh()
+    undo(workspace, session="bad-1")
+    item = workspace.store.get("a")
+    assert item is not None
+    assert (item.content, item.conflicts) == ("mine", ())
+
+
+def test_a_file_that_cannot_be_read_by_now_is_left(workspace: Workspace, write: Write, git: Any) -> None:
+    """What somebody broke since is not touched, and named; the rest is undone (B2, row 43)."""
+    broken = write("a", content="old").path
+    write("a", BAD, content="new")
+    write("n", BAD)
+    path = workspace.root / broken
+    path.write_text(path.read_text().replace("content: new", "content: [mine"))
+    git(workspace.root, "commit", "-qam", "Oops")
+    workspace.store.refresh()
+    before = path.read_bytes()
+    done = undo(workspace, session="bad-1")
+    assert [name for name, _ in done.left] == [broken]
+    assert (path.read_bytes(), workspace.store.get("n")) == (before, None)
+
+
+def test_a_writer_who_is_named_amid_a_message_is_found(workspace: Workspace, write: Write, git: Any) -> None:
+    """Who squashes commits, and signs off below, has the session's trailers in the middle of the text (B2)."""
+    item = write("a", content="old")
+    path = workspace.root / item.path
+    path.write_text(path.read_text().replace("content: old", "content: new"))
+    git(workspace.root, "commit", "-qam", "Squashed\n\nMemfs-Session: bad-1\n\nMore words.\n\nSigned-off-by: A <a@x>")
+    workspace.store.refresh()
+    undo(workspace, session="bad-1")
+    assert workspace.store.get("a").content == "old"  # type: ignore[union-attr]
+
+
 # -- what waits, and people ---------------------------------------------------------------------------------------
 def test_what_waits_is_committed_first(workspace: Workspace, write: Write) -> None:
     """A session's writes that are in no commit yet are undone, too, and history has both (B2)."""
@@ -396,6 +507,17 @@ def test_what_waits_is_committed_first(workspace: Workspace, write: Write) -> No
     assert {(one.id, one.action) for one in done.files} == {("a", "changed"), ("n", "removed")}
     assert workspace.store.pending().count == 0
     assert len(workspace.history.log("n")) == 2
+
+
+def test_what_waits_for_another_branch_is_no_part_of_this_one(workspace: Workspace, write: Write, git: Any) -> None:
+    """A session's write that waits for the branch on which it was made is not told of on another (B2, row 36)."""
+    write("a")
+    write("n", BAD, waits=True)
+    assert len(undo(workspace, session="bad-1", dry_run=True).steps) == 1
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    assert undo(workspace, session="bad-1", since=tomorrow, dry_run=True).steps == ()
+    git(workspace.root, "switch", "-qc", "other")
+    assert undo(workspace, session="bad-1", dry_run=True).steps == ()
 
 
 def test_what_waits_while_git_is_busy_is_not_half_undone(workspace: Workspace, write: Write) -> None:
@@ -424,6 +546,17 @@ def test_an_edit_that_is_not_committed_is_not_overwritten(workspace: Workspace, 
     workspace.store.flush(adopt=True)
     assert undo(workspace, session="bad-1").commit
     assert workspace.store.get("a").title == "mine"  # type: ignore[union-attr]
+
+
+def test_an_edit_in_a_file_that_stays_as_it_is_stops_nothing(workspace: Workspace, write: Write) -> None:
+    """What is not committed counts as a later edit, which keeps its file, and the rest is undone (B2, K5)."""
+    write("a", BAD)
+    write("n", BAD)
+    path = workspace.root / workspace.store.locate("a")
+    path.write_text(path.read_text() + "title: mine\n")
+    done = undo(workspace, session="bad-1")
+    assert {(one.id, one.action) for one in done.files} == {("a", "kept"), ("n", "removed")}
+    assert path.read_text().endswith("title: mine\n")
 
 
 def test_it_is_signed_by_whoever_undoes(workspace: Workspace, write: Write) -> None:

@@ -11,6 +11,8 @@ import pytest
 from memfs.facades.memory_context import MemoryContext
 from memfs.files.codec import Codec
 from memfs.files.merge.files import FileMerger
+from memfs.files.merge.values import Merged
+from memfs.files.merge.vouching import vouched
 from memfs.files.schema import Schemas
 from memfs.model import MemoryItem, Origin
 from memfs.model.kinds import KindTable
@@ -51,6 +53,14 @@ def test_words_that_an_agent_replaces_are_vouched_for_by_nobody(workspace: Works
     assert workspace.store.put(before.replace(origin=MOLE, **changes)).trust == "agent"
 
 
+def test_what_is_written_on_an_agents_branch_is_the_agents(
+    workspace: Workspace, opened: Callable[..., Workspace]
+) -> None:
+    """Though nobody signs there, and the item goes on naming the person (row 18)."""
+    inner = opened(workspace.teams.branches.start("try", agent="coder").folder)
+    assert inner.store.put(held(inner, "deploy").replace(content="on Fridays, too")).trust == "agent"
+
+
 def test_an_agent_raises_no_trust_and_lowers_none_by_a_tag(workspace: Workspace) -> None:
     """What it signs has the trust that it had, as long as its words are the same (row 18)."""
     with signed_by(CODER):
@@ -85,6 +95,13 @@ def test_whoever_changes_an_agents_item_is_not_that_agent(workspace: Workspace, 
     assert git(workspace.root, "log", "-1", "--format=%an").strip() != "mole"
 
 
+def test_whoever_says_whose_an_item_is_says_who_wrote(workspace: Workspace, git: Any) -> None:
+    """A new origin is committed in its name, though the words are the same (B2)."""
+    workspace.store.put(held(workspace, "deploy").replace(origin=CODER))
+    workspace.store.flush()
+    assert "Memfs-Agent: coder" in git(workspace.root, "log", "-1", "--format=%B")
+
+
 # -- joining ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize(
@@ -108,6 +125,14 @@ def test_a_joined_item_is_trusted_as_its_words_are(ours: str, theirs: str, trust
     assert item.trust == trust
     lost = [one.field for one in item.conflicts]
     assert lost == (["trust"] if trust == "agent" else [])
+
+
+@pytest.mark.parametrize(("name", "words"), [("title", "Deploy at will"), ("data", {"condition": "always"})])
+def test_a_title_and_data_are_words_too(name: str, words: Any) -> None:
+    """Whatever a merge takes of them from an agent, the trust that comes along is the agent's (row 18)."""
+    ours = {"content": "never on Fridays", "trust": "human"}
+    theirs = {**ours, name: words, "trust": "agent"}
+    assert vouched(Merged(values={**theirs, "trust": "human"}), ours, theirs).values["trust"] == "agent"
 
 
 # -- undoing ------------------------------------------------------------------------------------------------------

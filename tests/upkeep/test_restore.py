@@ -159,10 +159,10 @@ def test_30_a_bomb_is_stopped_by_the_size_the_manifest_states(honest: bool, tmp_
     assert len(packed) < 1 << 20
     stated = 10_000 if not honest else 1 << 55
     made = crafted(tmp_path / "bomb.tar", GOOD, packed=packed, unpacked=stated)
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises((BackupInvalid, StorageFull)):
         restore(made, tmp_path / "again")
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 30
     assert not (tmp_path / "again").exists()
 
 
