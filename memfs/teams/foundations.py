@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from memfs import trust
-from memfs.errors import ContentError, ItemTooLarge, MemfsError
+from memfs.errors import ContentError, MemfsError
 from memfs.files.codec import Codec
 from memfs.files.lock import FileLock
 from memfs.files.markers import has_markers, spans
@@ -72,14 +72,13 @@ class Foundations:
         Raises:
             RepoUntrusted, RepoUnsupported: the workspace's repository is not to be read.
         """
-        self.tree = Tree(root)
-        self.codec = Codec(Schemas(), KindTable(), allow_invisible=True)
-        self.kinds = KindTable()
         found = Repository.find(root, trusted=trust.repository)
         if found is None:
-            self.tree.close()
             raise ContentError("a merge left conflict markers, and there is no repository", path=SETTINGS)
         self.repository = found
+        self.tree = Tree(root)
+        self.kinds = KindTable()
+        self.codec = Codec(Schemas(), self.kinds, allow_invisible=True)
         self._merges = OpenMerges(self)
 
     def blocked(self, side: Side = "") -> list[Blocked]:
@@ -151,7 +150,7 @@ class Foundations:
 def _has_markers(tree: Tree, path: str) -> bool:
     try:
         return has_markers(tree.read(path, READ_LIMIT).data)
-    except (MemfsError, FileNotFoundError, ItemTooLarge):
+    except (MemfsError, FileNotFoundError):
         return False
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from memfs.errors import ContentError, ItemNotFound, QueryInvalid, SchemaInvalid
+from memfs.errors import ContentError, ItemNotFound, NotRegularFile, PathEscape, QueryInvalid, SchemaInvalid
 from memfs.files.merge.forms import Form, form_of
 from memfs.files.merge.recorded import DELETED, replaced_at, value_at
 from memfs.files.merge.values import equal
@@ -100,7 +100,8 @@ class KeptAside:
             try:
                 data = self._parts.seen.read(one["record"]["document"], READ_LIMIT).data
                 stands = digest(data) not in one["given_up"] and self._stands(one["record"], data)
-            except (ContentError, FileNotFoundError):  # markers stand in it, or a slip: nobody can tell
+            except (ContentError, FileNotFoundError, NotRegularFile, PathEscape):
+                # Markers stand in it, a slip, or something else in its place: nobody can tell.
                 continue
             if stands:  # else it may stand again: on another branch, or in an older state
                 yield name, one

@@ -165,6 +165,12 @@ def test_what_has_no_place_for_a_record_is_kept_in_the_clone(joining: Two, memfs
     bo.git("switch", "--quiet", "-c", "before", "HEAD~1")
     assert memfs(bo, "resolve", "--json").json["waiting"] == 0
     bo.git("switch", "--quiet", "main")
+    place, kept = bo.root / CONTEXT, bo.root / "kept.yaml"
+    place.rename(kept)
+    place.symlink_to(kept)
+    assert memfs(bo, "status").code == 0
+    assert memfs(bo, "resolve", "--json").json["waiting"] == 0
+    kept.replace(place)
     assert memfs(bo, "resolve", CONTEXT, "--take", "--field", "values.other").code == 1
     assert memfs(bo, "resolve", CONTEXT, "--take", "--dry-run").code == 0
     assert told["kept"] in bo.read(CONTEXT)
