@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memfs.history.layout import Layout, is_bare, read_small
 from memfs.history.processes import GitProcess, running_git
-from memfs.history.refs import Head
+from memfs.history.refs import HEADS, Head
 
 VERBS = frozenset(
     {"am", "checkout", "cherry-pick", "commit", "merge", "pull", "rebase", "reset", "revert", "stash", "switch"}
@@ -79,7 +79,7 @@ def holder_of(layout: Layout, ref: str) -> str:
             names.append(git_dir / "HEAD")
         if any((read_small(name) or "").removeprefix("ref:").strip() == ref for name in names):
             place = os.path.dirname(read_small(git_dir / "gitdir") or str(git_dir))
-            return f"the branch {ref.removeprefix('refs/heads/')} is checked out in {place}"
+            return f"the branch {ref.removeprefix(HEADS)} is checked out in {place}"
     return ""
 
 

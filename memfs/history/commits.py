@@ -19,10 +19,11 @@ from memfs.history.busy import holder_of
 from memfs.history.group import Change, Committed, Group, Writer
 from memfs.history.held import commit_bytes, not_held
 from memfs.history.objects import Entry, Objects
-from memfs.history.refs import Head, require_branch
+from memfs.history.refs import HEADS, Head, require_branch
 from memfs.history.repository import Repository
-from memfs.history.settle import Record, settle, unfinished, wait_for_children
+from memfs.history.settle import Record, settle, unfinished
 from memfs.history.step import Step, take
+from memfs.history.tether import wait_for_children
 from memfs.history.trees import Parts, TreeEditor
 from memfs.model.problem import WARNING, Problem
 
@@ -205,9 +206,7 @@ def _tip(repository: Repository, head: Head, ref: str) -> str | None:
         raise GitBusy(elsewhere, hint="commits to it wait until it is not")
     tip = repository.ref_commit(ref)
     if tip is None:
-        raise HistoryUnavailable(
-            f"the branch {ref.removeprefix('refs/heads/')} is gone", hint="commit to the current one"
-        )
+        raise HistoryUnavailable(f"the branch {ref.removeprefix(HEADS)} is gone", hint="commit to the current one")
     return tip
 
 
@@ -224,6 +223,7 @@ def _finish(repository: Repository) -> list[Record]:
     Costs two listings where there are none, so that ``commit`` can rely on it without having been told.
     """
     ended = []
+    wait_for_children(repository.state)  # where there was no index, a step leaves no trace until git has made one
     for state in unfinished(repository):
         wait_for_children(state)
         record = settle(repository, state, died=True)

@@ -30,6 +30,7 @@ _FIXED = {
     "GIT_DEFAULT_REF_FORMAT": "files",
 }
 SETTINGS = {
+    "advice.graftFileDeprecated": "false",  # it would stand before git's reason in every error
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
     "core.pager": "cat",

@@ -1,4 +1,4 @@
-"""Running git: the only module that knows GitPython, and the only one that starts a process.
+"""Running git: the only module that knows GitPython, and the only one that starts git.
 
 Owns the closed list of verbs, the arguments that may never be passed, the working folder, the environment and the time
 limit. GitPython's ``Repo`` and ``Git`` are subclassed so that whatever goes through them passes the same gate. What the
@@ -103,14 +103,15 @@ class GitCommands:
         variables: Mapping[str, str] | None = None,
         accept: Sequence[int] = (0,),
         timeout: float = TIMEOUT,
+        keep: Sequence[int] = (),
     ) -> bytes:
-        """Run one verb with ``data`` on its input; return its output.
+        """Run one verb with ``data`` on its input; return its output. ``keep`` are descriptors that it inherits.
 
         Raises:
             GitFailed: the verb is not allowed, git is missing, failed or took too long.
         """
         env = self.environment() | dict(variables or {})
-        process = start((git_program(), verb, *arguments), self.folder, env)
+        process = start((git_program(), verb, *arguments), self.folder, env, keep)
         code, out, err = finish(process, data, timeout)
         if code not in accept:
             raise failure(verb, code, err)
@@ -118,25 +119,23 @@ class GitCommands:
 
     def settings(self, pattern: str) -> list[tuple[str, str]]:
         """The person's git settings whose names match, as the person's own git would see them, in order."""
-        env = environment.for_settings(os.environ, self.layout, self.folder)
-        process = start((git_program(), "config", "-z", "--get-regexp", pattern), self.folder, env)
-        code, out, err = finish(process, b"", TIMEOUT)
-        if code not in (0, 1):
-            raise failure("config", code, err)
-        pairs = (record.partition("\n") for record in os.fsdecode(out).split("\0") if record)
+        pairs = (record.partition("\n") for record in self._config("--get-regexp", pattern) if record)
         return [(name, value) for name, _, value in pairs]
 
     def own_settings(self, pattern: str) -> list[tuple[str, str]]:
         """As ``settings``, without what the repository says: what only the person may decide."""
-        env = environment.for_settings(os.environ, self.layout, self.folder)
-        command = (git_program(), "config", "-z", "--show-scope", "--get-regexp", pattern)
-        code, out, err = finish(start(command, self.folder, env), b"", TIMEOUT)
-        if code not in (0, 1):
-            raise failure("config", code, err)
-        fields = os.fsdecode(out).split("\0")
+        fields = self._config("--show-scope", "--get-regexp", pattern)
         found = zip(fields[::2], fields[1::2], strict=False)
         pairs = (record.partition("\n") for scope, record in found if scope in _OWN_SCOPES)
         return [(name, value) for name, _, value in pairs]
+
+    def _config(self, *arguments: str) -> list[str]:
+        env = environment.for_settings(os.environ, self.layout, self.folder)
+        process = start((git_program(), "config", "-z", *arguments), self.folder, env)
+        code, out, err = finish(process, b"", TIMEOUT)
+        if code not in (0, 1):
+            raise failure("config", code, err)
+        return os.fsdecode(out).split("\0")
 
     def open(
         self, verb: str, *arguments: str, variables: Mapping[str, str], keep: Sequence[int] = ()
@@ -283,8 +282,11 @@ def _only_this_git() -> Iterator[None]:
 @cache
 def _classes() -> tuple[Any, Any]:
     with _only_this_git():
-        from git import Git, Repo  # here: 90 ms that commands without a git process need not pay
-        from git.db import GitCmdObjectDB
+        return _closed_git(), _closed_repo()
+
+
+def _closed_git() -> Any:
+    from git import Git  # here: 90 ms that commands without a git process need not pay
 
     class ClosedGit(Git):
         """GitPython's command runner, behind ``check`` and the scrubbed environment."""
@@ -300,6 +302,13 @@ def _classes() -> tuple[Any, Any]:
             data = istream.read() if hasattr(istream, "read") else b""
             return _as_gitpython(command[1], finish(process, data, TIMEOUT), options)
 
+    return ClosedGit
+
+
+def _closed_repo() -> Any:
+    from git import Repo  # as above
+    from git.db import GitCmdObjectDB
+
     class ClosedRepo(Repo):
         """GitPython's repository, laid out by ``memfs.history.layout`` instead of by environment and configuration."""
 
@@ -314,7 +323,7 @@ def _classes() -> tuple[Any, Any]:
             self.git = runner(commands)
             self.odb = GitCmdObjectDB(str(layout.common_dir / "objects"), self.git)
 
-    return ClosedGit, ClosedRepo
+    return ClosedRepo
 
 
 def _as_gitpython(verb: str, result: tuple[int, bytes, str], options: Mapping[str, Any]) -> Any:

@@ -6,7 +6,6 @@ ours when it is another name of the index file that lies in our own folder: no o
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -15,16 +14,16 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memfs.errors import GitBusy, GitFailed, NotRegularFile
+from memfs.errors import NotRegularFile
 from memfs.files import io
+from memfs.history.ancestry import is_ancestor
 from memfs.history.busy import OWN_LINK, at_work
 from memfs.history.layout import Layout, read_small
 from memfs.history.refs import HEX, NULL, is_branch
 from memfs.history.repository import Repository
 
-CHILD_PATIENCE = 10.0
 STANDING_STILL = 0.5
-RECORD, BEFORE, PUT, CHILDREN = "commit.json", "index.before", "index.put", "children"
+RECORD, BEFORE, PUT = "commit.json", "index.before", "index.put"
 _NAMES = (PUT, BEFORE, OWN_LINK, f"{OWN_LINK}.lock")
 _PAUSE = 0.01
 _SECOND = 10**9
@@ -56,6 +55,11 @@ def index_of(git_dir: Path) -> Path:
     return target if target.parent == Path(os.path.realpath(git_dir)) else index
 
 
+def lock_of(index: Path) -> Path:
+    """The file by which git locks an index."""
+    return index.with_name(index.name + ".lock")
+
+
 def keep_date(index: Path, before: int) -> None:
     """Give an index that was written anew the second of the one before it, in nanoseconds.
 
@@ -69,7 +73,7 @@ def settle(repository: Repository, state: Path, *, died: bool = False) -> Record
     """Bring an ended step to an end: keep it if the branch has its commit, else give the person's index back; unlock.
 
     Args:
-        died: whoever took the step is dead, and so is its git.
+        died: the step's git was killed, alone or with whoever took the step, and may have left its locks.
 
     Returns the record if something was left to do. Without a lock of ours there is nothing to do but to sweep.
     """
@@ -83,7 +87,7 @@ def settle(repository: Repository, state: Path, *, died: bool = False) -> Record
 def _settle_index(repository: Repository, state: Path, record: Record, died: bool) -> bool:
     git_dir = Path(os.path.normpath(repository.common_dir / record.git_dir))
     index = index_of(git_dir)
-    lock = index.with_name(index.name + ".lock")
+    lock = lock_of(index)
     locked, replaced = _same(state / OWN_LINK, lock), _same(state / OWN_LINK, index)
     if not locked and not (replaced and not _arrived(repository, git_dir, record)):
         return False
@@ -107,16 +111,7 @@ def _settle_index(repository: Repository, state: Path, record: Record, died: boo
 def _arrived(repository: Repository, git_dir: Path, record: Record) -> bool:
     """Whether the branch holds the record's commit."""
     now = read_small(git_dir / "HEAD") if record.ref == "HEAD" else repository.ref_commit(record.ref)
-    if now == record.new:
-        return True
-    if not now or now == record.old:
-        return False
-    arguments = ("--is-ancestor", record.new, now)
-    try:
-        repository.git.run("merge-base", *arguments)
-    except GitFailed:
-        return False
-    return True
+    return now not in (None, "", record.old) and is_ancestor(repository, record.new, now)
 
 
 def _drop_ref_locks(repository: Repository, state: Path, git_dir: Path, record: Record, died: bool) -> None:
@@ -172,28 +167,6 @@ def unfinished(repository: Repository) -> list[Path]:
 
 def _has_traces(state: Path) -> bool:
     return any(os.path.lexists(state / name) for name in (RECORD, *_NAMES))
-
-
-def wait_for_children(state: Path) -> None:
-    """Return when the git processes of an ended memfs process have ended too.
-
-    Raises:
-        GitBusy: they run on.
-    """
-    fd = io.open_file(state / CHILDREN, os.O_RDWR | os.O_CREAT)
-    until = time.monotonic() + CHILD_PATIENCE
-    try:
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise GitBusy("a git process of an ended memfs process still runs", path=str(state)) from None
-                time.sleep(_PAUSE)
-            else:
-                return
-    finally:
-        os.close(fd)
 
 
 def _read_record(state: Path) -> Record | None:

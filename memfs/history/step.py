@@ -7,9 +7,9 @@ not known here.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
+import signal
 import stat
 import subprocess
 import time
@@ -25,10 +25,12 @@ from memfs.history.git import TIMEOUT, end, finish
 from memfs.history.objects import Entry
 from memfs.history.refs import NULL, Head
 from memfs.history.repository import Facts, Repository, facts_of
-from memfs.history.settle import BEFORE, CHILDREN, PUT, RECORD, Record, index_of, keep_date, settle, sweep
+from memfs.history.settle import BEFORE, PUT, RECORD, Record, index_of, keep_date, lock_of, settle, sweep
+from memfs.history.tether import tether
 
 LOCK_PATIENCE = 1.0
 _PAUSE = 0.01
+_STDIN = ("--stdin", "-m", "memfs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +80,10 @@ def take(repository: Repository, step: Step) -> frozenset[bytes] | None:
         try:
             prepared = _prepare(repository, step)
             done = prepared is not None and _locked_part(repository, step, prepared, child)
-            settle(repository, repository.state)
+            settle(repository, repository.state, died=_was_killed(child))
         except BaseException:
             end(child)
-            settle(repository, repository.state)
+            settle(repository, repository.state, died=_was_killed(child))
             raise
     if not done or prepared is None:
         return None
@@ -90,6 +92,11 @@ def take(repository: Repository, step: Step) -> frozenset[bytes] | None:
         repository.restaged(step.new, prepared.after, step.entries.keys() - prepared.left)
     _sync(repository, step.ref)
     return prepared.left
+
+
+def _was_killed(child: subprocess.Popen[bytes]) -> bool:
+    """Whether git ended without removing its locks: it did not hear in time that it should end, or memory was short."""
+    return child.returncode == -signal.SIGKILL
 
 
 def _locked_part(repository: Repository, step: Step, prepared: Prepared, child: subprocess.Popen[bytes]) -> bool:
@@ -118,11 +125,12 @@ def _moved_back(repository: Repository, step: Step) -> bool:
     person's next commit take off what is new.
     """
     order = f"update {step.ref} {step.old} {step.new}" if step.old else f"delete {step.ref} {step.new}"
-    data = os.fsencode(f"{order}\n")
-    try:
-        repository.git.run("update-ref", "--stdin", "-m", "memfs", data=data, variables=_signed(repository))
-    except GitFailed:  # it has moved on from there
-        return False
+    data, variables = os.fsencode(f"{order}\n"), repository.identity().committer.in_reflogs
+    with tether(repository.state) as held:
+        try:
+            repository.git.run("update-ref", *_STDIN, data=data, variables=variables, keep=(held,))
+        except GitFailed:  # it has moved on from there
+            return False
     return True
 
 
@@ -138,25 +146,12 @@ def _refused(repository: Repository, step: Step, err: str) -> HistoryError:
     return GitFailed(f"git update-ref failed: {err or 'no message'}", hint="run git fsck if this repeats")
 
 
-def _signed(repository: Repository) -> dict[str, str]:
-    """Who stands in the reflog."""
-    committer = repository.identity().committer
-    return {"GIT_COMMITTER_NAME": committer.name, "GIT_COMMITTER_EMAIL": committer.email}
-
-
 @contextmanager
 def _ref_update(repository: Repository) -> Iterator[subprocess.Popen[bytes]]:
-    """The process that will move the branch, started early so that the index is locked for less time.
-
-    It inherits a lock of ours: whoever recovers after our death waits on it, and so knows that this process ended too.
-    """
-    variables = _signed(repository)
-    fd = io.open_file(repository.state / CHILDREN, os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH)
-        child = repository.git.open("update-ref", "--stdin", "-m", "memfs", variables=variables, keep=(fd,))
-    finally:
-        os.close(fd)
+    """The process that will move the branch, started early so that the index is locked for less time."""
+    variables = repository.identity().committer.in_reflogs
+    with tether(repository.state) as held:
+        child = repository.git.open("update-ref", *_STDIN, variables=variables, keep=(held,))
     try:
         yield child
     finally:
@@ -172,7 +167,8 @@ def _prepare(repository: Repository, step: Step) -> Prepared | None:
     if entries:
         lines = b"".join(map(_line, entries.items()))
         variables = {"GIT_INDEX_FILE": str(state / OWN_LINK)}
-        repository.git.run("update-index", "-z", "--index-info", data=lines, variables=variables)
+        with tether(state) as held:
+            repository.git.run("update-index", "-z", "--index-info", data=lines, variables=variables, keep=(held,))
         if before is not None:
             keep_date(state / OWN_LINK, before[2])
     _sync_file(state / OWN_LINK)
@@ -213,7 +209,7 @@ def _line(item: tuple[bytes, Entry | None]) -> bytes:
 
 # -- the lock -----------------------------------------------------------------------------------------------------
 def _lock(repository: Repository, index: Path) -> None:
-    lock = index.with_name(index.name + ".lock")
+    lock = lock_of(index)
     until = time.monotonic() + LOCK_PATIENCE
     while True:
         try:

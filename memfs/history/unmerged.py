@@ -13,14 +13,17 @@ from dataclasses import dataclass
 
 from memfs.errors import GitBusy, GitFailed
 from memfs.history.busy import lock_reason
-from memfs.history.objects import EXECUTABLE, FILE, Object, write_loose
+from memfs.history.objects import FILE, REGULAR, Object, write_loose
 from memfs.history.refs import NULL
 from memfs.history.repository import Repository, facts_of
-from memfs.history.settle import index_of, keep_date
+from memfs.history.settle import index_of, keep_date, lock_of
+from memfs.history.tether import tether, wait_for_children
 
 _TRIES = 20
 _PAUSE = 0.1
-_OPEN = ("MERGE_HEAD", "REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD")
+REVERTED = "REVERT_HEAD"
+"""Names a commit of which git brings in the parent."""
+_OPEN = ("MERGE_HEAD", "REBASE_HEAD", "CHERRY_PICK_HEAD", REVERTED)
 _REBASING = ("rebase-merge", "rebase-apply")
 
 
@@ -49,7 +52,7 @@ class Unmerged:
     @property
     def plain(self) -> bool:
         """Whether each version is a file: no link, no submodule."""
-        return all(stage is None or stage.mode in (FILE, EXECUTABLE) for stage in (self.base, self.ours, self.theirs))
+        return all(stage is None or stage.mode in REGULAR for stage in (self.base, self.ours, self.theirs))
 
     @property
     def mode(self) -> str:
@@ -98,7 +101,7 @@ def stage(repository: Repository, contents: Mapping[str, tuple[str, bytes | None
         contents: by path, the mode and the bytes; None for a file that is gone.
 
     Raises:
-        GitBusy: somebody holds the index. Nothing was changed.
+        GitBusy: somebody holds the index, or a git of an ended memfs still works on it. Nothing was changed.
         GitFailed, StorageIO.
     """
     blobs = {path: repository.blob_id(data) for path, (_, data) in contents.items() if data is not None}
@@ -111,16 +114,18 @@ def stage(repository: Repository, contents: Mapping[str, tuple[str, bytes | None
         if data is not None:
             lines.append(f"{mode} {blobs[path]}\t".encode() + name + b"\0")
     if lines:
+        wait_for_children(repository.state)  # one that was killed here may still be about to put its outcomes there
         _update(repository, b"".join(lines))
 
 
 def _update(repository: Repository, lines: bytes) -> None:
     index = index_of(repository.git_dir)
-    lock = index.with_name(index.name + ".lock")
+    lock = lock_of(index)
     before = facts_of(index)
     for left in reversed(range(_TRIES)):
         try:
-            repository.git.run("update-index", "-z", "--index-info", data=lines)
+            with tether(repository.state) as held:
+                repository.git.run("update-index", "-z", "--index-info", data=lines, keep=(held,))
         except GitFailed as error:
             reason = lock_reason(repository.layout, lock)
             if not reason and not left:

@@ -92,6 +92,14 @@ def test_our_processes_run_in_the_state_folder(world):
     assert str(repository.state) in folders
 
 
+def test_what_a_failing_git_says_is_its_reason_alone(world):
+    """No advice about the settings that memfs gives it stands before that."""
+    with pytest.raises(GitFailed) as caught:
+        world.repository.git.run("rev-list", "HEAD", "nothing")
+    assert "nothing" in str(caught.value)
+    assert "graft" not in str(caught.value)
+
+
 def test_a_git_that_does_not_answer_is_ended(world, monkeypatch, tmp_path):
     """After the time limit the process is ended and the caller told."""
     slow = tmp_path / "git"

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from contextlib import suppress
+import signal
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from kit.orphans import die_while, late_git, linger
 from memfs.errors import GitBusy, MemfsError
 from memfs.files import io
-from memfs.history import busy, processes, settle, step
+from memfs.history import busy, processes, settle, step, tether, unmerged
 from memfs.history.commits import Change, commit, recover
 from memfs.history.repository import Repository
 from memfs.history.settle import unfinished
@@ -274,13 +276,52 @@ def test_recovery_waits_for_the_git_process_of_the_dead(stage, monkeypatch):
     """While a dead process's git still runs nothing is undone under it."""
     repository = stage.fresh()
     die_when(repository, stage.groups, "rename", ".git/index")
-    monkeypatch.setattr(settle, "CHILD_PATIENCE", 0.05)
-    holder = os.open(repository.state / "children", os.O_RDWR)
-    settle.fcntl.flock(holder, settle.fcntl.LOCK_SH)
-    with pytest.raises(MemfsError, match="still runs"):
+    monkeypatch.setattr(tether, "CHILD_PATIENCE", 0.05)
+    with tether.tether(repository.state), pytest.raises(MemfsError, match="still runs"):
         recover(repository)
-    os.close(holder)
     stage.verify(repository)
+
+
+def test_47_a_child_forked_beside_a_commit_keeps_nobody_waiting(tmp_path, monkeypatch):
+    """A program that forks in one thread while another commits: its child is no git of ours, and may live for long."""
+    monkeypatch.setattr(tether, "CHILD_PATIENCE", 0.0)
+    with tether.tether(tmp_path):
+        end = linger()
+    tether.wait_for_children(tmp_path)
+    end()
+
+
+def test_row_21_the_git_that_prepares_an_index_ends_before_what_it_left_is_swept(stage, tmp_path):
+    """Its index would come after the sweep: left lying there, or in the place of the next step's."""
+    repository = stage.fresh()
+    die_while(lambda: commit(repository, stage.groups, MAIN), "update-index", late_git(tmp_path, "update-index"))
+    recover(repository)
+    assert (tmp_path / "ended").exists()
+    assert unfinished(repository) == []
+    stage.verify(repository)
+
+
+def test_row_21_so_does_the_git_that_makes_the_first_index(stage, tmp_path):
+    """Where there was no index nothing lies there until that git has made one: then it would be the next step's."""
+    repository = stage.fresh()
+    (stage.folder / ".git/index").unlink()
+    die_while(lambda: commit(repository, stage.groups, MAIN), "update-index", late_git(tmp_path, "update-index"))
+    commit(repository, stage.groups[:1], MAIN)
+    assert (tmp_path / "ended").exists()
+    assert unfinished(repository) == []
+    assert NEW not in stage.git("diff", "--cached", "--name-only")
+    repository.close()
+
+
+def test_row_21_the_git_that_stages_an_outcome_ends_before_the_next(stage, tmp_path):
+    """What a killed resolve was to put into the index would come after what was decided then."""
+    repository = stage.fresh()
+    first, second = ({ITEM: ("100644", data)} for data in (b"first\n", b"second\n"))
+    die_while(lambda: unmerged.stage(repository, first), "update-index", late_git(tmp_path, "update-index"))
+    unmerged.stage(repository, second)
+    assert (tmp_path / "ended").exists()
+    assert stage.git("show", f":{ITEM}") == "second\n"
+    repository.close()
 
 
 def test_rows_23_39_locks_that_our_git_left_go_with_ours(stage):
@@ -295,6 +336,33 @@ def test_rows_23_39_locks_that_our_git_left_go_with_ours(stage):
         recover(repository)
         assert [lock.exists() for lock in locks] == [False, False]
         stage.verify(repository)
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_row_39_locks_of_our_git_that_was_killed_alone_go_at_once(stage, monkeypatch, moved):
+    """A git that a stuck disk keeps from ending when asked, or that runs out of memory, dies and removes nothing."""
+    monkeypatch.setattr(settle, "STANDING_STILL", 0.05)
+    repository, feed = stage.fresh(), step.finish
+    locks = stage.folder / ".git/refs/heads/main.lock", stage.folder / ".git/HEAD.lock"
+
+    def die(process, data, timeout):
+        if moved:
+            feed(process, data, timeout)
+        locks[moved].write_bytes(b"")
+        process.kill()
+        process.wait()
+        process.returncode = -signal.SIGKILL
+        return process.returncode, b"", ""
+
+    monkeypatch.setattr(step, "finish", die)
+    with nullcontext() if moved else pytest.raises(GitBusy):
+        commit(repository, stage.groups, MAIN)
+    assert [lock.exists() for lock in locks] == [False, False]
+    assert repository.busy() == ""
+    assert stage.git("rev-list", "--count", "HEAD").strip() == ("4" if moved else "2")
+    monkeypatch.undo()
+    commit(repository, [stage.world.group(Change(path=NEW, data=b"later\n"))], MAIN)
+    repository.close()
 
 
 @pytest.mark.parametrize("whose", ["older", "of another commit", "of another branch", "in use", "a link"])

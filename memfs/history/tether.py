@@ -1,0 +1,77 @@
+"""Tether: what git processes hold, so that those who take up the work of a dead process know that these ended too.
+
+Owns the lock that such a process inherits. A killed memfs takes no git with it: what still runs would put its index in
+the place of the next step's, move a branch that was just given back, or make a working tree of one that is gone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memfs.errors import GitBusy
+from memfs.files import io
+
+CHILDREN = "children"
+CHILD_PATIENCE = 10.0
+_PAUSE = 0.01
+
+
+@contextmanager
+def tether(state: Path) -> Iterator[int]:
+    """A descriptor for git processes to inherit. The caller holds ``commit.lock``; for the person's index, the store's.
+
+    Args:
+        state: the workspace's own folder, for what a step changes; the one above it, for branches and working trees.
+    """
+    with _opened(state) as fd:
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        yield fd
+
+
+def wait_for_children(state: Path) -> None:
+    """Return when the git processes of an ended memfs process have ended too.
+
+    Raises:
+        GitBusy: they run on.
+    """
+    until = time.monotonic() + CHILD_PATIENCE
+    with _opened(state) as fd:
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise GitBusy("a git process of an ended memfs process still runs", path=str(state)) from None
+                time.sleep(_PAUSE)
+            else:
+                return
+
+
+@contextmanager
+def _opened(state: Path) -> Iterator[int]:
+    fd = io.open_file(state / CHILDREN, os.O_RDWR | os.O_CREAT)
+    _open.add(fd)
+    try:
+        yield fd
+    finally:
+        if fd in _open:
+            _open.discard(fd)
+            os.close(fd)
+
+
+_open: set[int] = set()
+
+
+def _forget_in_child() -> None:
+    """A child that another thread forks meanwhile is no git: commits would wait for it as long as it lives."""
+    for fd in _open:
+        os.close(fd)
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
