@@ -28,7 +28,6 @@ from memfs.files.secrets import find
 from memfs.model.time import time_in
 from memfs.workspace import Workspace
 
-LOCK = "drain.lock"
 DIES_AFTER = timedelta(hours=12)
 """A session of which nothing was heard for so long has ended, though nobody said so."""
 _AT_ONCE = 512
@@ -91,7 +90,7 @@ class Drain:
         done, until = _Sum(), time.monotonic() + seconds
         if not self._spool.folder.is_dir():
             return Drained()
-        lock = FileLock(self._spool.folder / LOCK)
+        lock = FileLock(self._spool.folder / spoolfile.LOCK)
         try:
             with lock.hold("make memories of a session", timeout=min(seconds, _WAITS)):
                 self._sweep()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memfs.errors import MemfsError
 from memfs.files import io
-from memfs.files.flock import locked
+from memfs.files.flock import locked, release
 
 FOLDER = "told"
 _LARGEST = 256 * 1024
@@ -90,7 +90,7 @@ class Told:
                 time.sleep(_PAUSE_SECONDS)
             yield fd
         finally:
-            os.close(fd)
+            release(fd)
 
 
 def mark_of(text: str) -> str:

@@ -20,10 +20,12 @@ from zlib import crc32
 
 from memfs.errors import LockTimeout, QuotaExceeded, StorageIO
 from memfs.files import io
-from memfs.files.flock import leads_to, locked
+from memfs.files.flock import leads_to, locked, release
 
 FOLDER = "spool"
 """Where events of sessions wait, below a workspace's state folder."""
+LOCK = "drain.lock"
+"""In ``FOLDER``, held by whoever takes lines and has not yet stored what they tell."""
 SUFFIX = ".jsonl"
 ASIDE = "aside"
 """Where lines lie that nothing could be made of, below ``FOLDER``."""
@@ -189,7 +191,7 @@ def _held(path: Path, flags: int) -> Iterator[int | None]:
                 yield fd
                 return
         finally:
-            os.close(fd)
+            release(fd)
         if time.monotonic() > deadline:
             raise LockTimeout("another process holds this file", path=str(path), hint="end that process")
         time.sleep(_STEP)

@@ -20,15 +20,16 @@ from memfs.history import environment
 from memfs.history.configfile import read_config
 from memfs.history.configtext import quoted
 from memfs.history.git import GitCommands, finish, git_program, start
-from memfs.history.refs import HEX, require_branch
+from memfs.history.refs import HEADS, HEX, require_branch
 from memfs.history.remoteurl import Remote, without_login
 from memfs.history.repository import Repository
 
 FOLDER = "remote"
+LOCK = "sync.lock"
+"""Who holds it, in a workspace's state folder, may talk to remotes for that workspace."""
 PATIENCE = 300.0
 _TOLD = 400
 _FETCHED = "refs/memfs/fetched"
-_HEADS = "refs/heads/"
 # A remote that is a folder has settings and hooks of its own, which git would run as this user.
 _PLAIN_RECEIVER = (
     *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.alternateRefsCommand=true"),
@@ -78,8 +79,8 @@ class Talk:
         found = {}
         for line in self._run("ls-remote", "--heads", "--quiet", self._remote.name).splitlines():
             commit, _, ref = line.partition("\t")
-            if HEX.fullmatch(commit) and ref.startswith(_HEADS):
-                found[ref.removeprefix(_HEADS)] = commit
+            if HEX.fullmatch(commit) and ref.startswith(HEADS):
+                found[ref.removeprefix(HEADS)] = commit
         return found
 
     def fetch(self, branch: str, known: Iterable[str]) -> str:
@@ -91,7 +92,7 @@ class Talk:
         Raises:
             RemoteUnreachable: with what git said, and what to do.
         """
-        ref = require_branch(_HEADS + branch)
+        ref = require_branch(HEADS + branch)
         self._prepare(known)
         quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
         self._run("fetch", *quiet, self._remote.name, f"{ref}:{_FETCHED}", prepared=True)
@@ -108,7 +109,7 @@ class Talk:
             PushRefused: the remote takes no push to this branch.
             RemoteUnreachable: with what git said, and what to do.
         """
-        ref = require_branch(_HEADS + branch)
+        ref = require_branch(HEADS + branch)
         quiet = ("--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no")
         said = self._run("push", *quiet, self._remote.name, f"{commit}:{ref}", accept=(0, 1))
         refused = [line for line in said.splitlines() if line.startswith("!")]
@@ -157,7 +158,7 @@ class Talk:
         packed = "# pack-refs with: peeled fully-peeled sorted \n" + "".join(
             f"{commit} refs/memfs/known/{number:06}\n" for number, commit in enumerate(tips)
         )
-        files = {"HEAD": "ref: refs/heads/none\n", "config": _config(remote), "packed-refs": packed}
+        files = {"HEAD": f"ref: {HEADS}none\n", "config": _config(remote), "packed-refs": packed}
         for name, text in files.items():
             io.write_file(folder / name, os.fsencode(text), durable=False)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from memfs.errors import RemoteInvalid
 from memfs.history.configfile import read_config
 from memfs.history.git import GitCommands
+from memfs.history.refs import HEADS
 from memfs.history.repository import Repository
 
 _NAME = re.compile(r"(?!.*(?:\.\.|//|\.lock(?:/|$)|/\.))[A-Za-z0-9_][A-Za-z0-9._/-]{0,100}(?<![./])")
@@ -71,7 +72,7 @@ def upstream(repository: Repository, branch: str) -> tuple[str, str]:
     """The remote and the branch there that a branch follows, each "" where the repository does not say."""
     config = read_config(repository.common_dir / "config")
     merge = config.get(f"branch.{branch}.merge", "")
-    return config.get(f"branch.{branch}.remote", ""), merge.removeprefix("refs/heads/")
+    return config.get(f"branch.{branch}.remote", ""), merge.removeprefix(HEADS)
 
 
 def remote_of(repository: Repository, name: str) -> Remote:

@@ -35,6 +35,11 @@ _HARMLESS = frozenset(
     {"blame", "cat-file", "check-ignore", "config", "credential-cache--daemon", "describe", "diff", "for-each-ref"}
     | {"fsmonitor--daemon", "grep", "log", "ls-files", "ls-tree", "rev-list", "rev-parse", "show", "status"}
 )
+# What a killed memfs may have left at work: it would bring back what is taken out, or write into what is prepared.
+_OF_OURS = frozenset(
+    {"commit-graph", "fetch", "index-pack", "pack-objects", "push", "repack", "unpack-objects", "update-index"}
+    | {"update-ref"}
+)
 _ROW = re.compile(
     rb"(.) (\d{6}) ([0-9a-f]{40}) (\d)\t([^\0]+)\0"
     rb"  ctime: (\d+):(\d+)\n  mtime: (\d+):(\d+)\n  dev: \d+\tino: (\d+)\n"
@@ -162,7 +167,8 @@ def _running(repository: Repository) -> str:
     for process in running_git():
         folder = Path(process.folder)
         inside = folder.is_relative_to(layout.work_tree) or folder.is_relative_to(layout.common_dir)
-        if inside and process.verb not in _HARMLESS and not folder.is_relative_to(layout.common_dir / "memfs"):
+        ours = folder.is_relative_to(layout.common_dir / "memfs")
+        if inside and (process.verb in _OF_OURS if ours else process.verb not in _HARMLESS):
             return f"git {process.verb} is running (process {process.pid})"
     return ""
 

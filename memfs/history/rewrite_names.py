@@ -15,11 +15,10 @@ from pathlib import Path
 from memfs.errors import HistoryUnavailable
 from memfs.files import io
 from memfs.history.layout import Layout
-from memfs.history.refs import HEX
+from memfs.history.refs import HEX, NULL, PER_WORKTREE, parse_packed
 from memfs.history.rewrite_text import Traces, edit_ids, edit_reflog, ids_in
 
 _HEADER = b"# pack-refs with: sorted \n"
-_ALONE = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")
 _HEADS = re.compile(r"[A-Z_]*HEAD|AUTO_MERGE")
 _MESSAGES = re.compile(r"[A-Z_]+(?:_EDITMSG|_MSG|_DESCRIPTION)|ADD_EDIT\.patch|SQUASH_MSG|MERGE_MSG")
 _SMALL = 1 << 26
@@ -50,7 +49,7 @@ class Names:
         found = set(self.refs.values())
         for text in (*self.logs.values(), *(self.heads.values() if heads else ())):
             found |= ids_in(text)
-        return found - {"0" * 40}
+        return found - {NULL}
 
 
 def read_names(layout: Layout) -> Names:
@@ -88,11 +87,6 @@ def packed_text(refs: Mapping[str, str]) -> bytes:
     return _HEADER + b"".join(b"%s %s\n" % (found, ref) for ref, found in rows)
 
 
-def packable(refs: Mapping[str, str]) -> dict[str, str]:
-    """Those refs that may stand in ``packed-refs``: not the ones that belong to one working tree."""
-    return {ref: found for ref, found in refs.items() if not ref.startswith(_ALONE)}
-
-
 def changed_loose(names: Names, mapped: Mapping[str, str]) -> list[str]:
     """The refs with a file of their own whose id changes."""
     return [ref for ref, found in names.loose.items() if found in mapped]
@@ -105,7 +99,7 @@ def turn(layout: Layout, names: Names, mapped: Mapping[str, str]) -> None:
     """
     common = layout.common_dir
     changed = changed_loose(names, mapped)
-    shared = [ref for ref in changed if not ref.startswith(_ALONE)]
+    shared = [ref for ref in changed if not ref.startswith(PER_WORKTREE)]
     before = {**names.packed, **{ref: names.loose[ref] for ref in shared}}
     if shared:
         _rewrite(common / "packed-refs", packed_text(before))
@@ -163,10 +157,9 @@ def _rewrite(path: Path, data: bytes) -> None:
 
 def _read_packed(path: Path) -> dict[str, str]:
     try:
-        lines = os.fsdecode(io.read_file(path)).splitlines()
+        return parse_packed(io.read_file(path))
     except FileNotFoundError:
         return {}
-    return {line[41:]: line[:40] for line in lines if line[:1] not in ("#", "^", "")}
 
 
 def _files(folder: Path) -> Iterator[Path]:

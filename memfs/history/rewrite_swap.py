@@ -21,7 +21,7 @@ from memfs.history.rewrite_names import Names, changed_loose, edit_logs, read_na
 from memfs.history.rewrite_successor import INDEX, Successor, remove_all
 from memfs.history.rewrite_survey import inventory
 from memfs.history.rewrite_text import Traces
-from memfs.history.settle import index_of
+from memfs.history.settle import index_of, lock_of
 
 LOCK = "lock"
 _LOOSE = re.compile(r"[0-9a-f]{38}")
@@ -118,7 +118,7 @@ def finish(repository: Repository, successor: Successor, plan: Swap) -> int:
 
 def release(repository: Repository, own: Path) -> None:
     """Remove the locks that an ended eraser left: they are second names of its own file."""
-    places = [repository.common_dir / "packed-refs.lock", index_lock(repository)]
+    places = [repository.common_dir / "packed-refs.lock", lock_of(index_of(repository.git_dir))]
     for folder, _, names in os.walk(repository.common_dir / "refs"):
         places += [Path(folder) / name for name in names if name.endswith(".lock")]
     for lock in places:
@@ -127,15 +127,9 @@ def release(repository: Repository, own: Path) -> None:
                 io.unlink(lock, missing_ok=True)
 
 
-def index_lock(repository: Repository) -> Path:
-    """The lock of the person's index."""
-    index = index_of(repository.git_dir)
-    return index.with_name(index.name + ".lock")
-
-
 def _locks(repository: Repository, plan: Swap, index: Path) -> list[Path]:
     refs = [repository.common_dir / f"{ref}.lock" for ref in changed_loose(plan.names, plan.mapped)]
-    return [index.with_name(index.name + ".lock"), repository.common_dir / "packed-refs.lock", *refs]
+    return [lock_of(index), repository.common_dir / "packed-refs.lock", *refs]
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from memfs.errors import GitFailed, MemfsError
 from memfs.files import io
 from memfs.history.ancestry import holds_commit, is_ancestor
-from memfs.history.refs import HEX
+from memfs.history.refs import HEX, NULL
 from memfs.history.repository import Repository
 
 _NOTE = "seen.json"
@@ -97,12 +97,19 @@ class Seen:
         return {ref.removeprefix(f"{folder}/"): commit for kind, commit, ref in rows if kind == "commit"}
 
     def _update(self, refs: Mapping[str, str]) -> None:
-        moved = {ref: commit for ref, commit in refs.items() if self._repository.ref_commit(ref) != commit}
-        if moved:
-            person = self._repository.identity().committer
-            variables = {"GIT_COMMITTER_NAME": person.name, "GIT_COMMITTER_EMAIL": person.email}
-            orders = os.fsencode("".join(f"update {ref} {commit}\n" for ref, commit in moved.items()))
-            self._repository.git.run("update-ref", "--stdin", "-m", "memfs sync", data=orders, variables=variables)
+        """Move refs on from where they are now: the git of a killed sync, that comes late, moves none of them back."""
+        while True:
+            before = {ref: self._repository.ref_commit(ref) or NULL for ref in refs}
+            orders = [f"update {ref} {new} {before[ref]}\n" for ref, new in refs.items() if new != before[ref]]
+            if not orders:
+                return
+            variables = self._repository.identity().committer.in_reflogs
+            data = os.fsencode("".join(orders))
+            try:
+                self._repository.git.run("update-ref", "--stdin", "-m", "memfs sync", data=data, variables=variables)
+            except GitFailed:
+                if all(before[ref] == (self._repository.ref_commit(ref) or NULL) for ref in refs):
+                    raise
 
     def _noted(self) -> dict[str, tuple[str, ...]]:
         try:

@@ -72,9 +72,7 @@ def make(parts: Parts, target: Path, origin: str) -> Manifest:
         Conflict: the name is taken.
         StorageIO, HistoryError, LockTimeout, BackupInvalid: no backup was made.
     """
-    io.sweep(target.parent, ".memfs-")
-    with io.operation("list", target.parent):
-        sweep_proofs(target.parent)
+    sweep_unfinished(target.parent)
     with ExitStack() as stack:
         packed = stack.enter_context(_temporary(target, "files"))
         bundled = stack.enter_context(_temporary(target, "history"))
@@ -88,6 +86,14 @@ def make(parts: Parts, target: Path, origin: str) -> Manifest:
         _give_name(whole.path, target)
         io.sync_folder(target.parent)
     return manifest
+
+
+def sweep_unfinished(place: Path) -> None:
+    """Remove what backups that were killed left in a folder, whichever workspace they were of."""
+    io.sweep(place, ".memfs-")
+    with io.operation("list", place):
+        if place.is_dir():
+            sweep_proofs(place)
 
 
 # -- temporary files ----------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +27,7 @@ from memfs.model.time import format_time, parse_time
 from memfs.settings import BackupSettings
 from memfs.store.parts import CONTENT, Parts
 from memfs.upkeep.backup_file import Manifest, reading
-from memfs.upkeep.backup_make import make
+from memfs.upkeep.backup_make import make, sweep_unfinished
 
 _RECORD = "backups.json"
 _LOCK = "backup.lock"
@@ -156,16 +156,49 @@ class Backups:
         Raises:
             StorageIO: a place cannot be read.
         """
+        # Who makes the first one chooses by what all are known, under the lock: until then none is ours.
+        pattern = re.compile(re.escape(self._stem()) + r"-\d{6,}-\d{8}T\d{6}Z\.tar") if self._record() else None
         found = []
         for folder in [place] if place else self._all_places():
-            pattern = re.compile(re.escape(self._stem()) + r"-\d{6,}-\d{8}T\d{6}Z\.tar")
             with io.operation("list", folder):
                 names = os.listdir(folder) if folder.is_dir() else []
-            found += [folder / name for name in names if pattern.fullmatch(name)]
+            found += [folder / name for name in names if pattern and pattern.fullmatch(name)]
         return sorted(found, key=lambda path: (int(path.name.split("-")[-2]), path))
 
     def _all_places(self) -> Sequence[Path]:
         return list(dict.fromkeys([*self.places(), *map(Path, self._record().get("places", ()))]))
+
+    def renew(self, failed: Callable[[MemfsError], None]) -> tuple[int, list[Path]]:
+        """Put a new backup in the place of all there are, those that killed processes left unfinished among them.
+
+        One that is being made ends first: it may hold what was there before.
+
+        Args:
+            failed: told why no new one could be made.
+
+        Returns:
+            How many went, and those that could not.
+
+        Raises:
+            LockTimeout: the one that is being made does not end.
+        """
+        with self._lock.hold("backup", timeout=60):
+            try:
+                old = self.kept()
+                for place in self._all_places():
+                    sweep_unfinished(place)
+            except MemfsError:  # a place that is none any more holds nothing that could be found
+                return 0, []
+            made: set[Path] = set()
+            try:
+                made = {found.path for found in self._make(self.places())} if old else set()
+            except MemfsError as error:
+                failed(error)
+            for path in old:
+                if path.parent in {found.parent for found in made} and path not in made:
+                    io.unlink(path, missing_ok=True)
+            left = [path for path in old if path.exists()]
+            return len(old) - len(left), left
 
     def surplus(self, place: Path | None = None) -> list[Path]:
         """Those beyond ``copies`` in each place, oldest first."""

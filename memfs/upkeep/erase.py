@@ -6,14 +6,17 @@ history is rewritten is ``erase_history``'s.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.errors import CorruptRecord, EraseRefused, GitBusy, LockTimeout, MemfsError
-from memfs.files import io
+from memfs.errors import CorruptRecord, EraseRefused, GitBusy, LockTimeout, MemfsError, StorageIO
+from memfs.files import spoolfile
+from memfs.files.lock import FileLock
 from memfs.history.commits import recover
+from memfs.history.remote import LOCK
 from memfs.history.rewrite_conditions import is_shared, refuse_kind
 from memfs.history.rewrite_swap import Moved
 from memfs.model import Problem
@@ -121,7 +124,7 @@ class Eraser:
     # -- the steps ------------------------------------------------------------------------------------------------
     def _attempts(self, named: Named | None, patience: float = _LOCK_WAIT) -> Erased | None:
         """Erase what is named, or what a dead process had begun to; None where neither is."""
-        with self._parts.commit_lock.hold("erase", timeout=patience):
+        with self._nobody_brings_back(patience), self._parts.commit_lock.hold("erase", timeout=patience):
             done = self._rewrite(named)
         if done is None:
             return None
@@ -132,6 +135,26 @@ class Eraser:
             erase_record.clear(self._repository, ended=True)
         self._store.refresh()
         return replace(erased, proof=proof, purged={**erased.purged, "backups": replaced}, left=tuple(left))
+
+    @contextmanager
+    def _nobody_brings_back(self, patience: float) -> Iterator[None]:
+        """Hold the sync locks of all workspaces of the repository, and the one for what sessions told.
+
+        A sync that goes on while history is rewritten would fetch the old one once more, merge and push it; who read
+        what a session told, before it was taken out of there, would store it after the proof.
+        """
+        states = sorted(path for path in self._repository.state.parent.iterdir() if path.is_dir())
+        locked = [state / LOCK for state in states]
+        if (spool := self._repository.state / spoolfile.FOLDER).is_dir():
+            locked.append(spool / spoolfile.LOCK)
+        with ExitStack() as locks:
+            for path in locked:
+                try:
+                    locks.enter_context(FileLock(path).hold("erase", timeout=patience))
+                except StorageIO:
+                    if path.parent.exists():  # else its branch was dropped meanwhile, and nobody syncs there
+                        raise
+            yield
 
     def _rewrite(self, named: Named | None) -> tuple[Target, Erased] | None:
         """Take the target out of history and the stores; the record stays until all else is done."""
@@ -201,22 +224,12 @@ class Eraser:
     def _replace_backups(self) -> tuple[int, list[Path]]:
         """Put a new backup in the place of the old ones; return how many went, and those that could not."""
         try:
-            old = self._backups.kept()
-        except MemfsError:  # a place that is none any more holds nothing that could be found
-            return 0, []
-        if not old:
-            return 0, []
-        made = set()
-        try:
-            made = {found.path for found in self._backups.make()}
-        except MemfsError as error:
+            return self._backups.renew(self._store.note_failure)
+        except LockTimeout as error:
             self._store.note_failure(error)
-        served = {path.parent for path in made}
-        for path in old:
-            if path.parent in served and path not in made:
-                io.unlink(path, missing_ok=True)
-        left = [path for path in old if path.exists()]
-        return len(old) - len(left), left
+            with suppress(MemfsError):  # a place that cannot be read is no reason to hide what was done
+                return 0, self._backups.kept()
+            return 0, []
 
 
 def _named(reference: str, is_path: bool) -> Named:

@@ -18,8 +18,10 @@ from memfs.capture.event import SessionEvent, bounded
 from memfs.capture.reminders import pending
 from memfs.capture.spool import Spool
 from memfs.capture.steps import situation_of
-from memfs.errors import StorageFull
+from memfs.capture.storing import Keeper
+from memfs.errors import LockTimeout, StorageFull
 from memfs.files import spoolfile
+from memfs.files.lock import FileLock
 from memfs.model import MemoryItem, Query
 from memfs.model.time import format_time
 from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
@@ -625,10 +627,34 @@ def test_a_drain_under_way_is_not_waited_for_long(opened: Opener) -> None:
     """Who comes while another process drains is told how much waits, and stops nobody."""
     session = Session(opened())
     session.prompt("Which of the brokers is used in production?")
-    lock = draining.FileLock(session.spool.folder / draining.LOCK)
+    lock = FileLock(session.spool.folder / spoolfile.LOCK)
     with lock.hold("drain"):
         assert Drain(session.workspace).run(seconds=0.05) == Drained(left=1)
     assert session.drain().events == 1
+
+
+def test_an_erase_waits_for_a_drain_under_way(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken from the spool and is not stored yet would come back after the proof (faults row 50)."""
+    session = Session(opened())
+    said = "The customer in cabin seventeen wants a quiet room by the sea"
+    session.workspace.store.put(MemoryItem(said, "knowledge", id="cabin"))
+    session.workspace.store.flush()
+    session.prompt(f"Do you know this one? {said}\nWhere is it?")
+    other = opened(session.workspace.root)
+    keep, hold, refused = Keeper.keep, FileLock.hold, []
+
+    def erased_meanwhile(*given: Any) -> Any:
+        with monkeypatch.context() as patched:
+            patched.setattr(FileLock, "hold", lambda lock, purpose, timeout=0.0: hold(lock, purpose, 0.05))
+            with pytest.raises(LockTimeout) as waited:
+                other.eraser.erase("cabin")
+        refused.append(Path(str(waited.value.path)).name)
+        return keep(*given)
+
+    monkeypatch.setattr(Keeper, "keep", erased_meanwhile)
+    assert session.drain().events == 1
+    assert refused == [spoolfile.LOCK]
+    assert other.eraser.erase("cabin").proof.hits == ()
 
 
 def test_what_waits_is_erased_and_backed_up(opened: Opener, tmp_path: Path) -> None:

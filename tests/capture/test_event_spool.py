@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kit.orphans import linger
+from kit.patience import LONG
 from memfs.capture import backlog
 from memfs.capture.event import SessionEvent
 from memfs.capture.place import find_place
@@ -122,11 +124,13 @@ def test_a_full_disk_is_told_and_leaves_the_rest(tmp_path: Path) -> None:
     assert _prompts(spool) == ["prompt 0", "prompt 1", "prompt 2"]
 
 
-def test_many_writers_never_mix_lines(tmp_path: Path) -> None:
+def test_many_writers_never_mix_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads and processes add at once while somebody takes away: every event is there once."""
+    monkeypatch.setattr(spoolfile, "_WAIT", LONG)
     code = (
         "import sys; from pathlib import Path; from memfs.capture.spool import Spool\n"
         "from memfs.capture.event import SessionEvent\n"
+        f"from memfs.files import spoolfile; spoolfile._WAIT = {LONG}\n"
         "spool = Spool(Path(sys.argv[1]))\n"
         "for number in range(40):\n"
         "    spool.append(SessionEvent('Stop', 's', fields={'prompt': f'{sys.argv[2]}-{number}'}))\n"
@@ -213,6 +217,19 @@ def test_a_stopped_holder_is_waited_for_and_named(tmp_path: Path, monkeypatch: p
         with pytest.raises(LockTimeout):
             spool.append(_event(1))
     assert _prompts(spool) == ["prompt 0"]
+
+
+def test_47_a_child_forked_beside_an_event_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that forks in one thread while another tells an event: the next one is kept all the same."""
+    monkeypatch.setattr(spoolfile, "_WAIT", 0.0)
+    spool, children = Spool(tmp_path), []
+    spool.append(_event(0))
+    monkeypatch.setattr(spoolfile.io, "fdatasync", lambda *_: children.append(linger()))
+    spool.append(_event(1))
+    spool.append(_event(2))
+    for end in children:
+        end()
+    assert _prompts(spool) == ["prompt 0", "prompt 1", "prompt 2"]
 
 
 def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:

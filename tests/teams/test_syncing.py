@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
+from kit.orphans import die_while, late_git
+from kit.patience import until
 from memfs import MemoryItem, Workspace
 from memfs.adapters.cli.app import run
 from memfs.errors import (
     BranchQuarantined,
     GitBusy,
+    GitFailed,
     HistoryUnavailable,
+    LockTimeout,
     MergeRefused,
     PushRefused,
     RemoteInvalid,
@@ -22,10 +26,12 @@ from memfs.errors import (
     RemoteUnreachable,
 )
 from memfs.history import remote as talking
+from memfs.history.git import check
 from memfs.history.quarantine import Quarantined, save
 from memfs.history.remote import Talk
 from memfs.history.remoteurl import protocol_of, remote_of
 from memfs.history.seen import Seen
+from memfs.upkeep import erase as erasing
 
 Git = Callable[..., str]
 Opened = Callable[..., Workspace]
@@ -44,6 +50,11 @@ class Site:
     def bo(self) -> Workspace:
         self.git(self.root, "clone", "--quiet", "remote.git", "bo")
         return self.opened(self.root / "bo")
+
+    def take_back(self, clone: Workspace) -> None:
+        """Force the remote back by one commit, as a person would from a clone."""
+        self.git(clone.root, "reset", "--quiet", "--hard", "HEAD~1")
+        self.git(clone.root, "push", "--quiet", "--force", "origin", "main")
 
     def tip(self, folder: Path | None = None) -> str:
         return self.git(folder or self.remote, "rev-parse", "main").strip()
@@ -151,8 +162,7 @@ def test_a_remote_that_was_force_pushed_is_refused_and_rescued(site: Site) -> No
     sync(bo)
     sync(site.ada)
     before = site.tip(site.ada.root)
-    site.git(bo.root, "reset", "--quiet", "--hard", "HEAD~1")
-    site.git(bo.root, "push", "--quiet", "--force", "origin", "main")
+    site.take_back(bo)
     put(site.ada, "mine")
     for _ in range(2):
         with pytest.raises(RemoteRewritten, match="refs/memfs/rescue/origin/main/"):
@@ -171,8 +181,7 @@ def test_a_plain_fetch_does_not_hide_a_rewritten_remote(site: Site) -> None:
     put(site.ada, "lost")
     sync(site.ada)
     bo = site.bo()
-    site.git(bo.root, "reset", "--quiet", "--hard", "HEAD~1")
-    site.git(bo.root, "push", "--quiet", "--force", "origin", "main")
+    site.take_back(bo)
     site.git(site.ada.root, "fetch", "--quiet", "origin", "+refs/heads/*:refs/remotes/origin/*")
     with pytest.raises(RemoteRewritten):
         sync(site.ada)
@@ -241,6 +250,16 @@ def test_a_first_sync_killed_before_it_could_remember_is_no_erase(site: Site, mo
     assert site.git(site.ada.root, "for-each-ref", "refs/memfs", "refs/remotes") == ""
     put(site.ada, "after")
     assert sync(site.ada).pushed
+
+
+def test_39_the_git_of_a_killed_sync_moves_nothing_back(site: Site, tmp_path: Path) -> None:
+    """What it was to remember comes after what the next sync saw: then a remote that dropped that is no surprise."""
+    seen, root = Seen(site.ada.repository), site.ada.root
+    one, two = (site.git(root, "commit-tree", "-m", text, "HEAD^{tree}").strip() for text in ("one", "two"))
+    die_while(lambda: seen.note("origin", "main", one), "update-ref", late_git(tmp_path, "update-ref"))
+    seen.note("origin", "main", two)
+    assert until((tmp_path / "ended").exists)
+    assert seen.tip("origin", "main") == two
 
 
 def test_what_was_seen_and_is_gone_altogether_was_erased(site: Site) -> None:
@@ -357,8 +376,7 @@ def test_who_followed_the_rewriting_by_hand_goes_on(site: Site) -> None:
     put(site.ada, "lost")
     sync(site.ada)
     bo = site.bo()
-    site.git(bo.root, "reset", "--quiet", "--hard", "HEAD~1")
-    site.git(bo.root, "push", "--quiet", "--force", "origin", "main")
+    site.take_back(bo)
     site.git(site.ada.root, "fetch", "--quiet", "origin")
     site.git(site.ada.root, "reset", "--quiet", "--hard", site.tip())
     put(site.ada, "after")
@@ -381,6 +399,28 @@ def test_what_was_erased_here_does_not_come_back(site: Site, git: Git) -> None:
     git(site.ada.root, "push", "--quiet", "--force", "origin", "HEAD:main")
     put(site.ada, "after")
     assert sync(site.ada).pushed
+
+
+def test_50_nothing_is_erased_while_a_sync_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a sync has begun to fetch would bring the old history back, merge it, and push it."""
+    put(site.ada, "secret", "the code is 4711")
+    sync(site.ada)
+    bo = site.bo()
+    put(bo, "other")
+    sync(bo)
+    eraser, fetch = site.opened(site.ada.root).eraser, Talk.fetch
+    monkeypatch.setattr(erasing, "_LOCK_WAIT", 0.0)
+
+    def outrun(talk: Talk, branch: str, known: Iterable[str]) -> str:
+        with pytest.raises(LockTimeout, match="sync"):
+            eraser.erase("secret", rewrite_shared=True)
+        return fetch(talk, branch, known)
+
+    monkeypatch.setattr(Talk, "fetch", outrun)
+    assert sync(site.ada).joined is not None
+    assert eraser.erase("secret", rewrite_shared=True).proof.hits == ()
+    with pytest.raises(RemoteRewritten, match="history was rewritten here"):
+        sync(site.ada)
 
 
 def test_what_was_erased_elsewhere_is_not_brought_back_by_an_old_clone(site: Site) -> None:
@@ -732,9 +772,6 @@ def test_where_the_person_pushes_elsewhere_both_transports_are_allowed(site: Sit
 
 def test_nothing_is_ever_forced() -> None:
     """The only door to git takes no force, whoever asks."""
-    from memfs.errors import GitFailed
-    from memfs.history.git import check
-
     for argument in ("--force", "--forc"):
         with pytest.raises(GitFailed):
             check(("git", "push", "--no-verify", argument, "origin", "main"))

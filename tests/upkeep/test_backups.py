@@ -54,6 +54,15 @@ def workspace(opened: Open) -> Workspace:
     return made
 
 
+def test_only_who_makes_the_first_backup_names_them(opened: Open) -> None:
+    """A look beside it would choose another name, under which the first one is never found, replaced or erased."""
+    workspace = opened()
+    record = workspace.repository.state / "backups.json"
+    assert (workspace.backups.kept(), workspace.backups.surplus(), record.exists()) == ([], [], False)
+    made = workspace.backups.make()[0].path
+    assert workspace.backups.kept() == [made]
+
+
 def test_a_restored_workspace_is_the_one_that_was_backed_up(
     workspace: Workspace, tmp_path: Path, git: Git, opened: Open
 ) -> None:

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,7 +16,10 @@ import pytest
 from memfs import EraseRefused, ItemNotFound, MemfsError, MemoryItem
 from memfs.files import io
 from memfs.files.merge.files import FieldConflict
+from memfs.history import rewrite_conditions
 from memfs.model.time import utc_now
+from memfs.upkeep import backup_make
+from memfs.upkeep.backups import Backups, own_folder
 from memfs.upkeep.mergespool import MergeSpool, records_of
 from memfs.workspace import Workspace
 
@@ -136,6 +140,48 @@ def test_a_backup_that_holds_it_is_replaced(opened: Opened) -> None:
     kept = workspace.backups.kept()
     assert old not in kept
     assert len(kept) == 1
+
+
+def test_50_a_backup_that_is_being_made_goes_too(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was begun before the erase, and gets its name after it, holds what was erased."""
+    workspace = opened()
+    put(workspace)
+    workspace.backups.make()
+    begun, erased = threading.Event(), threading.Event()
+    give_name, renew = backup_make._give_name, Backups.renew
+
+    def late(temporary: Path, target: Path) -> None:
+        if not erased.is_set():
+            begun.set()
+            assert erased.wait(60)
+        give_name(temporary, target)
+
+    def told(backups: Backups, failed: Callable[[MemfsError], None]) -> tuple[int, list[Path]]:
+        erased.set()
+        return renew(backups, failed)
+
+    monkeypatch.setattr(backup_make, "_give_name", late)
+    monkeypatch.setattr(Backups, "renew", told)
+    another = threading.Thread(target=opened(workspace.root).backups.make)
+    another.start()
+    assert begun.wait(60)
+    assert workspace.eraser.erase("gate").purged["backups"] == 2
+    another.join()
+    assert len(workspace.backups.kept()) == 1
+
+
+def test_50_what_a_killed_backup_left_goes_too(opened: Opened) -> None:
+    """Its temporary files hold what was erased, and no other backup may ever come to sweep them."""
+    workspace = opened()
+    put(workspace)
+    place = own_folder()
+    place.mkdir(parents=True)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left = place / f".memfs-workspace-000001.tar.files.{gone.pid}.tmp"
+    left.write_text(SECRET)
+    assert workspace.eraser.erase("gate").purged["backups"] == 0
+    assert not left.exists()
 
 
 def test_a_plan_changes_nothing(opened: Opened, git: Git) -> None:
@@ -335,6 +381,26 @@ def test_it_is_refused_with_the_reason_and_changes_nothing(
     assert (git(workspace.root, "for-each-ref"), (workspace.root / ".git/index").read_bytes()) == before
     assert next((workspace.root / "ContextMemory").rglob("gate.yaml")).exists()
     assert not (workspace.repository.state / "erase").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("pack-objects", "-q", "--stdout"), ("fetch", "ext::cat")], ids=lambda words: words[0]
+)
+def test_50_the_git_of_a_killed_process_ends_first(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """What packs or fetches objects on after memfs's death would bring back what is taken out meanwhile."""
+    monkeypatch.setattr(rewrite_conditions, "_PATIENCE", 0.0)
+    workspace = opened()
+    put(workspace)
+    command = ("git", f"--git-dir={workspace.root}/.git", "-c", "protocol.ext.allow=always", *words)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    left = subprocess.Popen(command, cwd=workspace.repository.state, **pipes)
+    with left:
+        with pytest.raises(EraseRefused, match=f"{words[0]} is running"):
+            workspace.eraser.erase("gate")
+        left.kill()
+    assert workspace.eraser.erase("gate").proof.hits == ()
 
 
 def test_commits_wait_while_an_interrupted_erase_stands_and_opening_ends_it(

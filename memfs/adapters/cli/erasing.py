@@ -112,16 +112,20 @@ def _print_plan(plan: Plan) -> None:
     _print_list("it may still be in", plan.unreachable)
 
 
-def _show(done: Erased, as_json: bool) -> None:
+def _erased_json(done: Erased) -> dict[str, Any]:
     proof = done.proof
+    read = {"objects": proof.objects, "files": proof.files, "bytes": proof.bytes, "places": dict(proof.places)}
+    found = {"hits": list(proof.hits), "quotes": list(proof.quotes)}
+    facts = {"unsigned": done.unsigned, "purged": dict(done.purged), "head": done.head}
+    left = {"backups_left": [str(path) for path in done.left]}
+    return {**_plan_json(done.plan), **facts, **left, "proof": {**read, **found}, "dry_run": False}
+
+
+def _show(done: Erased, as_json: bool) -> None:
     if as_json:
-        read = {"objects": proof.objects, "files": proof.files, "bytes": proof.bytes, "places": dict(proof.places)}
-        found = {"hits": list(proof.hits), "quotes": list(proof.quotes)}
-        facts = {"unsigned": done.unsigned, "purged": dict(done.purged), "head": done.head}
-        left = {"backups_left": [str(path) for path in done.left]}
-        print_json({**_plan_json(done.plan), **facts, **left, "proof": {**read, **found}, "dry_run": False})
+        print_json(_erased_json(done))
         return
-    plan = done.plan
+    plan, proof = done.plan, done.proof
     print_raw(f"Erased {styled(plan.reference, fg='yellow', bold=True)}: {count(plan.versions, 'version')}")
     _print_list("at", plan.paths)
     _print_list("and the same bytes at", plan.copies)
