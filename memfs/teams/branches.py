@@ -18,9 +18,11 @@ from memfs.errors import BranchRefused, HistoryUnavailable, StorageIO
 from memfs.files import io
 from memfs.history import quarantine as quarantines
 from memfs.history.ancestry import count_beyond, is_ancestor, merge_bases
-from memfs.history.branchlist import HEADS, OURS, Given, read_list, ref_of, save_list, short_name
+from memfs.history.branchlist import OURS, Given, read_list, ref_of, save_list, short_name
 from memfs.history.layout import Layout
 from memfs.history.quarantine import Quarantined
+from memfs.history.refs import HEADS
+from memfs.history.tether import tether, wait_for_children
 from memfs.model.time import format_time
 from memfs.store import Store
 from memfs.store.parts import Parts
@@ -92,6 +94,7 @@ class Branches:
         self._repository.require_readable()
         self._commit_what_waits()
         with self._parts.commit_lock.hold("start a branch"):
+            wait_for_children(self._common / "memfs")
             self._refuse_quarantined(ref)
             given = read_list(self._common)
             place = Path(os.path.realpath(folder)) if folder is not None else self._places.beside(ref)
@@ -155,6 +158,7 @@ class Branches:
             BranchRefused: there is no such branch, it is checked out here, or something would be lost; the message
                 names all of it.
         """
+        wait_for_children(self._common / "memfs")
         ref = self._ref(name)
         self._refuse_own(ref)
         row = read_list(self._common).get(ref)
@@ -170,7 +174,9 @@ class Branches:
             kept = self._places.waiting(layout) or not self._merged(ref)
             rescue = f"{RESCUE}/{short_name(ref)}" if kept else ""
             return Dropped(branch=ref, commit=self._commit(ref), rescue=rescue, folder=row.folder if row else "")
-        with self._parts.commit_lock.hold("drop a branch"):
+        with self._parts.commit_lock.hold("drop a branch"), self._places.still(layout):
+            wait_for_children(self._common / "memfs")
+            self._refuse_waiting(ref, row, layout)
             return self._drop(ref, row, layout)
 
     def quarantine(self, name: str, reason: str = "") -> Branch:
@@ -339,7 +345,9 @@ class Branches:
             lost.append(f"{ahead} of its commits {'is' if ahead == 1 else 'are'} not in what is checked out here")
         if layout is not None and self._commit(ref):
             found = remains(layout.work_tree, self._repository, self._commit(ref))
-            lost += [f"{name} is not committed" for name in found.edited[:3]]
+            unlaid = row is not None and not row.ready  # by a start that ended early: what is missing was never there
+            edited = [name for name in found.edited if not unlaid or os.path.lexists(layout.work_tree / name)]
+            lost += [f"{name} is not committed" for name in edited[:3]]
             lost += [f"{name} is no memory" for name in found.others[:3]]
             lost += [f"{name} (process {number}) works there" for number, name in self._places.alive(layout)[:3]]
         if lost:
@@ -367,7 +375,9 @@ class Branches:
         return Dropped(branch=ref, commit=tip, rescue=rescue, folder=folder, left=left)
 
     def _move(self, order: str) -> None:
-        self._repository.git.run("update-ref", "--stdin", "-m", "memfs branch", data=os.fsencode(f"{order}\n"))
+        data = os.fsencode(f"{order}\n")
+        with tether(self._common / "memfs") as held:
+            self._repository.git.run("update-ref", "--stdin", "-m", "memfs branch", data=data, keep=(held,))
 
 
 def _names(ref: str) -> set[str]:

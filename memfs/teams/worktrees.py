@@ -22,10 +22,10 @@ from memfs.files.tree import Tree
 from memfs.history.bulk import contents, sizes
 from memfs.history.indexfile import encode_index
 from memfs.history.layout import Layout, discover, read_small, state_folder
-from memfs.history.objects import EXECUTABLE, FILE, Entry
-from memfs.history.refs import Refs
+from memfs.history.objects import EXECUTABLE, REGULAR, Entry
+from memfs.history.refs import HEADS, Refs
 from memfs.history.repository import Repository
-from memfs.model.stamp import object_id
+from memfs.history.tether import tether
 from memfs.model.statepaths import document_of_sidecar
 
 _FOLDERS = "worktrees"
@@ -63,8 +63,9 @@ def lay_out(repository: Repository, folder: Path, ref: str, commit: str) -> Layo
     if layout is None or Refs(layout).head().ref != ref:
         _forget_begun(folder, repository)
         _require_free(folder)
-        short = ref.removeprefix("refs/heads/")
-        repository.git.run("worktree", "add", "--quiet", "--no-checkout", str(folder), short)
+        short = ref.removeprefix(HEADS)
+        with tether(repository.common_dir / "memfs") as held:
+            repository.git.run("worktree", "add", "--quiet", "--no-checkout", str(folder), short, keep=(held,))
         layout = at(folder, repository)
     if layout is None:
         raise BranchRefused("git made no working tree", path=str(folder), hint="run git worktree list")
@@ -144,8 +145,8 @@ def forget_missing(folder: str, git_dir: str, repository: Repository) -> None:
     """
     place = repository.common_dir / git_dir
     own = place.parent == repository.common_dir / _FOLDERS and place.is_dir() and not place.is_symlink()
-    if own and read_small(place / "gitdir") == f"{folder}/.git":
-        _remove_all(place)
+    if own and (read_small(place / "gitdir") == f"{folder}/.git" or not os.listdir(place)):
+        _remove_record(place)
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ def _entries(repository: Repository, commit: str) -> Iterator[tuple[bytes, Entry
 
 def _is_memory(repository: Repository, path: bytes, entry: Entry) -> bool:
     inside = repository.below(path)
-    return entry.mode in (FILE, EXECUTABLE) and inside is not None and is_own(inside)
+    return entry.mode in REGULAR and inside is not None and is_own(inside)
 
 
 def _is_here(repository: Repository, path: str | None) -> bool:
@@ -179,12 +180,15 @@ def _lay_files(repository: Repository, folder: Path, entries: Mapping[bytes, Ent
     try:
         _sweep(tree, entries)
         with tree.holding_folders():
-            missing = [path for path, entry in wanted.items() if _blob_now(tree, path) != entry.id]
+            there = {os.fsencode(path) for path in _present(folder)}
+            kept = {path for path in wanted.keys() & there if _blob_now(tree, path) == wanted[path].id}
+            missing = [path for path in wanted if path not in kept]
             for path, data in _contents(repository, {path: wanted[path].id for path in missing}):
                 tree.write(os.fsdecode(path), data, durable=False)
     finally:
         tree.close()
-    return {path: _facts(folder / os.fsdecode(path), entry.mode == EXECUTABLE) for path, entry in wanted.items()}
+    top = os.fsencode(folder)
+    return {path: _facts(os.path.join(top, path), entry.mode == EXECUTABLE) for path, entry in wanted.items()}
 
 
 def _contents(repository: Repository, blobs: Mapping[bytes, str]) -> Iterator[tuple[bytes, bytes]]:
@@ -207,16 +211,17 @@ def _sweep(tree: Tree, entries: Iterable[bytes]) -> None:
         tree.sweep(os.fsdecode(parent))
 
 
-def _facts(path: Path, executable: bool) -> os.stat_result:
+def _facts(path: bytes, executable: bool) -> os.stat_result:
+    name = os.fsdecode(path)
     if executable:
-        io.chmod(path, 0o755)
-    return io.facts(path)
+        io.chmod(name, 0o755)
+    return io.facts(name)
 
 
 def _blob_now(tree: Tree, path: bytes) -> str:
     """The blob id of what lies there; "" where nothing does, or no file."""
     try:
-        return object_id("blob", tree.read(os.fsdecode(path), _LARGEST).data)
+        return tree.read(os.fsdecode(path), _LARGEST).stamp.blob
     except (FileNotFoundError, NotRegularFile, PathEscape):
         return ""
 
@@ -226,7 +231,7 @@ def _present(folder: Path) -> Iterator[str]:
     for place, folders, names in os.walk(folder, followlinks=False):
         links = [name for name in folders if os.path.islink(os.path.join(place, name))]
         for name in (*names, *links):
-            path = os.path.relpath(os.path.join(place, name), folder)
+            path = os.path.join(place, name)[len(str(folder)) + 1 :]
             if path != ".git" and not is_temporary(name):
                 yield path
 
@@ -254,10 +259,22 @@ def _forget(layout: Layout) -> None:
     if not any(_holds_files(state / name) for name in _KEPT):
         _remove_all(state)
     io.unlink(layout.work_tree / ".git", missing_ok=True)
-    _remove_all(layout.git_dir)
+    _remove_record(layout.git_dir)
     with suppress(StorageIO):  # others have theirs there, too
         io.rmdir(layout.git_dir.parent)
     io.sync_folder(layout.common_dir)
+
+
+def _remove_record(place: Path) -> None:
+    """Remove git's record of a working tree. What names its folder goes last: by it a killed removal is taken up."""
+    with suppress(FileNotFoundError):  # a person's 'git worktree prune' takes it away, too
+        for path in sorted(place.iterdir()):
+            if path.is_dir() and not path.is_symlink():
+                _remove_all(path)
+            elif path.name != "gitdir":
+                io.unlink(path, missing_ok=True)
+        io.unlink(place / "gitdir", missing_ok=True)
+        io.rmdir(place)
 
 
 def _holds_files(folder: Path) -> bool:
@@ -272,7 +289,7 @@ def _forget_begun(folder: Path, repository: Repository) -> None:
         back = read_small(place / "gitdir")
         bare = back is None and read_small(place / "locked") == _BEGUN and name.startswith(folder.name)
         if place.is_dir() and not place.is_symlink() and (bare or back == f"{folder}/.git"):
-            _remove_all(place)
+            _remove_record(place)
     if (read_small(folder / ".git") or "").startswith(f"gitdir: {record}/"):
         io.unlink(folder / ".git")
 

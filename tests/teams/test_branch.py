@@ -13,13 +13,17 @@ from typing import Any
 
 import pytest
 
+from kit.orphans import die_while, late_git
 from memfs.adapters.cli.app import run
-from memfs.errors import BranchRefused, Conflict, CorruptRecord, MemfsError
+from memfs.errors import BranchRefused, Conflict, CorruptRecord, LockTimeout, MemfsError, RepoUnsupported
 from memfs.files import io
 from memfs.files.codec import Codec
 from memfs.history.indexfile import encode_index
+from memfs.history.layout import Layout
 from memfs.history.objects import Entry
 from memfs.model import MemoryItem, Origin
+from memfs.teams import worktrees
+from memfs.teams.branches import Branches
 from memfs.teams.branchvalues import Branch
 from memfs.workspace import Workspace
 
@@ -156,14 +160,11 @@ def test_nothing_of_a_hostile_repository_runs(code: Workspace, git: Git, tmp_pat
         git(root, "config", name, str(trap))
     (root / ".git" / "info").mkdir(exist_ok=True)
     (root / ".git" / "info" / "attributes").write_text("* filter=x\n")
-    outside = tmp_path / "outside"
-    outside.mkdir()
     made = code.teams.branches.start("try")
     code.teams.branches.merge("try")
     code.teams.branches.drop("try")
     assert not canary.exists()
     assert made.folder is not None
-    assert list(outside.iterdir()) == []
 
 
 def test_links_and_bits_of_memory_files(code: Workspace, git: Git, tmp_path: Path) -> None:
@@ -249,6 +250,16 @@ def test_a_folder_that_git_began_is_made_anew(code: Workspace, git: Git, files: 
     assert git(place(again), "branch", "--show-current") == "memfs/try\n"
     assert os.listdir(record.parent) == ["try"]
     assert not (record / "locked").exists()
+
+
+def test_32_the_git_of_a_killed_start_ends_before_the_next(code: Workspace, git: Git, tmp_path: Path) -> None:
+    """It would give the folder to a record of its own, with no index, while the next one lays files (B2)."""
+    branches = code.teams.branches
+    die_while(lambda: branches.start("try"), "worktree", late_git(tmp_path, "worktree"))
+    folder = place(branches.start("try"))
+    assert (tmp_path / "ended").exists()
+    assert os.listdir(code.root / ".git" / "worktrees") == [folder.name]
+    assert git(folder, "status", "--porcelain") == git(code.root, "status", "--porcelain") == ""
 
 
 def test_a_list_that_came_along_sends_nobody_elsewhere(code: Workspace, tmp_path: Path) -> None:
@@ -403,6 +414,27 @@ def test_no_index_is_made_of_a_folder_that_nobody_worked_in(code: Workspace, mon
     assert decoded == []
 
 
+def test_a_merge_makes_no_index_where_another_engine_made_the_one_there_is(
+    code: Workspace, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is merged tells which files to read: no other is decoded, however many there are (B3, design 14)."""
+    inner = opened(place(code.teams.branches.start("one")), index__engine="memory")
+    inner.store.put(item("Tests run in a sandbox", "sandbox"))
+    inner.store.flush()
+    code.close()
+    decoded, decode = set[str](), Codec.read
+
+    def noted(codec: Codec, data: bytes, path: str, *rest: Any, **options: Any) -> MemoryItem:
+        decoded.add(path)
+        return decode(codec, data, path, *rest, **options)
+
+    again = opened(code.root, index__engine="memory", history__adopt="auto")
+    monkeypatch.setattr(Codec, "read", noted)
+    assert again.teams.branches.merge("one").joined.changed == tuple(sorted(decoded)) != ()
+    assert again.store.get("deploys") is not None
+    assert len(decoded) == again.store.count() == 3
+
+
 def test_files_that_are_no_memory_stay(code: Workspace, git: Git) -> None:
     """Whatever else lies in the folder, and edits that cannot be committed, outlive a forced drop."""
     branches = code.teams.branches
@@ -441,6 +473,82 @@ def test_a_drop_stopped_anywhere_goes_on(code: Workspace, opened: Open, git: Git
         assert any("sandbox" in git(code.root, "log", "-1", "--format=%b%s", "-p", ref) for ref in rescued)
         for ref in rescued:
             git(code.root, "update-ref", "-d", ref)
+
+
+@pytest.mark.parametrize("name", ["logs/HEAD", "HEAD", "gitdir"])
+def test_a_drop_stopped_in_gits_record_leaves_nothing_of_it(code: Workspace, opened: Open, name: str) -> None:
+    """What is left of it would hold the branch for a folder that is gone: writes of the next one would wait (B2)."""
+    branches, removed = code.teams.branches, []
+    record = code.root / ".git" / "worktrees" / "one"
+
+    def stop(did: str, path: str) -> None:
+        if removed:
+            raise OSError(5, "stopped")
+        if (did, path) == ("unlink", str(record / name)):
+            removed.append(path)
+
+    branches.start("one")
+    before = io.set_hook(stop)
+    with pytest.raises(MemfsError):
+        branches.drop("one")
+    io.set_hook(before)
+    branches.drop("one")
+    assert not record.exists()
+    inner = opened(place(branches.start("one")))
+    inner.store.put(item("Tests run in a sandbox"))
+    assert inner.store.flush().reason == ""
+
+
+def test_32_the_git_of_a_killed_start_ends_before_its_branch_is_dropped(
+    code: Workspace, git: Git, tmp_path: Path
+) -> None:
+    """It would leave a folder and git's record of it behind, of a branch that is gone (B2)."""
+    branches = code.teams.branches
+    die_while(lambda: branches.start("try"), "worktree", late_git(tmp_path, "worktree"))
+    dropped = branches.drop("try")
+    assert (tmp_path / "ended").exists()
+    assert not os.path.lexists(dropped.folder)
+    assert git(code.root, "worktree", "list").count("\n") == 1
+    assert branches.list() == []
+
+
+def test_32_the_git_of_a_killed_drop_ends_before_the_branch_is_made_anew(
+    code: Workspace, git: Git, tmp_path: Path
+) -> None:
+    """It would remove the new branch, which begins where the old one did (B2)."""
+    branches = code.teams.branches
+    branches.start("try")
+    die_while(lambda: branches.drop("try"), "update-ref", late_git(tmp_path, "update-ref"))
+    folder = place(branches.start("try"))
+    assert (tmp_path / "ended").exists()
+    assert git(folder, "rev-parse", "HEAD") == git(code.root, "rev-parse", "HEAD")
+
+
+def test_a_write_in_the_last_moment_keeps_a_branch(
+    code: Workspace, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is acknowledged after the look for losses is no more lost than before; then nobody writes there (S7, B2)."""
+    inner = opened(place(code.teams.branches.start("try")))
+    look, taken_away = Branches._refuse_losses, []
+
+    def late(self: Branches, *arguments: Any) -> None:
+        look(self, *arguments)
+        if inner.store.get("tests") is None:
+            inner.store.put(item("Tests run in a sandbox"))
+
+    def take_away(layout: Layout, *arguments: Any) -> tuple[str, ...]:
+        with pytest.raises(LockTimeout, match="drop"), inner.parts.lock.hold("write", timeout=0.0):
+            pass
+        taken_away.append(layout)
+        return worktrees.take_away(layout, *arguments)
+
+    monkeypatch.setattr(Branches, "_refuse_losses", late)
+    monkeypatch.setattr("memfs.teams.branches.take_away", take_away)
+    with pytest.raises(BranchRefused, match="1 write waits there"):
+        code.teams.branches.drop("try", force=True)
+    assert taken_away == []
+    assert code.teams.branches.drop("try", force=True).rescue
+    assert len(taken_away) == 1
 
 
 def test_folders_that_others_removed_or_locked(code: Workspace, git: Git, tmp_path: Path) -> None:
@@ -528,5 +636,5 @@ def test_the_verb_from_start_to_end(
 def test_an_index_names_nothing_in_a_git_folder() -> None:
     """A tree made by hand cannot have git lay a hook out later (row 41)."""
     for path in (b".git/hooks/x", b"a/.GIT/config", b"git~1/x", b"a/../b", b"a//b", b".git. /x", b".g\xe2\x80\x8cit/x"):
-        with pytest.raises(Exception, match="inside a git folder"):
+        with pytest.raises(RepoUnsupported, match="inside a git folder"):
             encode_index([(path, Entry("100644", "0" * 40))], {})
