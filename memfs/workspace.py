@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.behaviours import Behaviours
-from memfs.config import find_workspace, first_policies, load, make_root
 from memfs.history.busy import ERASE_FOLDER
 from memfs.history.repository import Repository
 from memfs.model import KindTable
@@ -27,12 +26,13 @@ from memfs.settings import Settings
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.upkeep.opening import (
+    Foundation,
     arrange_watching,
     checked_values,
+    foundation,
     has_states,
     lay_out,
     parts_of,
-    repository_at,
     usage_of,
 )
 from memfs.upkeep.quota import Quota
@@ -339,8 +339,7 @@ def open_workspace(
     Args:
         path: a folder; None means ``MEMFS_WORKSPACE`` or else the current folder.
         create: make the workspace, and a repository where none encloses the path.
-        watch: whether to watch the files instead of scanning them before each recall; None starts watching with the
-            first recall.
+        watch: watch the files instead of scanning them before each recall; None: from the first recall on.
         settings: values by dotted key that take precedence over ``memfs.toml``.
         own_repository: with ``create``, make a repository for it even where one encloses the path.
         memory: values of ``MemoryConfig`` by name that take precedence over the memory context's file.
@@ -348,22 +347,22 @@ def open_workspace(
     Raises:
         WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid, FormatUnsupported.
     """
-    root = make_root(Path(path or ".")) if create else find_workspace(path)
-    fresh = create and not (root / "memfs.toml").exists()
-    chosen = load(root, settings)
-    repository, made = repository_at(root, create, chosen.history.allow_detached, own_repository)
-    if fresh:
-        chosen = load(root, {**first_policies(made), **(settings or {})})
-    parts = parts_of(root, repository, chosen, utc_now)
+    with foundation(path, create, settings, own_repository) as on:
+        return _opened(on, watch, memory)
+
+
+def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None) -> Workspace:
+    """As ``open_workspace``, on what was found or made for it."""
+    repository, chosen = on.repository, on.settings
+    parts = parts_of(on.root, repository, chosen, utc_now)
     behaviours = Behaviours(lambda error: store.note_failure(error))
     quota = Quota(parts, behaviours.fire)
     parts = replace(parts, gate=quota)
     store = Store(parts)
     store.notes.extend(problems_of(parts.tree, repository, parts.secondary))
-    if watch is not False and chosen.watch.enabled:
-        arrange_watching(store, parts, chosen, at_once=watch is True)
+    arrange_watching(store, parts, chosen, watch)
     workspace = Workspace(
-        root=root,
+        root=on.root,
         settings=chosen,
         kinds=parts.kinds,
         repository=repository,
@@ -374,17 +373,22 @@ def open_workspace(
         quota=quota,
         usage=usage_of(parts, store, chosen),
         memory_values=checked_values(memory) if memory else {},
-        created=lay_out(store, repository, made) if create else None,
+        created=lay_out(store, repository, on.repository_made) if on.create else None,
     )
     connect(workspace)
-    quota.chores.append(workspace._keep_up)
-    if chosen.history.adopt == "auto":
-        from memfs.upkeep.adopting import Adopter
-
-        quota.chores.append(Adopter(store, chosen.history.adopt_after_seconds).keep_up)
+    _arrange_chores(workspace)
     if os.path.lexists(repository.state / ERASE_FOLDER):
         workspace.eraser.take_up()
     return workspace
+
+
+def _arrange_chores(workspace: Workspace) -> None:
+    """What is looked after when something was written."""
+    workspace.quota.chores.append(workspace._keep_up)
+    if (history := workspace.settings.history).adopt == "auto":
+        from memfs.upkeep.adopting import Adopter
+
+        workspace.quota.chores.append(Adopter(workspace.store, history.adopt_after_seconds).keep_up)
 
 
 def _helpers(workspace: Callable[[], Workspace]) -> Helpers:

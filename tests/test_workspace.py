@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from kit.patience import until
 from memfs import MemoryItem, StorageIO, Workspace
+from memfs.store import Store
+from memfs.testing.faults import Stopped
+from memfs.upkeep import opening
+from memfs.workspace import open_workspace
 
 Opened = Callable[..., Workspace]
 
@@ -44,3 +54,72 @@ def test_a_workspace_that_wrote_may_be_closed_twice(opened: Opened) -> None:
     workspace.close()
     workspace.close()
     assert not workspace.quota.written
+
+
+def test_who_makes_a_workspace_at_once_makes_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one waits, and finds it made: by the policies of a repository of its own, and no file twice (C1)."""
+    planned: list[int] = []
+    waits = threading.Event()
+    carry_out, locked = Store.carry_out, opening.locked
+
+    def late(store: Store, plans: list[Any], *given: Any, **more: Any) -> Any:
+        planned.append(len(plans))
+        assert len(planned) > 1 or until(lambda: waits.is_set() or len(planned) > 1)
+        return carry_out(store, plans, *given, **more)
+
+    def tried(fd: int) -> bool:
+        if not (got := locked(fd)):
+            waits.set()
+        return got
+
+    monkeypatch.setattr(Store, "carry_out", late)
+    monkeypatch.setattr(opening, "locked", tried)
+    with ThreadPoolExecutor() as pool:
+        made = list(pool.map(lambda _: open_workspace(tmp_path / "w", create=True, watch=False), range(2)))
+    for workspace in made:
+        workspace.close()
+        assert workspace.settings.history.adopt == "auto"
+    assert sorted(map(bool, planned)) == [False, True]
+
+
+def test_making_ones_own_is_taken_up_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repository that was made for it and stayed empty is no person's, and gets no such policies (C1)."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "carry_out", Mock(side_effect=Stopped))
+        with pytest.raises(Stopped):
+            open_workspace(tmp_path / "w", create=True, watch=False, own_repository=True)
+    with open_workspace(tmp_path / "w", create=True, watch=False, own_repository=True) as again:
+        assert (again.settings.history.commit, again.settings.history.adopt) == ("interval", "auto")
+        assert again.created is not None
+        assert again.created.repository_made
+    with open_workspace(tmp_path / "w", create=True, watch=False, own_repository=True) as made:
+        assert made.created is not None
+        assert not made.created.repository_made
+
+
+@pytest.mark.parametrize("begun", [("add", "app.py"), ("checkout", "--quiet", "--orphan", "fresh")])
+def test_a_repository_that_a_person_began_is_theirs(tmp_path: Path, git: Callable[..., str], begun: tuple[str]) -> None:
+    """What has no commit yet may have something staged, or commits on other branches (C1)."""
+    root = tmp_path / "w"
+    git(tmp_path, "init", "--quiet", str(root))
+    (root / "app.py").write_text("print()\n")
+    if begun[0] != "add":
+        git(root, "add", "app.py")
+        git(root, "commit", "--quiet", "-m", "Begin")
+    git(root, *begun)
+    with open_workspace(root, create=True, watch=False, own_repository=True) as workspace:
+        assert workspace.settings.history.adopt == "leave"
+        assert workspace.created is not None
+        assert not workspace.created.repository_made
+
+
+def test_a_workspace_whose_making_was_interrupted_lacks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once its files lie there it is opened as any other, and git knows how to join them (B4)."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "flush", Mock(side_effect=Stopped))
+        with pytest.raises(Stopped):
+            open_workspace(tmp_path / "w", create=True, watch=False)
+    with open_workspace(tmp_path / "w", watch=False) as again:
+        assert again.checker.check() == []

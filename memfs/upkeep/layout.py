@@ -71,6 +71,7 @@ def lay_out(store: Store, repository: Repository, repository_made: bool) -> Crea
         for path, data in files(chosen).items()
         if (plan := store.plan_restore(path, data)) is not None and plan.before is None
     ]
+    driver = bool(plans or repository_made) and _install(store, repository)  # first: once files lie here, nobody would
     store.carry_out(plans, "Begin a memory workspace", source="init")
     flushed = store.flush(adopt=False) if plans else None
     return Created(
@@ -79,7 +80,7 @@ def lay_out(store: Store, repository: Repository, repository_made: bool) -> Crea
         policies=chosen,
         commit=flushed.commits[-1] if flushed and flushed.commits else None,
         reason=flushed.reason if flushed else "",
-        driver=bool(plans or repository_made) and _install(store, repository),
+        driver=driver,
     )
 
 

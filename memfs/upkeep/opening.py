@@ -6,15 +6,24 @@ stand on these is ``memfs.workspace``' business.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shlex
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs import trust
+from memfs.config import find_workspace, first_policies, load, make_root
 from memfs.errors import RepoUnsupported
+from memfs.files import io
 from memfs.files.codec import Codec
+from memfs.files.flock import locked
 from memfs.files.journal import Journal
 from memfs.files.lock import FileLock
 from memfs.files.tree import Tree, View
@@ -37,6 +46,61 @@ from memfs.usage import Usage
 if TYPE_CHECKING:
     from memfs.upkeep.layout import Created
 
+_MAKING, _PAUSE = 10.0, 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Foundation:
+    """What a workspace stands on.
+
+    Attributes:
+        create: what is missing of it may be made.
+        repository_made: the repository was made now; the first policies follow from it.
+    """
+
+    root: Path
+    settings: Settings
+    repository: Repository
+    create: bool
+    repository_made: bool
+
+
+@contextmanager
+def foundation(
+    path: str | os.PathLike[str] | None, create: bool, settings: Mapping[str, Any] | None, own_repository: bool
+) -> Iterator[Foundation]:
+    """What a workspace is opened on in the block; while it may be made there, no other process makes one.
+
+    Raises:
+        WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid.
+    """
+    with _one_at_a_time(make_root(Path(path or "."))) if create else nullcontext(find_workspace(path)) as root:
+        fresh = create and not (root / "memfs.toml").exists()
+        chosen = load(root, settings)
+        repository, made = repository_at(root, create, chosen.history.allow_detached, own_repository)
+        if fresh:
+            chosen = load(root, {**first_policies(made), **(settings or {})})
+        yield Foundation(root, chosen, repository, create, made)
+
+
+@contextmanager
+def _one_at_a_time(root: Path) -> Iterator[Path]:
+    """The folder, while no other process makes a workspace there: what is half made would pass for a person's.
+
+    Where the folder cannot be locked, or is for so long that its holder was stopped, there is no waiting.
+    """
+    fd = io.open_file(root, os.O_RDONLY | os.O_DIRECTORY)
+    until = time.monotonic() + _MAKING
+    try:
+        with suppress(OSError):  # a file system without locks
+            while not locked(fd) and time.monotonic() < until:
+                time.sleep(_PAUSE)
+        yield root
+    finally:
+        with suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_UN)  # a child that was forked meanwhile has the same open folder
+        os.close(fd)
+
 
 def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> tuple[Repository, bool]:
     """The repository that holds the workspace, and whether it was made now.
@@ -46,7 +110,7 @@ def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> 
     """
     found = Repository.find(root, allow_detached=allow_detached, trusted=trust.repository)
     if found is not None and not (create and own and found.work_tree != root):
-        return found, False
+        return found, create and own and _is_begun(found)
     if not create:
         raise RepoUnsupported(
             "this workspace is in no git repository",
@@ -54,6 +118,16 @@ def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> 
             hint=f"to make one: memfs init {shlex.quote(str(root))}",
         )
     return Repository.create(root), True
+
+
+def _is_begun(repository: Repository) -> bool:
+    """Whether a repository may be one of our own, whose making was interrupted: nobody has anything in it."""
+    from memfs.history.settle import unfinished  # few processes make a workspace
+
+    staged = os.path.lexists(repository.git_dir / "index") and not unfinished(repository)
+    if staged or repository.head().commit is not None:
+        return False
+    return not repository.git.run("for-each-ref", "--count=1")
 
 
 def has_states(view: View) -> bool:
@@ -64,13 +138,16 @@ def has_states(view: View) -> bool:
     return any(next(view.scan(folder), None) is not None for folder in (ITERATIONS, CHECKPOINTS, AGGREGATES))
 
 
-def arrange_watching(store: Store, parts: Parts, settings: Settings, at_once: bool) -> None:
-    """Watch the files: at once, or from the first question on."""
+def arrange_watching(store: Store, parts: Parts, settings: Settings, watch: bool | None) -> None:
+    """Watch the files, where that is wanted: at once, or from the first question on where nobody said."""
+    if watch is False or not settings.watch.enabled:
+        return
     from memfs.watch import Watcher, notes_folder  # a process that answers once does not need it
 
     quiet = settings.history.adopt_after_seconds if settings.history.adopt == "auto" else None
     notes = notes_folder(parts.repository.state)
-    store.watch_with(lambda: Watcher(store, parts.tree.root, settings.watch, quiet_seconds=quiet, notes=notes), at_once)
+    eyes = partial(Watcher, store, parts.tree.root, settings.watch, quiet_seconds=quiet, notes=notes)
+    store.watch_with(eyes, watch is True)
 
 
 def parts_of(root: Path, repository: Repository, settings: Settings, clock: Callable[[], datetime]) -> Parts:
