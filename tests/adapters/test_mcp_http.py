@@ -58,9 +58,10 @@ class Serving:
             lines.append(f"Authorization: Bearer {token}")
         written = CRLF.join(line for text in lines for line in text.splitlines()) + CRLF * 2
         with socket.create_connection(("127.0.0.1", self.port), SECONDS) as line:
-            line.sendall(written.encode("latin-1") + body)
             answer = b""
-            with contextlib.suppress(ConnectionResetError):  # a refusal may come while we still send
+            with contextlib.suppress(ConnectionError):  # a refusal may come while we still send
+                line.sendall(written.encode("latin-1") + body)
+            with contextlib.suppress(ConnectionResetError):
                 while chunk := line.recv(65536):
                     answer += chunk
         return int(answer.split(b" ", 2)[1]), answer.decode("latin-1")

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from types import FrameType
 from typing import Any, TypeVar
 
 import anyio
@@ -52,13 +53,64 @@ def serve(server: MemoryServer) -> None:
     Raises:
         KeyboardInterrupt: somebody pressed Ctrl-C; everything is closed.
     """
-    try:
-        with _own_streams() as (reading, writing):
-            ended_by = asyncio.run(_Line(server, reading, writing).talk())
-    finally:
-        server.close()
-    if ended_by is signal.SIGINT:
+    with _signals() as ending:
+        try:
+            with _own_streams() as (reading, writing):
+                asyncio.run(_Line(server, reading, writing, ending).talk())
+        finally:
+            server.close()
+    if ending.asked_by is signal.SIGINT:
         raise KeyboardInterrupt
+
+
+# -- the signal --------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class _Ending:
+    """What asks this process to end: ``asked_by`` is the signal, once one came."""
+
+    asked_by: signal.Signals | None = None
+    _tell: Callable[[], object] | None = None
+
+    def note(self, number: int) -> None:
+        """Take note of the signal, and end the talk."""
+        self.asked_by = signal.Signals(number)
+        if self._tell is not None:
+            with suppress(RuntimeError):  # the talk is over: what is left is to close
+                self._tell()
+
+    def awaited(self) -> asyncio.Future[Any]:
+        """A future of the talk's, done as soon as the signal came."""
+        loop = asyncio.get_running_loop()
+        came: asyncio.Future[Any] = loop.create_future()
+        self._tell = partial(loop.call_soon_threadsafe, _settle, came, None)
+        if self.asked_by is not None:
+            self._tell()
+        return came
+
+
+@contextmanager
+def _signals() -> Iterator[_Ending]:
+    """Take the signal that asks this process to end, until all is closed; a second one ends it at once.
+
+    One that comes while it closes lets it finish: a client sends it to a server that outlives it by two seconds.
+    """
+    ending = _Ending()
+
+    def take(number: int, _: FrameType | None) -> None:
+        restore()
+        ending.note(number)
+
+    def restore() -> None:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+    before = {one: signal.getsignal(one) for one in _ENDING}
+    for one in _ENDING:
+        signal.signal(one, take)
+    try:
+        yield ending
+    finally:
+        restore()
 
 
 # -- the streams -------------------------------------------------------------------------------------------------
@@ -141,33 +193,30 @@ class _Line:
     server: MemoryServer
     reading: int
     writing: int
+    ending: _Ending
     unanswered: set[int | str] = field(default_factory=set)
     quiet: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while no request waits for its answer."""
 
-    async def talk(self) -> signal.Signals | None:
-        """Carry messages until the client goes or a signal comes; the signal, where it was one."""
+    async def talk(self) -> None:
+        """Carry messages until the client goes or a signal comes."""
         to_server, from_client = anyio.create_memory_object_stream[Incoming](0)
         to_client, from_server = anyio.create_memory_object_stream[SessionMessage](0)
         self.quiet.set()
-        with _signals() as ended:
-            protocol = self.server.protocol
-            serving = asyncio.create_task(
-                protocol.run(from_client, to_client, protocol.create_initialization_options())
-            )
-            sending = asyncio.create_task(self._send(from_server))
-            hearing = asyncio.create_task(self._hear(to_server, to_client.clone()))
-            waited: set[asyncio.Future[Any]] = {serving, sending, hearing, ended}
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if not sending.done():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self.quiet.wait(), _GRACE_SECONDS)
-            await _end(hearing)
-            to_server.close()
+        protocol = self.server.protocol
+        serving = asyncio.create_task(protocol.run(from_client, to_client, protocol.create_initialization_options()))
+        sending = asyncio.create_task(self._send(from_server))
+        hearing = asyncio.create_task(self._hear(to_server, to_client.clone()))
+        waited: set[asyncio.Future[Any]] = {serving, sending, hearing, self.ending.awaited()}
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        if not sending.done():
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(serving), _GRACE_SECONDS)
-            await _end(serving, sending)
-            return ended.result() if ended.done() else None
+                await asyncio.wait_for(self.quiet.wait(), _GRACE_SECONDS)
+        await _end(hearing)
+        to_server.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(serving), _GRACE_SECONDS)
+        await _end(serving, sending)
 
     async def _hear(
         self, server: MemoryObjectSendStream[Incoming], client: MemoryObjectSendStream[SessionMessage]
@@ -259,27 +308,6 @@ def _not_understood(line: bytes) -> SessionMessage:
             given = told.get("id") if isinstance(told, dict) and "method" in told else None
             named = given if type(given) in (int, str) else None
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=named, error=error))
-
-
-@contextmanager
-def _signals() -> Iterator[asyncio.Future[signal.Signals]]:
-    """A future that holds the signal which asks this process to end; a second one ends it at once."""
-    loop = asyncio.get_running_loop()
-    came: asyncio.Future[signal.Signals] = loop.create_future()
-
-    def note(number: signal.Signals) -> None:
-        if not came.done():
-            came.set_result(number)
-        for other in _ENDING:
-            loop.remove_signal_handler(other)
-
-    for number in _ENDING:
-        loop.add_signal_handler(number, note, number)
-    try:
-        yield came
-    finally:
-        for number in _ENDING:
-            loop.remove_signal_handler(number)
 
 
 async def _end(*tasks: asyncio.Task[Any]) -> None:
