@@ -25,11 +25,11 @@ def length_terms(average_length: float) -> tuple[float, float]:
 def joined(parts: Iterable[TermStatistics], terms: Collection[str]) -> TermStatistics:
     """The statistics of several collections seen as one."""
     items = 0
-    length = 0.0
+    length = 0
     frequencies: dict[str, int] = dict.fromkeys(terms, 0)
     for part in parts:
         items += part.items
-        length += part.average_length * part.items
+        length += round(part.average_length * part.items)  # the whole number it was: the mean over all is exact then
         for term in terms:
             frequencies[term] += part.frequencies.get(term, 0)
     return TermStatistics(items=items, average_length=length / items if items else 0.0, frequencies=frequencies)

@@ -314,12 +314,25 @@ def _member_test(members: frozenset[int]) -> Callable[[list[int]], list[int]]:
     return lambda numbers: [number for number in numbers if number in members]
 
 
+def _by_tag(tags: Iterable[Iterable[str]]) -> dict[str, list[int]]:
+    """The numbers of the items that have each tag."""
+    found: dict[str, list[int]] = {}
+    for number, words in enumerate(tags):
+        for tag in words:
+            found.setdefault(tag, []).append(number)
+    return found
+
+
+def _in_talks(sessions: Sequence[str], sequences: Sequence[int]) -> list[int]:
+    """The numbers of the items that have a place in a session, by session and place."""
+    codes = {value: code for code, value in enumerate(dict.fromkeys(sessions))}
+    rows = enumerate(zip(sessions, sequences, strict=True))
+    talks = sorted((codes[session], place, number) for number, (session, place) in rows if place != _NO_SEQUENCE)
+    return [number for _, _, number in talks]
+
+
 def _packed(lists: Lists, dead: Collection[int]) -> bytes:
     ids, paths, times = lists["id"], lists["path"], lists["time"]
-    tags: dict[str, list[int]] = {}
-    for number, words in enumerate(lists["tags"]):
-        for tag in words:
-            tags.setdefault(tag, []).append(number)
     strange = {n: key for n, (key, path) in enumerate(zip(ids, paths, strict=True)) if key != stem_of(path)}
     newest = sorted((-time, key, n) for n, (time, key) in enumerate(zip(times, ids, strict=True)) if n not in dead)
     sequences = [_NO_SEQUENCE if place is None else place for place in lists["sequence"]]
@@ -333,18 +346,12 @@ def _packed(lists: Lists, dead: Collection[int]) -> bytes:
         "keys": sections.pack_numbers("I", lists["key"]),
         "dead": sections.pack_numbers("I", sorted(dead)),
         "newest": sections.pack_numbers("I", [number for _, _, number in newest]),
-        "tags": sections.pack_json(tags),
+        "tags": sections.pack_json(_by_tag(lists["tags"])),
         "sequences": sections.pack_numbers("q", sequences),
         "asks": sections.pack_numbers("B", map(int, lists["asks"])),
         "pinned": sections.pack_numbers("B", map(int, lists["pinned"])),
+        "talks": sections.pack_numbers("I", _in_talks(lists["session"], sequences)),
     }
-    sessions = {value: code for code, value in enumerate(dict.fromkeys(lists["session"]))}
-    talks = [
-        (sessions[session], sequence, number)
-        for number, (session, sequence) in enumerate(zip(lists["session"], sequences, strict=True))
-        if sequence != _NO_SEQUENCE
-    ]
-    parts["talks"] = sections.pack_numbers("I", [number for _, _, number in sorted(talks)])
     for name in _CODED:
         codes = {value: code for code, value in enumerate(dict.fromkeys(lists[name]))}
         parts[name] = sections.pack_numbers("I", [codes[value] for value in lists[name]])

@@ -2,8 +2,7 @@
 
 One database file: ``terms`` (FTS5, without a copy of the text) finds and scores, ``rows`` and ``tags`` filter. Our
 analyzer cuts the text; FTS5 sees terms joined by spaces. FTS5's formula differs from ours only in how much very common
-terms say: where few enough documents match, scores are brought to ours exactly, beyond that FTS5's are taken as they
-are.
+terms say: where few enough documents match, scores are reckoned by ours, beyond that FTS5's are taken as they are.
 
 A removed item's terms and tags stay under a number listed in ``dead``, never used again, until the index is made anew.
 """
@@ -16,14 +15,13 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import nlargest
-from math import log
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from memfs.errors import IndexUnavailable
 from memfs.files import io
-from memfs.index import analyzer, bm25, question
+from memfs.index import analyzer, bm25, ftsmatch, question
 from memfs.index.base import IndexStats, TermStatistics
 from memfs.index.rows import Filter, Place, Row, moment, row_of
 from memfs.index.sections import pack_json
@@ -35,8 +33,7 @@ _DAMAGE = (sqlite3.Error, ValueError, TypeError, AttributeError, LookupError, Ar
 _BATCH = 500
 _EXACT = 2500
 _SPARE = 40
-_FTS_LEAST = 1e-6  # FTS5's idf of a term that more than half of all documents hold
-_WEIGHTS = f"{analyzer.TITLE_WEIGHT}, {analyzer.BODY_WEIGHT}, {analyzer.EXTRA_WEIGHT}"
+_SCORED = f"SELECT t.rowid, -bm25(t.terms, {ftsmatch.WEIGHTS}) AS score"
 _EACH = "SELECT value FROM json_each(?)"
 _AT_PLACE = "r.session = json_extract(p.value, '$[0]') AND r.sequence = json_extract(p.value, '$[1]')"
 _ROW = (
@@ -150,11 +147,11 @@ class SqliteIndex:
             if hidden:
                 where.append(f"t.rowid NOT IN (SELECT docid FROM rows WHERE id IN ({_EACH}))")  # noqa: S608
                 values.append(covered)
-            select = f"SELECT t.rowid, -bm25(t.terms, {_WEIGHTS}) AS score FROM {source} WHERE {' AND '.join(where)}"  # noqa: S608
+            rest = f"FROM {source} WHERE {' AND '.join(where)}"
             if sum(own.frequencies.values()) <= _EXACT:
-                scores = self._exact(worth, own, statistics or own, select, values)
+                scores = self._exact(worth, own, statistics or own, f"{_SCORED}, {ftsmatch.SIZES} {rest}", values)
             else:
-                scores = self._quick(worth, select, values, query.limit)
+                scores = self._quick(worth, f"{_SCORED} {rest}", values, query.limit)
             return self._best(scores, query.limit)
 
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
@@ -229,15 +226,16 @@ class SqliteIndex:
         select: str,
         values: Sequence[Any],
     ) -> dict[int, float]:
-        """Ask for one term at a time, and put our idf in the place of FTS5's."""
+        """Ask for one term at a time, and reckon by our formula: to the last digit what other engines do."""
+        factors = bm25.factors(worth, wanted)
+        first, second = bm25.length_terms(wanted.average_length)
         scores: dict[int, float] = {}
-        for term, share in worth.items():
-            held = own.frequencies[term]
-            theirs = log((own.items - held + 0.5) / (held + 0.5))
-            ours = share * bm25.idf(wanted.items, wanted.frequencies.get(term, 0))
-            factor = ours / (theirs if theirs > 0 else _FTS_LEAST)
-            for docid, score in self._connection().execute(select, (_phrase(term), *values)):
-                scores[docid] = scores.get(docid, 0.0) + score * factor
+        for term, factor in factors.items():
+            weigh = ftsmatch.weigher(own, term)
+            for docid, score, sizes in self._connection().execute(select, (_phrase(term), *values)):
+                length = ftsmatch.length(sizes)
+                weight = weigh(score, length)
+                scores[docid] = scores.get(docid, 0.0) + factor * weight / (weight + first + second * length)
         return scores
 
     def _quick(self, terms: Iterable[str], select: str, values: Sequence[Any], limit: int) -> dict[int, float]:

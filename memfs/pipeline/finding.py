@@ -104,12 +104,7 @@ class Finder:
 
     def _find(self, query: Query, wider: int, prepare: Callable[[Sequence[Query]], None]) -> Found:
         seeking = self._store.seeking
-        wanted = query.limit * _PER_HIT * wider
-        if query.text and seeking.talks():
-            wanted = max(wanted, _IN_TALKS)
-        wanted = min(wanted, MOST)
-        found = seeking.candidates(replace(query, limit=wanted))
-        cut = len(found) >= wanted
+        found, cut = self._candidates(query, query.limit * _PER_HIT * wider)
         if not query.text:
             return Found(matches=[Match(one) for one in found], cut=cut)
         together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: seeking.beside(places, query))
@@ -118,6 +113,17 @@ class Finder:
         if meaning is not None:
             together = meaning.joined(together, query)
         return Found(matches=[Match(one, shares) for one, shares in together], cut=cut)
+
+    def _candidates(self, query: Query, wanted: int) -> tuple[list[Candidate], bool]:
+        """At least so many candidates, and whether there may be more."""
+        seeking = self._store.seeking
+        in_talks = bool(query.text) and seeking.talks()
+        asked = min(max(wanted, _IN_TALKS) if in_talks else wanted, MOST)
+        found = seeking.candidates(replace(query, limit=asked))
+        cut = len(found) >= asked
+        if cut and query.text and not in_talks and seeking.talks():
+            return self._candidates(query, wanted)  # the files that were looked at only now hold the first talk
+        return found, cut
 
     def find_together(self, queries: Sequence[Query]) -> list[Found]:
         """The candidates for several queries, all in one state of the index."""

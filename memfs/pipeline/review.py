@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -32,6 +32,8 @@ from memfs.pipeline.reviewers import Analyzer, KnowledgeArchaeologist, Patterns
 AnyReviewer = Reviewer | RelevanceReviewer | BatchReviewer
 # They neither wait nor fail: threads of their own would take longer than they do.
 _IMMEDIATE = frozenset({Analyzer, Patterns, KnowledgeArchaeologist})
+_Told = tuple[str, object, str]
+"""A name, its answer, and why there is none."""
 _MOST_LATE = 8
 """So many questions one reviewer may still be busy with; until one is answered it is left out."""
 _REASON_LETTERS = 300
@@ -128,7 +130,7 @@ class Review:
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """The answers by name in the order of the questions, and why there is none of the others."""
         deadline = time.monotonic() + seconds
-        told: queue.SimpleQueue[tuple[str, object, str]] = queue.SimpleQueue()
+        told: queue.SimpleQueue[_Told] = queue.SimpleQueue()
         absent: dict[str, str] = {}
         waiting: set[str] = set()
         immediate = []
@@ -143,12 +145,7 @@ class Review:
         for work in immediate:
             work()
         answers: dict[str, Any] = {}
-        while waiting:
-            try:
-                name, answer, failure = told.get(timeout=max(deadline - time.monotonic(), 0.0))
-            except queue.Empty:
-                break
-            waiting.discard(name)
+        for name, answer, failure in _heard(told, waiting, deadline):
             if failure:
                 absent[name] = failure
             else:
@@ -177,11 +174,22 @@ class Review:
         return True
 
     @staticmethod
-    def _answer(name: str, question: Callable[[], object], told: queue.SimpleQueue[tuple[str, object, str]]) -> None:
+    def _answer(name: str, question: Callable[[], object], told: queue.SimpleQueue[_Told]) -> None:
         try:
             told.put((name, question(), ""))
         except Exception as error:  # noqa: BLE001  foreign code, reported; see tests/test_architecture.py
             told.put((name, None, _line(f"it failed: {type(error).__name__}: {error}")))
+
+
+def _heard(told: queue.SimpleQueue[_Told], waiting: set[str], deadline: float) -> Iterator[_Told]:
+    """What those that wait have told by a time; who has told waits no more."""
+    while waiting:
+        try:
+            one = told.get(timeout=max(deadline - time.monotonic(), 0.0))
+        except queue.Empty:
+            return
+        waiting.discard(one[0])
+        yield one
 
 
 def _one_by_one(reviewer: RelevanceReviewer, items: Sequence[MemoryItem], query: str) -> list[Score]:

@@ -10,14 +10,17 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from memfs.errors import IndexUnavailable, LockTimeout, SettingInvalid, StorageFull, StorageIO
-from memfs.index import layers
+from memfs.index import bm25, layers
+from memfs.index.base import TermStatistics
 from memfs.index.generations import LOCK
 from memfs.index.layers import SearchIndex
+from memfs.index.memory import MemoryIndex
 from memfs.model import MemoryItem, Query
 from memfs.testing.corpus import FILTERS, NOW, WORDS, brute_force, corpus, item, pairs, stamp_of
 from memfs.testing.faults import DISK_FULL, Fault, injected
@@ -72,6 +75,31 @@ def test_a_fold_moves_the_overlay_into_the_base(opened: Opened) -> None:
     after = [index.search(Query(text=word, limit=50)) for word in WORDS]
     assert [[hit.id for hit in hits] for hits in after] == [[hit.id for hit in hits] for hits in before]
     assert index.stats().items == 50
+
+
+@pytest.mark.parametrize("folded", [41, 86])
+def test_scores_are_the_same_to_the_last_digit_wherever_an_item_lies(opened: Opened, folded: int) -> None:
+    """Whatever the engine, and whether base or overlay holds an item, its score is what the formula gives for all."""
+    long = [item(f"long-{number}", " ".join(WORDS * number), title=WORDS[0]) for number in (3, 20, 300)]
+    items = [*corpus(83), *long]
+    whole = MemoryIndex()
+    whole.add(items)
+    index = opened()
+    index.update(pairs(*items[:folded]))
+    index.fold()
+    index.update(pairs(*items[folded:]))
+    for word, other in pairwise(WORDS[:6]):
+        query = Query(text=f"{word} {other}", limit=1000)
+        found = [(hit.id, hit.similarity) for hit in index.search(query)]
+        assert found == [(hit.id, hit.similarity) for hit in whole.search(query)]
+
+
+def test_the_mean_length_of_several_collections_is_that_of_all() -> None:
+    """Means are joined without a last digit of their own, so that no score depends on where items lie."""
+    counted = [(items, length) for items in range(1, 40) for length in range(items, 200, 7)]
+    for (few, short), (many, long) in pairwise(counted):
+        parts = [TermStatistics(items=n, average_length=m / n, frequencies={}) for n, m in ((few, short), (many, long))]
+        assert bm25.joined(parts, ()).average_length == (short + long) / (few + many)
 
 
 def test_folding_nothing_makes_no_generation(opened: Opened) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.patience import LONG
 from memfs.errors import EndpointFailed
 from memfs.index import embedder as embedders
 from memfs.index.embedder import HashingEmbedder, Vector
@@ -39,6 +40,12 @@ class Counting(HashingEmbedder):
             raise EndpointFailed("out of reach")
         self.seen += texts
         return super().embed(texts)
+
+
+@pytest.fixture(autouse=True)
+def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, there is time to embed what a test asks for."""
+    monkeypatch.setattr(pastmeaning, "PATIENCE_SECONDS", LONG)
 
 
 @pytest.fixture
@@ -138,6 +145,6 @@ def test_a_revision_that_lacks_vectors_is_asked_by_words_alone(
     late = workspace.teams.past.at("HEAD~1")
     late.recall.search("connections")
     assert "4 memories" in late.notes[0]
-    monkeypatch.setattr(pastmeaning, "PATIENCE_SECONDS", 5.0)
+    monkeypatch.setattr(pastmeaning, "PATIENCE_SECONDS", LONG)
     late.recall.search("connections")
     assert late.notes == ()

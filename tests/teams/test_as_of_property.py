@@ -108,7 +108,7 @@ def play(
 def told(answer: Recall) -> list[tuple[object, ...]]:
     """What an answer says."""
     facts: list[tuple[object, ...]] = [
-        (hit.item.id, hit.item.path, hit.item.content, hit.item.timestamp, round(hit.score, 9)) for hit in answer.hits
+        (hit.item.id, hit.item.path, hit.item.content, hit.item.timestamp, hit.score) for hit in answer.hits
     ]
     return [*facts, (answer.partial, answer.more, answer.cut, tuple(sorted(answer.duplicates.items())))]
 
