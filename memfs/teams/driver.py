@@ -2,15 +2,19 @@
 
 Owns the way from git's three temporary files to one, and what becomes of conflicts that the file cannot carry itself.
 Git may call it in the middle of anything: it opens no workspace, takes no lock, touches neither index nor journal, and
-reads of the repository only the table of kinds. How versions are joined is ``memfs.files.merge``'s business.
+reads of the repository only the table of kinds; of its history only where a version looks like another item's. How
+versions are joined is ``memfs.files.merge``'s business.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memfs.errors import HistoryError, MemfsError
 from memfs.files import io
@@ -21,15 +25,20 @@ from memfs.files.merge.lines import whole_marked
 from memfs.files.schema import Schemas
 from memfs.files.tree import Tree
 from memfs.files.whereabouts import MEMORY_FOLDER
-from memfs.history.layout import discover, require_own_folder, require_owner, state_folder
+from memfs.history.layout import Layout, discover, read_small, require_own_folder, require_owner, state_folder
 from memfs.model.ids import stem_of
 from memfs.model.kinds import KindTable
 from memfs.model.time import utc_now
 from memfs.upkeep.kindfile import load_kinds
 from memfs.upkeep.mergespool import MergeSpool, can_wait, records_of
 
+if TYPE_CHECKING:
+    from memfs.teams.mistaken import Whose
+
 JOINED, UNDECIDED, FAILED = 0, 1, 3
 _MARKER_SIZE = 7
+_NAMED = "GITHEAD_"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 _OF_MOVES = 1  # by which git's markers are longer in a file that both sides moved
 
 
@@ -65,8 +74,13 @@ def drive(
     root, inside = place_of(path)
     folder = (top or Path.cwd()) / root
     begun, mine, other = (io.read_file(version, DOCUMENT_LIMIT) for version in (base, ours, theirs))
-    merged = FileMerger(_codec(folder)).merge(inside, begun or None, mine, other, marker_size=marker_size)
-    ancestor = marker_size > _MARKER_SIZE + _OF_MOVES
+    merger, ancestor = FileMerger(_codec(folder)), marker_size > _MARKER_SIZE + _OF_MOVES
+    strange = frozenset() if ancestor else merger.strangers(inside, begun or None, mine, other)
+    if strange or (not ancestor and any(merger.unlike(inside, begun, one) for one in (mine, other))):
+        strange = _looked_up(folder, path, (mine, other), strange)
+    if len(strange) == 1:
+        return _parted(ours, mine if "ours" in strange else other, inside)
+    merged = merger.merge(inside, None if strange else begun or None, mine, other, marker_size=marker_size)
     undecided = "" if ancestor else _undecided(folder, inside, merged, (mine, other))
     if merged.data is not None and merged.data != mine:
         io.write_file(ours, merged.data, ours.stat().st_mode & 0o777, durable=False)
@@ -75,6 +89,36 @@ def drive(
         code=UNDECIDED if merged.whole or merged.data is None or undecided else JOINED,
         notes=tuple(f"{inside}: {note}" for note in [*notes, *([undecided] if undecided else [])]),
     )
+
+
+def _looked_up(folder: Path, path: str, versions: tuple[bytes, bytes], strange: frozenset[Whose]) -> frozenset[Whose]:
+    """The versions that are of another item than the base, as the commits tell; where git names none, as they seem."""
+    from memfs.history.git import GitCommands  # few merges look that far, and git waits for each file
+    from memfs.teams.mistaken import WHOSE, foreign
+
+    with suppress(MemfsError, OSError):
+        layout = _layout(folder)
+        commits = ("HEAD", _brought_in(layout))
+        if commits[1] and len(strange) < len(WHOSE):
+            found = foreign(GitCommands(layout, state_folder(layout)), path, versions, commits)
+            return frozenset(WHOSE) - {found.whose} if found else frozenset()
+    return strange
+
+
+def _brought_in(layout: Layout) -> str:
+    """The commit that git brings in: it names that of a merge to whom it calls, and notes that of a rebase; else ""."""
+    named = [name.removeprefix(_NAMED) for name in os.environ if name.startswith(_NAMED)]
+    if not named:
+        lines = (read_small(layout.git_dir / "rebase-merge/done") or "").splitlines()
+        named = lines[-1].split()[1:2] if lines else []
+    return named[0] if len(named) == 1 and _COMMIT.fullmatch(named[0]) else ""
+
+
+def _parted(ours: Path, own: bytes, path: str) -> Driven:
+    """Leave to a file the version that is its own: the other is of an item that git takes for this one."""
+    io.write_file(ours, own, ours.stat().st_mode & 0o777, durable=False)
+    note = f"{path}: git took it for another item, which one side removed; 'memfs resolve' parts them"
+    return Driven(code=UNDECIDED, notes=(note,))
 
 
 def give_up(ours: Path, theirs: Path, path: str, reason: str, marker_size: int = _MARKER_SIZE) -> Driven:
@@ -116,19 +160,21 @@ def _undecided(folder: Path, path: str, merged: FileMerge, versions: Sequence[by
     if not can_wait(path) or not all(one.field for one in merged.conflicts):
         return f"look at what stands, then 'memfs resolve {path}' takes it"
     try:
-        MergeSpool(_state(folder)).keep(records_of(path, merged.conflicts, utc_now()), merged.data, versions)
+        MergeSpool(state_folder(_layout(folder))).keep(
+            records_of(path, merged.conflicts, utc_now()), merged.data, versions
+        )
     except (MemfsError, OSError) as error:
         return f"its conflicts could not be kept ({error})"
     return ""
 
 
-def _state(folder: Path) -> Path:
+def _layout(folder: Path) -> Layout:
     layout = discover(folder)
     if layout is None:
         raise HistoryError("this is no repository", path=str(folder), hint="run git there")
     require_own_folder(layout, None)
     require_owner(layout, frozenset())
-    return state_folder(layout)
+    return layout
 
 
 def _codec(folder: Path) -> Codec:

@@ -6,6 +6,7 @@ outcome, which stands. How versions are joined is ``memfs.files.merge``' busines
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -17,23 +18,27 @@ from memfs.files.markers import has_markers, sides
 from memfs.files.merge.files import FieldConflict, FileMerger
 from memfs.files.merge.lines import merge_lines
 from memfs.files.ownpath import is_own
-from memfs.files.placing import sha256
 from memfs.files.tree import Tree
 from memfs.history import log as reading
 from memfs.history.ancestry import merge_bases
+from memfs.history.layout import read_small
+from memfs.history.refs import HEX
 from memfs.history.repository import Repository
-from memfs.history.unmerged import Stage, Unmerged, unmerged
+from memfs.history.unmerged import REVERTED, Stage, Unmerged, situation, unmerged
 from memfs.model import KindTable
 from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
 from memfs.store.documents import is_own_file, schema_of
 from memfs.store.parts import CONTENT, READ_LIMIT, is_item
+from memfs.teams.mistaken import WHOSE, foreign
 from memfs.teams.treejoin import joined_place
 
 Side = Literal["", "ours", "theirs"]
 """Whose version is taken whole; "" for neither: they are joined."""
 
 _ANCESTORS = 50
+_MISTAKEN = "git took it for another item"
+_REMOVED_BY_US, _REMOVED_BY_THEM = "we removed it, they changed it", "they removed it, we changed it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +48,34 @@ class Open:
     Attributes:
         path: where the outcome goes, below the workspace.
         also: other paths of the same item: one side moved it, and they are gone afterwards.
+        beside: the path of another item that git took for this one: both are brought to an end together.
         what: what happened to it, in words.
         base, ours, theirs: the versions; None where there is none.
         staged: whether the person's index holds them; else they stand between markers in the file alone.
         mode: of the file.
+        mistaken: whether the versions are of two items, and nobody can tell where the other one belongs.
     """
 
     path: str
     also: tuple[str, ...] = ()
+    beside: str = ""
     what: str
     base: bytes | None
     ours: bytes | None
     theirs: bytes | None
     staged: bool
     mode: str = ""
+    mistaken: bool = False
+
+    @property
+    def uncontested(self) -> bool:
+        """Whether it is open only since git took another item for it: there is nothing to choose."""
+        return bool(self.beside) and self.base is None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every path that is brought to an end with it."""
+        return (self.path, *self.also, *([self.beside] if self.beside else []))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +126,7 @@ class OpenMerges:
 
     def __init__(self, parts: Ground) -> None:
         self._parts = parts
+        self._merger = FileMerger(parts.codec)
 
     def in_index(self) -> tuple[list[Open], int]:
         """The open files of the person's index, by path, and how many other files are open there.
@@ -116,7 +136,7 @@ class OpenMerges:
         """
         found, others = unmerged(self._parts.repository)
         ours = [one for one in found if is_own(one.path) and one.plain and self._is_kept(one.path)]
-        opened = [self._opened(group) for group in _together(ours)]
+        opened = [part for group in _together(ours) for part in self._parted(self._opened(group))]
         return self._with_moved(opened), others + len(found) - len(ours)
 
     def between_markers(self, path: str) -> Open:
@@ -141,15 +161,15 @@ class OpenMerges:
             before = self._present(one.path)
         except NotRegularFile as error:
             return Outcome(open=one, undecided=f"{error.sentence}: {error.hint}")
-        merged = FileMerger(self._parts.codec).merge(one.path, one.base, one.ours, one.theirs)
+        merged = self._merger.merge(one.path, one.base, one.ours, one.theirs)
         touched = one.staged and before not in (None, merged.data, *_versions(one)) and not _is_gits(one, before)
-        if side:
+        if side and not one.uncontested:
             data = one.ours if side == "ours" else one.theirs
             return Outcome(open=one, data=data, before=before, touched=touched, side=side)
         if one.staged and self._is_own(one, before, merged.data):
             return Outcome(open=one, data=before, before=before, own=True)
-        if merged.whole:
-            reason = merged.reason or "a version cannot be read"
+        if merged.whole or one.mistaken:
+            reason = _MISTAKEN if one.mistaken else merged.reason or "a version cannot be read"
             reason += "; take one with --ours or --theirs"
             return Outcome(open=one, before=before, undecided=reason, conflicts=merged.conflicts)
         return Outcome(
@@ -201,6 +221,39 @@ class OpenMerges:
         with suppress(NotRegularFile):
             return self._present(path)
         return None
+
+    def _parted(self, one: Open) -> list[Open]:
+        """Where git took an item for another one, the versions of each, at its own place."""
+        if one.ours is None or one.theirs is None:
+            return [one]
+        mine, other = one.ours, one.theirs
+        strange = self._merger.strangers(one.path, one.base, mine, other)
+        if len(strange) == len(WHOSE):
+            return [replace(one, base=None)]
+        if not strange and not any(self._merger.unlike(one.path, one.base, version) for version in (mine, other)):
+            return [one]
+        commits = self._commits()
+        if not commits:
+            return [replace(one, what=_MISTAKEN, mistaken=True)] if strange else [one]
+        repository = self._parts.repository
+        found = foreign(repository.git, os.fsdecode(repository.full(one.path)), (mine, other), commits)
+        place = repository.below(os.fsencode(found.path)) if found else ""
+        if found is None or not place:
+            return [replace(one, what=_MISTAKEN, mistaken=True)] if found else [one]
+        added, edited = ((None, other), (mine, None)) if found.whose == "ours" else ((mine, None), (None, other))
+        what = _REMOVED_BY_US if edited[0] is None else _REMOVED_BY_THEM
+        return [
+            replace(one, what=_MISTAKEN, beside=place, base=None, ours=added[0], theirs=added[1]),
+            replace(one, what=what, path=place, beside=one.path, ours=edited[0], theirs=edited[1]),
+        ]
+
+    def _commits(self) -> tuple[str, str] | None:
+        """Ours and theirs; None where git names no second one."""
+        name = situation(self._parts.repository)
+        other = read_small(self._parts.repository.git_dir / name) if name else None
+        if not other or not HEX.fullmatch(other):
+            return None
+        return "HEAD", f"{other}^" if name == REVERTED else other
 
     def _with_moved(self, opened: list[Open]) -> list[Open]:
         """An item that one side removed and has at another place was moved, though git did not see it: both are one."""
@@ -291,12 +344,15 @@ def _is_removed(one: Open) -> bool:
 
 def paths_of(outcomes: Iterable[Outcome]) -> list[str]:
     """Every path that outcomes concern."""
-    return [path for one in outcomes for path in (one.open.path, *one.open.also)]
+    return [path for one in outcomes for path in one.open.paths]
 
 
-def digest(data: bytes | None) -> str:
-    """By which a file is known to be what was read, "" for none."""
-    return "" if data is None else sha256(data)
+def is_marked(tree: Tree, path: str) -> bool:
+    """Whether a file has conflict markers in it; what cannot be read has none."""
+    try:
+        return has_markers(tree.read(path, READ_LIMIT).data)
+    except (MemfsError, FileNotFoundError):
+        return False
 
 
 def _together(found: Iterable[Unmerged]) -> list[list[Unmerged]]:
@@ -330,4 +386,4 @@ def _what(base: Unmerged | None, ours: Unmerged | None, theirs: Unmerged | None)
         return "both sides changed it" if base else "both sides added it"
     if not base:
         return "one side moved it"
-    return "they removed it, we changed it" if ours else "we removed it, they changed it" if theirs else "both moved it"
+    return _REMOVED_BY_THEM if ours else _REMOVED_BY_US if theirs else "both moved it"

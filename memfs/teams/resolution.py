@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from memfs.errors import ContentError, ItemNotFound, ItemSyntaxError, MemfsError
-from memfs.files.markers import has_markers
+from memfs.errors import ContentError, ItemNotFound, ItemSyntaxError
 from memfs.history.unmerged import situation
 from memfs.model.conflicts import KEPT, LOST, DocumentClash
 from memfs.model.ids import stem_of
@@ -20,11 +19,11 @@ from memfs.model.item import MemoryItem
 from memfs.store import Store
 from memfs.store.documents import schema_of
 from memfs.store.naming import path_of
-from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts
-from memfs.teams.decisions import Decided, Decisions, is_record
+from memfs.store.parts import ITEM_SUFFIXES, Parts
+from memfs.teams.decisions import Decided, Decisions, Ruling, is_record
 from memfs.teams.endings import end_merges, keep_conflicts
 from memfs.teams.keptaside import KeptAside
-from memfs.teams.openmerges import Open, OpenMerges, Outcome, Side, paths_of
+from memfs.teams.openmerges import Open, OpenMerges, Outcome, Side, is_marked, paths_of
 from memfs.upkeep.mergespool import MergeSpool, Record, can_be_recorded
 from memfs.upkeep.opening import has_states
 
@@ -91,7 +90,7 @@ class Resolver:
     def _waiting(self, quick: bool) -> Waiting:
         documents = self.documents()
         opened, others = self._merges.in_index()
-        in_index = {path for one in opened for path in (one.path, *one.also)}
+        in_index = {path for one in opened for path in one.paths}
         return Waiting(
             open=tuple(opened),
             markers=tuple(path for path in self._marked(quick) if path not in in_index),
@@ -131,13 +130,7 @@ class Resolver:
 
             problems = [*problems, *document_problems(self._store, self._parts)]
         suspects = {problem.path for problem in problems if problem.code == ItemSyntaxError.__name__}
-        return sorted(path for path in suspects if self._has_markers(path))
-
-    def _has_markers(self, path: str) -> bool:
-        try:
-            return has_markers(self._parts.tree.read(path, READ_LIMIT).data)
-        except (MemfsError, FileNotFoundError):
-            return False
+        return sorted(path for path in suspects if is_marked(self._parts.tree, path))
 
     # -- ending merges --------------------------------------------------------------------------------------------
     def finish(
@@ -164,8 +157,8 @@ class Resolver:
             StorageIO.
         """
         opened, _ = self._merges.in_index()
-        chosen = list(self._chosen(opened, references))
-        outcomes = [self._merges.outcome(one, side) for one in chosen]
+        chosen = list(dict.fromkeys(self._chosen(opened, references)))
+        outcomes = _in_pairs([self._merges.outcome(one, side) for one in chosen])
         ready = [one for one in outcomes if not one.undecided]
         if not dry_run:
             self._end_merges([one for one in ready if one.open.staged])
@@ -174,7 +167,7 @@ class Resolver:
         return outcomes
 
     def _chosen(self, opened: Sequence[Open], references: Sequence[str]) -> Iterator[Open]:
-        taken = {path for one in opened for path in (one.path, *one.also)}
+        taken = {path for one in opened for path in one.paths}
         marked = [path for path in self._marked() if path not in taken]
         if not references:
             yield from opened
@@ -183,7 +176,7 @@ class Resolver:
                     yield self._merges.between_markers(path)
             return
         for reference in references:
-            found = [one for one in opened if any(_means(reference, path) for path in (one.path, *one.also))]
+            found = [one for one in opened if any(_means(reference, path) for path in one.paths)]
             if found:
                 yield from found
                 continue
@@ -216,22 +209,13 @@ class Resolver:
 
     # -- deciding -------------------------------------------------------------------------------------------------
     def decide(
-        self,
-        reference: str,
-        *,
-        take: bool,
-        field: str | None = None,
-        number: int = 0,
-        source: str = "",
-        dry_run: bool = False,
+        self, reference: str, ruling: Ruling, *, source: str = "", dry_run: bool = False
     ) -> Decided | DocumentClash:
         """Settle the conflicts of an item or document, or the one of a state document's record (B3).
 
         Args:
             reference: an item, by id or path; the path of a record; or that of a document outside of iterations.
-            take: put the value that gave way in the place of the one that stands.
-            field: only the conflicts over this field, by its dotted name; a record is of one.
-            number: only this one of those that wait, counted from 1 in their order; 0 for every one.
+            ruling: of a record only ``take`` counts.
 
         Raises:
             ItemNotFound, QueryInvalid, Conflict, ContentError, StorageIO: nothing was written.
@@ -243,10 +227,21 @@ class Resolver:
                 if found is None:
                     raise ItemNotFound(f"there is no record {reference!r}", hint="'memfs resolve' lists what waits")
                 return found
-            return clashes.resolve(reference, keep=LOST if take else KEPT, source=source)
-        which: dict[str, Any] = {"field": field, "number": number, "source": source, "dry_run": dry_run}
-        decided = self._aside.decide(reference, take=take, **which) if schema_of(path_of(reference)) else None
-        return decided or self._decisions.decide(reference, take=take, **which)
+            return clashes.resolve(reference, keep=LOST if ruling.take else KEPT, source=source)
+        if schema_of(path_of(reference)):
+            decided = self._aside.decide(reference, ruling, source=source, dry_run=dry_run)
+            if decided is not None:
+                return decided
+        return self._decisions.decide(reference, ruling, source=source, dry_run=dry_run)
+
+
+def _in_pairs(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """With what has to end together left together: git knows the one of two items only by the other's entry."""
+    left = {one.open.path for one in outcomes if one.undecided}
+    return [
+        replace(one, undecided=f"it ends together with {one.open.beside}") if one.open.beside in left else one
+        for one in outcomes
+    ]
 
 
 def _means(reference: str, path: str) -> bool:

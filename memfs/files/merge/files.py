@@ -156,7 +156,40 @@ class FileMerger:
             return _one_of(request)
         return self._joined(request)
 
+    def strangers(
+        self, path: str, base: bytes | None, ours: bytes | None, theirs: bytes | None
+    ) -> frozenset[Literal["ours", "theirs"]]:
+        """Which versions are of another item than the base (B3).
+
+        Where one side forgot an item and remembered one much like it, git takes the file for renamed, and the one
+        item's versions for the other's. They are told by ``created``, which stays for an item's life; what has none,
+        and two that were created in the same second, cannot be told.
+        """
+        made = self._created(path, base)
+        sides: tuple[tuple[Literal["ours", "theirs"], bytes | None], ...] = (("ours", ours), ("theirs", theirs))
+        others = {name: self._created(path, data) for name, data in sides} if made else {}
+        return frozenset(name for name, moment in others.items() if moment and moment != made)
+
+    def unlike(self, path: str, base: bytes | None, version: bytes | None) -> bool:
+        """Whether an item's version has neither the base's title nor its content: it may be of another item."""
+        here, there = self._mapping(path, base), self._mapping(path, version)
+        if not here or not there:
+            return False
+        same = [here.get(name) == there.get(name) for name in ("title", "content") if name in {*here, *there}]
+        return not any(same)
+
     # -- internal -----------------------------------------------------------------------------------------------
+    def _created(self, path: str, data: bytes | None) -> datetime | None:
+        return time_in(self._mapping(path, data).get("created"))
+
+    def _mapping(self, path: str, data: bytes | None) -> Mapping[str, Any]:
+        """What an item says; nothing where it is none."""
+        try:
+            form = form_of(path, self._codec) if data else None
+            return form.read(data or b"").mapping if form and form.kind else {}
+        except MemfsError:
+            return {}
+
     def _joined(self, request: _Request) -> FileMerge:
         try:
             form = form_of(request.path, self._codec)
