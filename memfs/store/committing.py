@@ -23,6 +23,7 @@ from memfs.model import Problem
 from memfs.model.ids import stem_of
 from memfs.model.statepaths import document_kind
 from memfs.store.edits import HandEdits
+from memfs.store.leftovers import sweep
 from memfs.store.parts import Parts
 from memfs.store.plan import Planned
 from memfs.store.setaside import set_aside
@@ -119,9 +120,9 @@ class Committing:
             aside = removed if ref == current else {}
             try:
                 for piece in _pieces(chosen):
-                    self._commit([_reduced(operation, aside.keys()) for operation in piece], ref, done)
+                    again = self._commit([_reduced(operation, aside.keys()) for operation in piece], ref, done)
                     done.notes.extend(self._set_aside(self._of(aside, piece)))
-                    self._settle(piece, ref)
+                    done.notes.extend(self._settle(piece, ref, again))
             except GitBusy as error:
                 reasons.append(str(error))
             else:
@@ -135,12 +136,15 @@ class Committing:
             raise HistoryUnavailable(head.damage, hint="commits wait until git's own files can be read")
         return head
 
-    def _commit(self, operations: Sequence[Operation], ref: str, done: _Progress) -> None:
+    def _commit(self, operations: Sequence[Operation], ref: str, done: _Progress) -> bool:
+        """Commit; whether some of it was committed already, perhaps by one that died before it had settled that."""
         groups = windows(operations)
-        if groups:
-            result = commits.commit(self._parts.repository, groups, ref, self._parts.journal.tip)
-            done.commits.extend(result.commits)
-            done.skipped.extend(result.left_staged)
+        if not groups:
+            return False
+        result = commits.commit(self._parts.repository, groups, ref, self._parts.journal.tip)
+        done.commits.extend(result.commits)
+        done.skipped.extend(result.left_staged)
+        return len(result.commits) < len(groups)
 
     def _by_branch(self, operations: Iterable[Operation], current: str) -> dict[str, list[Operation]]:
         chosen: dict[str, list[Operation]] = {}
@@ -197,11 +201,12 @@ class Committing:
         rows = [row for versions in removed.values() for row in versions]
         return [set_aside(state, change, name) for name, change in rows]
 
-    def _settle(self, operations: Sequence[Operation], ref: str) -> None:
+    def _settle(self, operations: Sequence[Operation], ref: str, again: bool) -> list[Problem]:
         """Forget what is committed; where the branch is not checked out (any more), its files leave the tree."""
         parts = self._parts
         done = {operation.id for operation in operations}
         with parts.lock.hold("settle what is committed"):
+            found = self._swept(operations) if again else []
             let_moves_end(parts.repository.layout)
             head = self._head()
             checked_out = (head.ref or _DETACHED) == ref
@@ -213,6 +218,12 @@ class Committing:
             known = {*done, *parts.journal.taken}  # what failed here half-way may lie there, too
             taken = parts.secondary.may_hold(known) if parts.secondary else None
             parts.journal.drop(done, tip=head.commit or "" if checked_out else "", taken=taken)
+        return found
+
+    def _swept(self, operations: Sequence[Operation]) -> list[Problem]:
+        """Clear away what one that died while it took files out of the tree left under temporary names."""
+        last = {change.path.rpartition("/")[0]: operation for operation in operations for change in operation.changes}
+        return [problem for folder, operation in last.items() for problem in sweep(self._parts, folder, operation)]
 
     def _take_out(self, operations: Sequence[Operation], head: Head, wanted: set[str]) -> None:
         """Where a file is still as the other branch's operations left it, bring back what this branch has there.

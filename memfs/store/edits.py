@@ -56,8 +56,11 @@ class HandEdits:
         return Found(plans=plans, staged=sorted(staged))
 
     def changed_paths(self) -> list[str]:
-        """Every file of ours that a person changed or removed since the last commit, valid or not."""
-        return self.look()[1]
+        """Every file of ours that a person changed or removed since the last commit, valid or not.
+
+        Where the index holds nothing yet, and no file differs from HEAD, it goes on holding nothing.
+        """
+        return [] if self.untouched() else self.look()[1]
 
     def look(self) -> tuple[Refreshed, list[str]]:
         """Look at every file once: what the index learned of it, and ``changed_paths``."""
@@ -66,6 +69,8 @@ class HandEdits:
         else:  # readers see more than lies here
             learned, vouched = self._following.refresh(), []
             entries = list(self._parts.tree.scan(CONTENT, hidden=True))
+        for path in vouched if self._read else ():
+            self._read.pop(path, None)
         closed = [f"{entry.path}/" for entry in entries if not entry.regular]
         with self._parts.tree.holding_folders():
             present = dict(self._present(entries, vouched))
@@ -82,10 +87,10 @@ class HandEdits:
     def untouched(self) -> bool:
         """Whether every file of ours is as HEAD has it, by the bytes alone, where the index holds nothing yet.
 
-        For whoever goes away again: to make the index takes many times as long. False where the index tells it sooner,
-        or where it takes a closer look.
+        To make the index takes many times as long, and is for who asks something. False where the index tells it
+        sooner, or where it takes a closer look: what waits for its commit need not be in HEAD.
         """
-        if len(self._parts.index.stamps()):
+        if len(self._parts.index.stamps()) or self._parts.journal.operations():
             return False
         entries = list(self._parts.tree.scan(CONTENT, hidden=True))
         if not all(entry.regular for entry in entries):

@@ -9,10 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from memfs.store.following import Following
 from memfs.store.outcome import Refreshed
 from memfs.store.values import Eyes
+
+Seen = TypeVar("Seen")
 
 
 class Sight:
@@ -58,6 +61,14 @@ class Sight:
         if getattr(self._once, "looked", None):
             return Refreshed()
         found = self._follow()
+        if getattr(self._once, "looked", None) is not None:
+            self._once.looked = True
+        return found
+
+    def everywhere(self, look: Callable[[], Seen]) -> Seen:
+        """Look at every file by ``look``, which brings the index in step; for ``once`` that was this thread's look."""
+        with self._turn:
+            found = look()
         if getattr(self._once, "looked", None) is not None:
             self._once.looked = True
         return found

@@ -45,7 +45,7 @@ _FOLD_AT_CLOSE = 200
 class Store:
     """Memories of one workspace, durable on return of every write. May be used from several threads.
 
-    ``following``, ``edits`` and ``writing`` are its parts, for who looks after a workspace; ``seeking`` asks the index.
+    ``following``, ``edits``, ``sight`` and ``writing`` are parts, for who looks after it; ``seeking`` asks the index.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -56,7 +56,7 @@ class Store:
         self.writing = Writing(parts)
         self.edits = HandEdits(parts, self.following)
         self._window = Window(self._flush_window, parts.policy.interval, self.note_failure)
-        self._sight = Sight(self.following, self.refresh, self.writing.news)
+        self.sight = Sight(self.following, self.refresh, self.writing.news)
         self._planning = threading.RLock()
         self.wrote = False  # by anybody who holds this store
         self.seeking = Seeking(parts, self.follow, self.refresh)
@@ -260,14 +260,14 @@ class Store:
     # -- keeping in step ----------------------------------------------------------------------------------------
     def watch_with(self, make_eyes: Callable[[], Eyes], at_once: bool = False) -> None:
         """Rely on something that sees changes, instead of a scan before each recall, from the first recall on."""
-        self._sight.watch_with(make_eyes)
+        self.sight.watch_with(make_eyes)
         if at_once:
             self.follow()
 
     @property
     def watching(self) -> str:
         """``on``, ``off``, or ``degraded`` with the reason."""
-        return self._sight.state
+        return self.sight.state
 
     def head(self) -> tuple[str | None, str | None]:
         """The branch and commit checked out at present."""
@@ -284,11 +284,11 @@ class Store:
 
     def follow(self) -> Refreshed:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
-        return self._sight.follow()
+        return self.sight.follow()
 
     def looking_once(self) -> contextlib.AbstractContextManager[None]:
         """Within, ``follow`` looks at the files for the first time only: several questions of this thread, one look."""
-        return self._sight.once()
+        return self.sight.once()
 
     def reindex(self, progress: Progress | None = None) -> int:
         """Build the index anew from the files; return how many items it holds."""
@@ -392,7 +392,7 @@ class Store:
             for part in (parts.tree, self.writing, parts.repository, parts.index):
                 release.callback(part.close)
             self._window.close()
-            self._sight.close()
+            self.sight.close()
             self.writing.bring_home()
             if self.wrote and parts.policy.commit in _COMMITTING:
                 self._committing.flush()

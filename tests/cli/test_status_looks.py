@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from memfs.store.following import Following
+from memfs.files.scan import Entry
+from memfs.files.tree import Tree
 from tests.cli.conftest import Memfs
 
 
-def test_status_looks_at_all_files_three_times_at_most(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the index, for whether that is fresh, for edits by hand; whatever else is told needs no further look."""
+def test_status_looks_at_all_files_once(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the index and for edits by hand; once more, whether it is fresh by then, only where it learned something."""
     memfs("remember", "Tokens expire after an hour.")
-    looks: list[Any] = []
-    look = Following.refresh
+    memfs("reindex")
+    walks: list[str] = []
+    scan = Tree.scan
 
-    def counted(self: Following, paths: Any = None, progress: Any = None) -> Any:
-        looks.extend([paths] if paths is None else [])
-        return look(self, paths, progress)
+    def counted(self: Tree, folder: str, hidden: bool = False) -> Iterator[Entry]:
+        walks.append(folder)
+        return scan(self, folder, hidden)
 
-    monkeypatch.setattr(Following, "refresh", counted)
-    assert memfs("status").code == 0
-    assert 1 <= len(looks) <= 3
+    monkeypatch.setattr(Tree, "scan", counted)
+    told = memfs("status", "--json").json
+    assert (told["items"], told["index"]["fresh"]) == (1, True)
+    assert [folder for folder in walks if "ContextMemory/memories".startswith(folder)] == ["ContextMemory"]

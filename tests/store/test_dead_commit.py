@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from memfs import MemoryItem
+from memfs.files.placing import is_temporary
 from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace
 
@@ -59,3 +63,40 @@ def test_39_opening_never_waits_for_a_live_committer(opened: Opened) -> None:
         assert opened(root).store.problems() == []
     assert (holder.repository.state / "index.next").exists()
     lock.unlink()
+
+
+class StopsWhileItTakesOut(Fault):
+    """Stops when a file has lost its name, before it is removed."""
+
+    def __call__(self, name: str, path: str) -> None:
+        """The hook itself."""
+        if name == "unlink" and is_temporary(os.path.basename(path)):
+            self.at = len(self.seen) + 1
+        Fault.__call__(self, name, path)
+
+
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("saved", [b"", b"content: saved by a person in that moment\n"])
+def test_21_a_process_killed_while_it_took_files_of_another_branch_out_leaves_nothing(
+    opened: Opened, git: Git, saved: bytes, back: bool
+) -> None:
+    """The next commit clears away what it left under a temporary name, on whichever branch; a person's save is kept."""
+    workspace = opened()
+    root = workspace.root
+    path = workspace.store.put(MemoryItem("x", "knowledge", id="a")).path
+    git(root, "checkout", "-q", "-b", "other")
+    with suppress(Stopped), injected(StopsWhileItTakesOut()):
+        workspace.store.flush()
+    (left,) = root.rglob(".memfs-*")
+    if saved:
+        left.write_bytes(saved)
+    for part in (workspace.parts.journal, workspace.parts.tree):
+        part.close()  # as a killed process leaves it
+    if back:
+        git(root, "checkout", "-q", "main")
+    fresh = opened(root)
+    assert (flushed := fresh.store.flush()).waiting == 0
+    assert list(root.rglob(".memfs-*")) == []
+    assert [row.path for row in fresh.recovered.list()] == [path] * bool(saved)
+    assert [note.code for note in flushed.notes] == ["KeptPersonsChange"] * bool(saved)
+    assert git(root, "show", f"main:{path}")

@@ -98,6 +98,25 @@ def test_hand_edits_are_found_by_one_walk_over_the_files(opened: Open, monkeypat
     assert not store.problems()
 
 
+def test_a_write_taken_back_by_hand_is_an_edit_whatever_the_index_holds(opened: Open) -> None:
+    """While a write waits for its commit HEAD's bytes are no proof that nobody edited the file."""
+    first = opened()
+    stored = first.store.put(MemoryItem("Deploys are frozen.", "semantic", id="freeze"))
+    first.store.flush()
+    file = first.root / stored.path
+    before = file.read_bytes()
+    first.store.put(stored.replace(content="Deploys are free."))
+    first.close()
+    file.write_bytes(before)
+    second = opened(first.root)
+    assert second.store.hand_edits() == [stored.path]
+    assert second.store.flush(adopt=True).adopted == (stored.path,)
+    assert second.store.hand_edits() == []
+    third = opened(first.root)
+    assert third.store.hand_edits() == []
+    assert len(third.parts.index.stamps()) == 0
+
+
 @pytest.mark.parametrize("folder", ["", "memories", "memories/semantic"])
 def test_behind_a_link_nothing_is_taken_for_removed(opened: Open, folder: str, tmp_path: Path) -> None:
     """A folder in whose place a link stands hides its files: no index forgets them, and no edit by hand tells so."""

@@ -60,18 +60,19 @@ def status(ctx: click.Context, as_json: bool) -> int:
 
 
 def _status(workspace: Workspace) -> dict[str, Any]:
-    items = workspace.store.count()  # brings the index in step first
-    pending = workspace.store.pending()
+    store = workspace.store
+    store.writing.bring_home()
+    learned, edits = store.sight.everywhere(store.edits.look)  # brings the index in step first
+    items, pending = store.count(), store.pending()
     head = workspace.repository.head()
-    learned, edits = workspace.store.edits.look()
     return {
         "items": items,
         "head": head.commit,
-        "branch": head.ref.removeprefix("refs/heads/") if head.ref else None,
+        "branch": head.branch or None,
         "pending_commits": pending.count,
         "pending_reason": pending.reason,
         "hand_edits": edits,
-        "index": {"engine": workspace.settings.index.engine, "fresh": not learned},
+        "index": {"engine": workspace.settings.index.engine, "fresh": not (learned and store.refresh())},
         "watch": watch_facts(workspace.repository.state),
         "trust": status_facts(workspace),
         "storage": storage_facts(workspace),
