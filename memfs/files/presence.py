@@ -20,6 +20,7 @@ from typing import Any
 
 from memfs.errors import MemfsError, StorageIO
 from memfs.files import io
+from memfs.files.flock import leads_to, locked
 
 _SUFFIX = ".json"
 _LIMIT = 4096
@@ -38,14 +39,27 @@ class Presence:
     """This process's own note. Where none can be written, nothing is said: a note is for messages only."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}"
+        self._path = folder
         self._fd = -1
         self._owner = os.getpid()
         with suppress(MemfsError, OSError):
             io.make_private_folder(folder)
-            self._fd = io.open_file(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _known.add(self)
+            while self._fd < 0:
+                self._begin(folder / f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}")
+
+    def _begin(self, path: Path) -> None:
+        fd = io.open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try:
+            taken = locked(fd) and leads_to(path, fd)
+        except OSError:  # a file system without locks
+            os.close(fd)
+            io.unlink(path, missing_ok=True)
+            raise
+        if not taken:  # for a dead one's, in the very moment it was made
+            os.close(fd)
+            return
+        self._path, self._fd = path, fd
+        _known.add(self)
 
     def say(self, facts: Mapping[str, Any]) -> None:
         """Replace what the note says."""

@@ -38,6 +38,7 @@ _ABOVE = 2  # the folder of the repository, which is never made, above that of i
 _LONGEST_NAME = 200
 _LONGEST_QUESTION = 500
 _WAIT, _STEP = 0.05, 0.002
+_LONG_WAIT = 10.0
 _NO_PATHS: Mapping[str, str] = MappingProxyType({})
 
 Version = Callable[[str, str], str]
@@ -155,14 +156,17 @@ class ServedLog:
     def _prune(self, now: datetime) -> None:
         room = self._room
         for path in reversed(self._closed()):
-            room -= io.facts(path).st_size
+            try:
+                room -= io.facts(path).st_size
+            except FileNotFoundError:  # another process prunes, too
+                continue
             if room < 0 or _until(path.name) < now - self._age:
                 io.unlink(path, missing_ok=True)
 
     @contextmanager
-    def _held(self, path: Path, how: int) -> Iterator[int]:
+    def _held(self, path: Path, how: int, wait: float | None = None) -> Iterator[int]:
         """The current file, made where it is not there, held so that nobody replaces it meanwhile."""
-        deadline = time.monotonic() + _WAIT
+        deadline = time.monotonic() + (_WAIT if wait is None else wait)
         while True:
             fd = self._opened(path)
             try:
@@ -170,7 +174,7 @@ class ServedLog:
                     yield fd
                     return
             finally:
-                os.close(fd)
+                _release(fd)
             if time.monotonic() > deadline:
                 raise StorageIO("another process holds this file", path=str(path), hint="end that process")
             time.sleep(_STEP)
@@ -210,14 +214,21 @@ class ServedLog:
         wanted = frozenset(one.casefold() for one in ids)
         found = [
             row
-            for path in (*self._closed(), self._folder / _CURRENT)
-            for row in self._read(path)
+            for row in self._all()
             if row.time >= oldest
             and agent in ("", row.agent)
             and session in ("", row.session)
             and (not wanted or any(one.casefold() in wanted for one in row.ids))
         ]
         return sorted(found, key=lambda row: row.time, reverse=True)
+
+    def _all(self) -> list[Handed]:
+        """Every line, each once."""
+        while True:
+            closed = self._closed()
+            rows = [row for path in (*closed, self._folder / _CURRENT) for row in self._read(path)]
+            if self._closed() == closed:  # else the current file was closed meanwhile, and its lines may be missing
+                return rows
 
     def _read(self, path: Path) -> Iterable[Handed]:
         try:
@@ -249,12 +260,10 @@ class ServedLog:
         gone = frozenset(one.casefold() for one in ids)
         if not os.path.lexists(self._folder):
             return 0
-        count = sum(self._without(path, gone, quotes) for path in self._closed())
         current = self._folder / _CURRENT
-        if os.path.lexists(current):
-            with self._held(current, fcntl.LOCK_EX):
-                count += self._without(current, gone, quotes)
-        return count
+        with self._held(current, fcntl.LOCK_EX, _LONG_WAIT):  # nobody closes it, which would take it out of sight
+            io.sweep(self._folder)
+            return sum(self._without(path, gone, quotes) for path in (*self._closed(), current))
 
     def _without(self, path: Path, gone: frozenset[str], quotes: Callable[[str], bool]) -> int:
         try:
@@ -286,6 +295,14 @@ def _locked(fd: int, how: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _release(fd: int) -> None:
+    """Unlock it before it is closed: a child that another thread forked meanwhile has the same open file."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    finally:
+        os.close(fd)
 
 
 def _leads_to(path: Path, fd: int) -> bool:

@@ -8,6 +8,9 @@ import signal
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+import pytest
+
+from memfs.files.flock import locked
 from memfs.files.presence import Presence, present
 
 
@@ -59,6 +62,23 @@ def test_a_forked_child_neither_keeps_nor_takes_the_note(tmp_path: Path) -> None
     os.waitpid(child, 0)
     assert [row.facts for row in present(tmp_path / "notes")] == [{"who": "parent"}]
     note.close()
+
+
+def test_a_note_that_was_looked_at_while_it_was_made_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another process takes for a dead one's, since it is not locked yet, is made again."""
+    looks = iter((True, False))
+
+    def lock(fd: int) -> bool:
+        if next(looks, False):
+            assert present(tmp_path / "notes") == []  # and took it away
+        return locked(fd)
+
+    monkeypatch.setattr("memfs.files.presence.locked", lock)
+    note = Presence(tmp_path / "notes")
+    note.say({"reason": ""})
+    assert [row.pid for row in present(tmp_path / "notes")] == [os.getpid()]
+    note.close()
+    assert os.listdir(tmp_path / "notes") == []
 
 
 def test_where_no_note_can_be_written_nothing_fails(tmp_path: Path) -> None:
