@@ -219,7 +219,7 @@ class AgentMemory(Facade):
         return {
             "memories": sum(types.values()),
             "types": dict(sorted(types.items())),
-            "branch": head.ref.removeprefix("refs/heads/") if head.ref else "",
+            "branch": head.branch,
             "revision": (head.commit or "")[:12],
             "waiting": waiting.count,
             "waiting_reason": waiting.reason,

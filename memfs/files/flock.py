@@ -1,6 +1,6 @@
-"""Flock: one try to lock an open file, and whether a path still leads to that file.
+"""Flock: one try to lock an open file, whether a path still leads to that file, and letting go of it.
 
-Owns these two questions. Who waits how long, who is named and what a lock is for, its users know. Imports little.
+Owns these three. Who waits how long, who is named and what a lock is for, its users know. Imports little.
 """
 
 from __future__ import annotations
@@ -19,6 +19,14 @@ def locked(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def release(fd: int) -> None:
+    """Unlock a file and close it: a child that another thread forked meanwhile has the same open file."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    finally:
+        os.close(fd)
 
 
 def leads_to(path: Path, fd: int) -> bool:

@@ -139,8 +139,8 @@ def _load(get: Callable[[], Any]) -> Any:
         _last(get)
         return value
     _check(root)
-    top: Any = {} if root.__class__ is MappingStartEvent else []
-    stack: list[tuple[Any, str | None]] = []
+    top = _empty(root)
+    stack: list[Any] = []
     current, key, event = top, None, root
     for _ in range(MAX_PARTS):
         event = get()
@@ -154,22 +154,12 @@ def _load(get: Callable[[], Any]) -> Any:
                 current[key] = _scalar(event)
                 key = None
         elif kind is MappingStartEvent or kind is SequenceStartEvent:
-            _check(event)
-            if len(stack) + 2 > MAX_DEPTH:
-                _too_deep(event)
-            child: Any = {} if kind is MappingStartEvent else []
-            if current.__class__ is list:
-                current.append(child)
-            elif key is None:
-                _not_text(event)
-            else:
-                current[key] = child
-            stack.append((current, None))
-            current, key = child, None
+            stack.append(current)
+            current, key = _begun(event, current, key, len(stack)), None
         elif kind is MappingEndEvent or kind is SequenceEndEvent:
             if not stack:
                 break
-            current, key = stack.pop()
+            current, key = stack.pop(), None
         else:
             _refuse_alias(event)
     else:
@@ -178,10 +168,29 @@ def _load(get: Callable[[], Any]) -> Any:
     return top
 
 
+def _empty(event: Any) -> Any:
+    return {} if event.__class__ is MappingStartEvent else []
+
+
+def _begun(event: Any, above: Any, key: str | None, depth: int) -> Any:
+    """A collection that begins, put where it belongs."""
+    _check(event)
+    if depth >= MAX_DEPTH:
+        _too_deep(event)
+    child = _empty(event)
+    if above.__class__ is list:
+        above.append(child)
+    elif key is None:
+        _not_text(event)
+    else:
+        above[key] = child
+    return child
+
+
 def _tree(get: Callable[[], Any]) -> Node:
     """As ``_load``, keeping every place."""
     root = _node(_first(get))
-    stack: list[tuple[Node, Any]] = []
+    stack: list[Node] = []
     current, key = root, None
     for _ in range(MAX_PARTS if root.kind != "scalar" else 0):
         event = get()
@@ -190,7 +199,7 @@ def _tree(get: Callable[[], Any]) -> Node:
             _close(current, event)
             if not stack:
                 break
-            current, key = stack.pop()
+            current, key = stack.pop(), None
         elif current.kind == "map" and key is None:
             key = _entry_key(event, current)
         else:
@@ -201,10 +210,10 @@ def _tree(get: Callable[[], Any]) -> Node:
                 current.items.append(child)
             key = None
             if child.kind != "scalar":
-                if len(stack) + 2 > MAX_DEPTH:
-                    _too_deep(event)
-                stack.append((current, None))
+                stack.append(current)
                 current = child
+                if len(stack) >= MAX_DEPTH:
+                    _too_deep(event)
     else:
         if root.kind != "scalar":
             _too_many(event)

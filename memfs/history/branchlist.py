@@ -15,10 +15,9 @@ from typing import Any
 
 from memfs.errors import BranchRefused, CorruptRecord, ItemTooLarge, MemfsError, NotRegularFile
 from memfs.files import io
-from memfs.history.refs import HEX, is_branch
+from memfs.history.refs import HEADS, HEX, is_branch
 
 FILE = "memfs/branches.json"
-HEADS = "refs/heads/"
 OURS = "memfs/"
 _LIMIT = 4 << 20
 _VERSION = 1

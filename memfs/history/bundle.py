@@ -18,16 +18,15 @@ from memfs.errors import HistoryUnavailable
 from memfs.files import io
 from memfs.history.git import end, failure
 from memfs.history.layout import read_small
-from memfs.history.refs import HEX, require_branch
+from memfs.history.refs import HEADS, HEX, PER_WORKTREE, require_branch
 from memfs.history.repository import Repository
 
 DETACHED = "HEAD"
-_BRANCHES = "refs/heads/"
 _PATIENCE = 1800.0
 _CHUNK = 1 << 18
 _FIRST = b"# v2 git bundle\n"
 # What belongs to other places, or to something in progress here.
-_ELSEWHERE = ("refs/remotes/", "refs/prefetch/", "refs/bisect/", "refs/worktree/", "refs/rewritten/")
+_ELSEWHERE = ("refs/remotes/", "refs/prefetch/", *PER_WORKTREE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +87,7 @@ def read_bundle(repository: Repository, chunks: Iterator[bytes], history: Snapsh
     Raises:
         GitFailed, HistoryError: it is damaged, or does not hold what the refs name.
     """
-    head = history.head or next((name for name in history.refs if name.startswith(_BRANCHES)), f"{_BRANCHES}main")
+    head = history.head or next((name for name in history.refs if name.startswith(HEADS)), f"{HEADS}main")
     text = head if HEX.fullmatch(head) else f"ref: {require_branch(head)}"
     io.write_file(repository.git_dir / "HEAD", os.fsencode(text) + b"\n", 0o644)
     if not history.refs:

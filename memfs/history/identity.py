@@ -31,6 +31,11 @@ class Person:
         """Whether the address is one that memfs gives to agents."""
         return self.email.endswith(_AGENTS)
 
+    @property
+    def in_reflogs(self) -> dict[str, str]:
+        """The variables by which git names it in the reflogs that it writes."""
+        return {"GIT_COMMITTER_NAME": self.name, "GIT_COMMITTER_EMAIL": self.email}
+
     def __str__(self) -> str:
         return f"{self.name} <{self.email}>"
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from memfs.errors import HistoryUnavailable
 from memfs.history.commitobject import parse_commit
 from memfs.history.difftext import differences
-from memfs.history.objects import EXECUTABLE, FILE, FOLDER
+from memfs.history.objects import FOLDER, REGULAR
 from memfs.history.refs import HEX
 from memfs.history.repository import Repository
 from memfs.history.revisions import parse_moment
@@ -139,7 +139,7 @@ def _files(repository: Repository, commit: str, paths: Sequence[str]) -> dict[st
         entry = repository.entry(commit, path)
         if entry is not None and entry.mode == FOLDER:
             files |= repository.tree(commit, path)
-        elif entry is not None and entry.mode in (FILE, EXECUTABLE):
+        elif entry is not None and entry.mode in REGULAR:
             files[path] = entry.id
     return files
 

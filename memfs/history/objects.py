@@ -23,6 +23,8 @@ from memfs.model.stamp import object_id
 
 FILE = "100644"
 EXECUTABLE = "100755"
+REGULAR = (FILE, EXECUTABLE)
+"""The modes of files: what else a tree names is a folder, a link or a submodule."""
 FOLDER = "40000"
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 LARGEST = 1 << 28
@@ -47,6 +49,11 @@ class Entry(NamedTuple):
 
     mode: str
     id: str
+
+
+def tree_of(entry: Entry | None) -> str:
+    """The tree behind a name; the empty one where no folder is."""
+    return entry.id if entry is not None and entry.mode == FOLDER else EMPTY_TREE
 
 
 Tree = Mapping[bytes, Entry]

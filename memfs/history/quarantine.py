@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.errors import BranchQuarantined, CorruptRecord, ItemTooLarge, MemfsError, NotRegularFile
 from memfs.files import io
 from memfs.history.ancestry import beyond, is_ancestor, merge_bases
-from memfs.history.refs import HEX, Refs, is_branch
+from memfs.history.refs import HEADS, HEX, Refs, is_branch
 
 if TYPE_CHECKING:
     from memfs.history.layout import Layout
@@ -60,7 +60,7 @@ class Quarantined:
     @property
     def name(self) -> str:
         """The branch as people name it."""
-        return self.branch.removeprefix("refs/heads/")
+        return self.branch.removeprefix(HEADS)
 
 
 def listed(common_dir: Path) -> tuple[Quarantined, ...]:

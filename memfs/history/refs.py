@@ -17,10 +17,12 @@ from memfs.history.layout import Layout, read_small
 
 HEX = re.compile(r"[0-9a-f]{40}")
 NULL = "0" * 40
+HEADS = "refs/heads/"
+PER_WORKTREE = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")
+"""Refs of which each working tree has its own."""
 _BRANCH = re.compile(
     r"refs/heads/(?!/)(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.))[^\x00-\x20\x7f~^:?*\[\\.][^\x00-\x20\x7f~^:?*\[\\]*(?<![./])"
 )
-_PER_WORKTREE = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")
 _DEPTH = 5
 _CHECK = "run git fsck; what memfs wrote since waits until this is repaired"
 
@@ -38,6 +40,11 @@ class Head:
     ref: str | None
     commit: str | None
     damage: str = ""
+
+    @property
+    def branch(self) -> str:
+        """The branch as people name it; "" where HEAD is detached, or nobody can tell."""
+        return (self.ref or "").removeprefix(HEADS)
 
 
 class Refs:
@@ -82,7 +89,7 @@ class Refs:
     def _commit(self, ref: str, depth: int) -> str | None:
         if not _sound(ref):
             raise HistoryUnavailable(f"{ref!a} is no ref", hint=_CHECK)
-        folder = self._layout.git_dir if ref.startswith(_PER_WORKTREE) else self._layout.common_dir
+        folder = self._layout.git_dir if ref.startswith(PER_WORKTREE) else self._layout.common_dir
         text = read_small(folder / ref)
         if text is None and (text := self._packed_refs().get(ref)) is None:
             return None
@@ -101,10 +108,15 @@ class Refs:
         known = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
         seen, packed = self._packed
         if known != seen:
-            lines = os.fsdecode(io.read_file(path)).splitlines()
-            packed = {line[41:]: line[:40] for line in lines if line[:1] not in ("#", "^")}
+            packed = parse_packed(io.read_file(path))
             self._packed = (known, packed)
         return packed
+
+
+def parse_packed(data: bytes) -> dict[str, str]:
+    """What each ref names, by the content of ``packed-refs``."""
+    lines = os.fsdecode(data).splitlines()
+    return {line[41:]: line[:40] for line in lines if line[:1] not in ("#", "^", "")}
 
 
 def _sound(ref: str) -> bool:

@@ -290,7 +290,7 @@ class Repository:
     def read(self, revision: str, path: str) -> bytes | None:
         """A file's content at a revision; None when it was not there."""
         entry = self.entry(self.resolve(revision), path)
-        return self.blob(entry.id) if entry and entry.mode in (objects.FILE, objects.EXECUTABLE) else None
+        return self.blob(entry.id) if entry and entry.mode in objects.REGULAR else None
 
     def head_blob(self, path: str) -> str | None:
         """The blob id a path has in HEAD's commit; None when it is not there.
@@ -305,7 +305,7 @@ class Repository:
             raise
         except (MemfsError, OSError) as error:
             raise HistoryUnavailable(f"HEAD's files cannot be read: {error}", hint="run git fsck") from error
-        return entry.id if entry and entry.mode in (objects.FILE, objects.EXECUTABLE) else None
+        return entry.id if entry and entry.mode in objects.REGULAR else None
 
     # -- the person's index ---------------------------------------------------------------------------------------
     def staged(self, paths: Iterable[str]) -> dict[str, str | None]:

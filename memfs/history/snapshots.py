@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from memfs.errors import HistoryUnavailable
 from memfs.history import trees
-from memfs.history.objects import EMPTY_TREE, FOLDER, Entry
+from memfs.history.objects import EMPTY_TREE, FOLDER, Entry, tree_of
 from memfs.history.repository import Repository
 
-_DEEPEST = 66
 _MOST = 2_000_000
 
 Snapshot = Mapping[bytes, Entry]
@@ -49,15 +48,11 @@ def differing(repository: Repository, one: str, other: str) -> Iterator[bytes]:
             if entries[0] == entries[1]:
                 continue
             seen += 1
-            if seen > _MOST or above.count(b"/") > _DEEPEST:
+            if seen > _MOST or above.count(b"/") > trees.DEEPEST:
                 raise HistoryUnavailable("two trees differ in too many files", hint="run git fsck")
             if any(entry is not None and entry.mode != FOLDER for entry in entries):
                 yield above + name
-            waiting.append((above + name + b"/", _tree_of(entries[0]), _tree_of(entries[1])))
-
-
-def _tree_of(entry: Entry | None) -> str:
-    return entry.id if entry is not None and entry.mode == FOLDER else EMPTY_TREE
+            waiting.append((above + name + b"/", tree_of(entries[0]), tree_of(entries[1])))
 
 
 def _entries(repository: Repository, root: str, paths: set[bytes]) -> dict[bytes, Entry]:

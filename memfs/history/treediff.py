@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from memfs.history.objects import EMPTY_TREE, EXECUTABLE, FILE, FOLDER, Entry
+from memfs.history.objects import FOLDER, REGULAR, Entry, tree_of
 from memfs.history.repository import Repository
-
-_DEEPEST = 66
+from memfs.history.trees import DEEPEST
 
 
 def changed_paths(repository: Repository, old: str, new: str, folder: str) -> Iterator[str]:
@@ -26,11 +25,11 @@ def changed_paths(repository: Repository, old: str, new: str, folder: str) -> It
         path, before, after = waiting.pop()
         if before == after:
             continue
-        if any(one is not None and one.mode in (FILE, EXECUTABLE) for one in (before, after)):
+        if any(one is not None and one.mode in REGULAR for one in (before, after)):
             yield path
-        if path.count("/") > _DEEPEST or not (_is_folder(before) or _is_folder(after)):
+        if path.count("/") > DEEPEST or not (_is_folder(before) or _is_folder(after)):
             continue
-        inside, beside = (repository.read_tree(_tree_of(one)) for one in (before, after))
+        inside, beside = (repository.read_tree(tree_of(one)) for one in (before, after))
         differing = [name for name, entry in inside.items() if beside.get(name) != entry]
         differing += [name for name in beside if name not in inside]
         waiting += [(f"{path}/{os.fsdecode(name)}", inside.get(name), beside.get(name)) for name in differing]
@@ -38,7 +37,3 @@ def changed_paths(repository: Repository, old: str, new: str, folder: str) -> It
 
 def _is_folder(entry: Entry | None) -> bool:
     return entry is not None and entry.mode == FOLDER
-
-
-def _tree_of(entry: Entry | None) -> str:
-    return entry.id if entry is not None and entry.mode == FOLDER else EMPTY_TREE

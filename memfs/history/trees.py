@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from memfs.errors import HistoryUnavailable, PathEscape
-from memfs.history.objects import EXECUTABLE, FILE, FOLDER, Entry, Objects, Tree, add, encode_tree
+from memfs.history.objects import EXECUTABLE, FILE, FOLDER, REGULAR, Entry, Objects, Tree, add, encode_tree
 
 ReadTree = Callable[[str], Tree]
 Parts = tuple[bytes, ...]
-_DEEPEST = 66  # as deep as a working tree is looked into, and the folders above
+DEEPEST = 66
+"""So many folders deep a working tree is looked into, with those above the workspace."""
 _MOST_NAMES = 2_000_000
 
 
@@ -103,10 +104,10 @@ def walk(read: ReadTree, root: str, above: bytes = b"", *, links: bool = False) 
             if seen > _MOST_NAMES:
                 raise HistoryUnavailable("a tree names too many files", hint="run git fsck; it may be made to harm")
             if entry.mode == FOLDER:
-                if len(waiting) < _DEEPEST:
+                if len(waiting) < DEEPEST:
                     waiting.append((folder + name + b"/", iter(read(entry.id).items())))
                     break
-            elif links or entry.mode in (FILE, EXECUTABLE):
+            elif links or entry.mode in REGULAR:
                 yield folder + name, entry
         else:
             waiting.pop()

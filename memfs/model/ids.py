@@ -12,7 +12,6 @@ import unicodedata
 
 from memfs.errors import IdInvalid
 
-MAX_LENGTH = 120
 _SHAPE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,118}[A-Za-z0-9])?")
 _DEVICES = frozenset(
     {"con", "prn", "aux", "nul", "conin$", "conout$"}

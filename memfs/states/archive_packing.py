@@ -89,6 +89,10 @@ class Packing:
             with suppress(StorageIO):
                 io.unlink(temporary, dir_fd=folder, missing_ok=True)
             os.close(folder)
+        return self._index(name, group, packer)
+
+    def _index(self, name: str, group: Sequence[Original], packer: Packer) -> Index:
+        """What says where in the payload everything lies."""
         packed = {iteration_of(member.path) for member in packer.members}
         moments = {number: one.closed for one in group if (number := iteration_of(one.path)) in packed}
         return Index(

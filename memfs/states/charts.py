@@ -212,17 +212,14 @@ def _draw_areas(axes: Axes, areas: Mapping[str, tuple[int, int | None]]) -> None
     axes.set_yticks(list(places), [_name(name) for name in areas])
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
-    for place, (size, quota) in zip(places, areas.values(), strict=True):
-        told = size_text(size)
-        if quota:
-            told += f" of {size_text(quota)} ({size / quota:.0%})"
-            if quota <= 1.5 * widest:
-                axes.plot([quota / scale] * 2, [place - 0.4, place + 0.4], color=_ALARM, linewidth=2)
-        end = max(size, quota if quota and quota <= 1.5 * widest else 0)
-        axes.annotate(
-            told, (end / scale, place), (5, 0), textcoords="offset points", va="center", fontsize=9, color=_INK
-        )
-    axes.set_xlim(0, 1.35 * max([widest, *(q for _, q in areas.values() if q and q <= 1.5 * widest)]) / scale)
+    lines = [quota if quota and quota <= 1.5 * widest else 0 for _, quota in areas.values()]  # those not far outside
+    for place, (size, quota), line in zip(places, areas.values(), lines, strict=True):
+        if line:
+            axes.plot([line / scale] * 2, [place - 0.4, place + 0.4], color=_ALARM, linewidth=2)
+        told = size_text(size) + (f" of {size_text(quota)} ({size / quota:.0%})" if quota else "")
+        end = (max(size, line) / scale, place)
+        axes.annotate(told, end, (5, 0), textcoords="offset points", va="center", fontsize=9, color=_INK)
+    axes.set_xlim(0, 1.35 * max(widest, *lines) / scale)
     axes.set_xlabel(unit)
 
 

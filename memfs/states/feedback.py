@@ -263,17 +263,7 @@ class Feedback:
                 values = self._reading.load(row)
             except _UNREADABLE:
                 continue
-            earlier = values.get("earlier")
-            several = [*(earlier if isinstance(earlier, list) else []), values]
-            for order, one in enumerate(several):
-                if isinstance(one, Mapping) and isinstance(one.get("from_iteration"), int) and one.get("version"):
-                    yield Given(
-                        agent=names.get(row.facts.agent, row.facts.agent),
-                        version=str(one["version"]),
-                        from_iteration=one["from_iteration"],
-                        iteration=row.facts.iteration or 0,
-                        order=order,
-                    )
+            yield from _given_by(values, names.get(row.facts.agent, row.facts.agent), row.facts.iteration or 0)
 
     # -- the template ---------------------------------------------------------------------------------------------
     def _prompt(self, remarks: list[str]) -> Prompt:
@@ -301,6 +291,20 @@ class Feedback:
                 f"{command(root)}"
             )
         return prompt
+
+
+def _given_by(record: Mapping[str, Any], agent: str, iteration: int) -> Iterator[Given]:
+    """What one record says that an agent was given, earlier versions first."""
+    earlier = record.get("earlier")
+    for order, one in enumerate([*(earlier if isinstance(earlier, list) else []), record]):
+        if isinstance(one, Mapping) and isinstance(one.get("from_iteration"), int) and one.get("version"):
+            yield Given(
+                agent=agent,
+                version=str(one["version"]),
+                from_iteration=one["from_iteration"],
+                iteration=iteration,
+                order=order,
+            )
 
 
 def _first(parts: Mapping[str, Sequence[Any]], most: int) -> dict[str, Sequence[Any]]:

@@ -72,6 +72,39 @@ class _Batch:
     def full(self) -> bool:
         return len(self.records) >= _BATCH or self.bytes >= _BATCH_BYTES
 
+    def add(self, record: Record, changes: list[Change], plans: list[Planned], over: bool) -> None:
+        self.changes += changes
+        self.plans += plans
+        self.records.append((record.type, iteration_of(record.path), over))
+        self.bytes += len(json_line(record))
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What an import did until now; see ``Imported``."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    iterations: set[int] = field(default_factory=set)
+    replaced: int = 0
+    same: int = 0
+    derived: int = 0
+
+    def count(self, batch: _Batch) -> None:
+        for kind, number, over in batch.records:
+            self.counts[kind] += 1
+            self.replaced += over
+            if number is not None:
+                self.iterations.add(number)
+
+    def imported(self) -> Imported:
+        return Imported(
+            counts=dict(self.counts),
+            replaced=self.replaced,
+            same=self.same,
+            derived=self.derived,
+            iterations=tuple(sorted(self.iterations)),
+        )
+
 
 class Importer:
     """Stores documents that an export holds."""
@@ -201,42 +234,27 @@ class Importer:
 
     # -- storing --------------------------------------------------------------------------------------------------
     def _store_all(self, way: _Way, replace: bool, dry_run: bool) -> Imported:
-        counts: Counter[str] = Counter()
-        iterations: set[int] = set()
-        replaced = same = derived = 0
-        batch = _Batch()
-
-        def store() -> None:
-            nonlocal batch, replaced
-            if not dry_run:
-                self._carry_out(batch, way.name, counts.total())
-            counts.update(kind for kind, _, _ in batch.records)
-            iterations.update(number for _, number, _ in batch.records if number is not None)
-            replaced += sum(over for _, _, over in batch.records)
-            batch = _Batch()
-
+        done, batch = _Sum(), _Batch()
         for record in way.records():
             changes, plans, over = self._taken(record, replace)
-            derived += record.type == AGGREGATE
+            done.derived += record.type == AGGREGATE
             if not changes and not plans:
-                same += record.type != AGGREGATE
+                done.same += record.type != AGGREGATE
                 continue
             if (batch.changes and plans) or (batch.plans and changes):
-                store()
-            batch.changes += changes
-            batch.plans += plans
-            batch.records.append((record.type, iteration_of(record.path), over))
-            batch.bytes += len(json_line(record))
+                batch = self._stored(batch, way.name, done, dry_run)
+            batch.add(record, changes, plans, over)
             if batch.full:
-                store()
-        store()
-        return Imported(
-            counts=dict(counts),
-            replaced=replaced,
-            same=same,
-            derived=derived,
-            iterations=tuple(sorted(iterations)),
-        )
+                batch = self._stored(batch, way.name, done, dry_run)
+        self._stored(batch, way.name, done, dry_run)
+        return done.imported()
+
+    def _stored(self, batch: _Batch, name: str, done: _Sum, dry_run: bool) -> _Batch:
+        """Store a batch and count it in; the next one."""
+        if not dry_run:
+            self._carry_out(batch, name, done.counts.total())
+        done.count(batch)
+        return _Batch()
 
     def _carry_out(self, batch: _Batch, name: str, before: int) -> None:
         if not batch.records:

@@ -16,7 +16,7 @@ from memfs.errors import ContentError, HistoryUnavailable
 from memfs.files.operation import FileChange, Operation
 from memfs.history.blame import line_of
 from memfs.history.log import Revision, revisions
-from memfs.history.objects import EXECUTABLE, FILE
+from memfs.history.objects import REGULAR
 from memfs.model.ids import stem_of
 from memfs.store import Store
 from memfs.store.parts import READ_LIMIT, Parts
@@ -181,7 +181,7 @@ class Blame:
         """Where a file lay at a commit, and its blob."""
         for path in paths:
             entry = self._parts.repository.entry(commit, path)
-            if entry is not None and entry.mode in (FILE, EXECUTABLE):
+            if entry is not None and entry.mode in REGULAR:
                 return path, entry.id
         return None
 

@@ -16,6 +16,7 @@ from memfs import trust
 from memfs.config import load
 from memfs.errors import BranchRefused
 from memfs.files.journal import Journal
+from memfs.files.lock import FileLock
 from memfs.history.branchlist import Given, short_name
 from memfs.history.layout import Layout, state_folder
 from memfs.history.processes import users_of
@@ -79,6 +80,15 @@ class Places:
     def alive(self, layout: Layout | None) -> tuple[tuple[int, str], ...]:
         """The processes at work in a place, as id and name."""
         return tuple(users_of(str(layout.work_tree), str(state_folder(layout)))) if layout is not None else ()
+
+    @contextmanager
+    def still(self, layout: Layout | None) -> Iterator[None]:
+        """Let nobody write in a place."""
+        if layout is None:
+            yield
+            return
+        with FileLock(state_folder(layout) / "lock", home=self._repository.common_dir).hold("drop a branch"):
+            yield
 
     def flush(self, layout: Layout | None, adopt: bool | None = None) -> tuple[Flushed, tuple[str, ...]]:
         """Commit what waits in a place; what was done, and which edits by hand are left out.

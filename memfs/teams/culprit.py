@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from memfs.history.ancestry import is_ancestor, merge_bases
 from memfs.history.commitobject import AGENT, SESSION, SOURCE
 from memfs.history.halving import Stretch, by_distance, middle, within
-from memfs.history.log import Revision, revisions
+from memfs.history.log import OWN_PATHS, Revision, revisions
 from memfs.history.repository import Repository
 
 Holds = Callable[[str], bool | None]
@@ -185,5 +185,5 @@ def state_of(repository: Repository, commit: str) -> Mapping[str, str]:
     Raises:
         HistoryUnavailable: it is not there.
     """
-    found = {path: repository.entry(commit, path) for path in ("ContextMemory", "memfs.toml")}
+    found = {path: repository.entry(commit, path) for path in OWN_PATHS}
     return {path: entry.id for path, entry in found.items() if entry is not None}

@@ -29,6 +29,22 @@ _DEPTH = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ruling:
+    """What somebody decides, and about which conflicts of an item or document.
+
+    Attributes:
+        take: put the value that gave way in the place of the one that stands; else that one is right.
+        field: only the conflicts over this field, by its dotted name; "" for one about the whole, None for every one.
+        number: only this one of those that wait, counted from 1 as they are listed (of the field, where one is named);
+            0 for every one.
+    """
+
+    take: bool
+    field: str | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
     """What was decided about an item.
 
@@ -73,24 +89,11 @@ class Decisions:
                 if standing:
                     yield item.replace(conflicts=standing)
 
-    def decide(
-        self,
-        reference: str,
-        *,
-        take: bool,
-        field: str | None = None,
-        number: int = 0,
-        source: str = "",
-        dry_run: bool = False,
-    ) -> Decided:
+    def decide(self, reference: str, ruling: Ruling, *, source: str = "", dry_run: bool = False) -> Decided:
         """Settle the conflicts of an item, or of one field of it, in one commit.
 
         Args:
             reference: an id, a path, or the beginning of an id.
-            take: put the value that gave way into the field; else the value that stands is kept.
-            field: the dotted name; "" for a conflict about the item as a whole, None for every conflict.
-            number: only this one of those that wait, counted from 1 as ``waiting`` has them (of the field, where
-                one is named); 0 for every one.
 
         Raises:
             ItemNotFound: there is no such item, or it has no such conflict.
@@ -100,8 +103,8 @@ class Decisions:
             ContentError, StorageIO: nothing was written.
         """
         item = self._store.find(reference)
-        chosen = _chosen(item, field, number, take)
-        taken = _taken_of(item, chosen, number) if take else ()
+        chosen = _chosen(item, ruling)
+        taken = _taken_of(item, chosen, ruling.number) if ruling.take else ()
         after: MemoryItem | None = item
         for one in chosen:
             if after is not None:
@@ -110,7 +113,7 @@ class Decisions:
         if dry_run:
             return decided
         names = ", ".join(dict.fromkeys(one.field or "the item as a whole" for one in chosen))
-        reason = f"the value that {'gave way' if take else 'stands'} in {names}"
+        reason = f"the value that {'gave way' if ruling.take else 'stands'} in {names}"
         with signed_by(signer() or Origin()):  # who decides, and not who wrote what is decided about
             if after is None:
                 self._store.delete(item.id, item.sha256, reason=f"decided for {reason}", source=source)
@@ -163,13 +166,14 @@ class Decisions:
         )
 
 
-def _chosen(item: MemoryItem, field: str | None, number: int, take: bool) -> tuple[RecordedConflict, ...]:
+def _chosen(item: MemoryItem, ruling: Ruling) -> tuple[RecordedConflict, ...]:
     """The conflicts that are meant, the one with the number first; once its value is taken, its rivals are decided."""
+    field, number = ruling.field, ruling.number
     chosen = tuple(one for one in item.conflicts if field is None or one.field == field)
     if number:
         picked = [one for one in chosen if stands(item, one)][number - 1 : number]
         rivals = (one for one in chosen if any(_rival(one, first) and one != first for first in picked))
-        chosen = (*picked, *(rivals if take else ()))
+        chosen = (*picked, *(rivals if ruling.take else ()))
     if not chosen:
         what = f"no conflict {number or ''}".rstrip() + (f" over {field!r}" if field else "")
         raise ItemNotFound(f"{item.id} carries {what}", hint="'memfs resolve' lists what waits")

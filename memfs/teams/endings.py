@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from memfs.errors import Conflict
-from memfs.files.placing import FileChanged
+from memfs.files.placing import FileChanged, sha256
 from memfs.files.tree import Tree
 from memfs.history.repository import Repository
 from memfs.history.unmerged import stage
 from memfs.model.time import utc_now
 from memfs.store.parts import READ_LIMIT
 from memfs.store.setaside import keep_aside
-from memfs.teams.openmerges import Outcome, digest, is_known
+from memfs.teams.openmerges import Outcome, is_known
 from memfs.upkeep.mergespool import MergeSpool, can_wait, records_of
 
 
@@ -53,13 +53,13 @@ def place(tree: Tree, repository: Repository, one: Outcome) -> None:
     """
     path = one.open.path
     if one.touched and one.before is not None:
-        keep_aside(repository.state, path, one.before, f"merge-{digest(one.before)[:16]}")
+        _set_aside(repository, path, one.before)
     try:
         if one.data is None:
             if one.before is not None:
-                tree.remove(path, over=digest(one.before))
+                tree.remove(path, over=sha256(one.before))
         elif one.data != one.before:
-            tree.write(path, one.data, over=digest(one.before))
+            tree.write(path, one.data, over="" if one.before is None else sha256(one.before))
         for other in one.open.also:
             with suppress(FileNotFoundError):
                 _remove(tree, repository, one, other)
@@ -71,5 +71,9 @@ def _remove(tree: Tree, repository: Repository, one: Outcome, path: str) -> None
     """Take a file away whose item lies elsewhere; what a person made of it is set aside."""
     data = tree.read(path, READ_LIMIT).data
     if not is_known(one.open, data):
-        keep_aside(repository.state, path, data, f"merge-{digest(data)[:16]}")
-    tree.remove(path, over=digest(data))
+        _set_aside(repository, path, data)
+    tree.remove(path, over=sha256(data))
+
+
+def _set_aside(repository: Repository, path: str, data: bytes) -> None:
+    keep_aside(repository.state, path, data, f"merge-{sha256(data)[:16]}")

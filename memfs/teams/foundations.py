@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 
 from memfs import trust
-from memfs.errors import ContentError, MemfsError
+from memfs.errors import ContentError
 from memfs.files.codec import Codec
 from memfs.files.lock import FileLock
-from memfs.files.markers import has_markers, spans
+from memfs.files.markers import spans
 from memfs.files.schema import Schemas
 from memfs.files.tomltext import FILE as SETTINGS
 from memfs.files.tree import Tree
@@ -24,7 +24,7 @@ from memfs.model import KindTable
 from memfs.model.problem import Problem
 from memfs.store.parts import READ_LIMIT
 from memfs.teams.endings import end_merges, keep_conflicts, place
-from memfs.teams.openmerges import Open, OpenMerges, Outcome, Side
+from memfs.teams.openmerges import Open, OpenMerges, Outcome, Side, is_marked
 from memfs.upkeep.kindfile import PATH as KINDS
 from memfs.upkeep.mergespool import MergeSpool
 
@@ -59,7 +59,7 @@ def broken(root: Path) -> tuple[str, ...]:
     """Which of the files have conflict markers in them; it costs reading them."""
     tree = Tree(root)
     try:
-        return tuple(path for path in FILES if _has_markers(tree, path))
+        return tuple(path for path in FILES if is_marked(tree, path))
     finally:
         tree.close()
 
@@ -88,7 +88,7 @@ class Foundations:
             side: that version is taken whole.
         """
         opened = {one.path: one for one in self._merges.in_index()[0]}
-        return [self._blocked(path, opened.get(path), side) for path in FILES if _has_markers(self.tree, path)]
+        return [self._blocked(path, opened.get(path), side) for path in FILES if is_marked(self.tree, path)]
 
     def finish(self, references: Collection[str] = (), *, side: Side = "", dry_run: bool = False) -> list[Outcome]:
         """Join or choose versions, as ``Resolver.finish`` does; committing is left to the person.
@@ -145,13 +145,6 @@ class Foundations:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _has_markers(tree: Tree, path: str) -> bool:
-    try:
-        return has_markers(tree.read(path, READ_LIMIT).data)
-    except (MemfsError, FileNotFoundError):
-        return False
 
 
 def _values(outcome: Outcome) -> list[str]:

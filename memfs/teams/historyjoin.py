@@ -13,7 +13,7 @@ from memfs.errors import MergeRefused
 from memfs.files.markers import has_markers
 from memfs.files.ownpath import is_own
 from memfs.history.ancestry import merge_bases
-from memfs.history.objects import EXECUTABLE, FILE, Entry
+from memfs.history.objects import REGULAR, Entry
 from memfs.history.repository import Repository
 from memfs.history.snapshots import Snapshot, snapshots
 from memfs.teams.treejoin import Contested, TreeJoin, Unjoined, Version, Versions, crossing
@@ -121,7 +121,7 @@ class HistoryJoin:
 
 
 def _is_file(path: str, entry: Entry) -> bool:
-    return is_own(path) and entry.mode in (FILE, EXECUTABLE)
+    return is_own(path) and entry.mode in REGULAR
 
 
 def _refuse_markers(wanted: Sequence[Wanted]) -> None:

@@ -22,7 +22,7 @@ from memfs.model.time import time_in
 from memfs.store import Store
 from memfs.store.naming import path_of
 from memfs.store.parts import READ_LIMIT, Parts
-from memfs.teams.decisions import Decided
+from memfs.teams.decisions import Decided, Ruling
 from memfs.upkeep.mergespool import MergeSpool, Record, can_be_recorded, digest
 
 
@@ -41,15 +41,11 @@ class KeptAside:
             return ()
         return tuple(_clash(one["record"]) for _, one in self._standing(kept))
 
-    def decide(
-        self, reference: str, *, take: bool, field: str | None, number: int, source: str, dry_run: bool
-    ) -> Decided | None:
+    def decide(self, reference: str, ruling: Ruling, *, source: str, dry_run: bool) -> Decided | None:
         """Settle what waits for a document, or for one field of it.
 
         Args:
             reference: the document's path.
-            take: put what gave way into the document; else what stands is right.
-            field, number: only these; as ``Resolver.decide`` has them.
 
         Returns:
             What was settled; None where nothing is kept of such a document.
@@ -65,25 +61,26 @@ class KeptAside:
         if not mine:
             return None
         standing = [(name, one["record"]) for name, one in self._standing(mine)]
-        chosen = [(name, one) for name, one in standing if field is None or one["field"] == field]
-        chosen = chosen[number - 1 : number] if number else chosen
+        chosen = [(name, one) for name, one in standing if ruling.field in (None, one["field"])]
+        chosen = chosen[ruling.number - 1 : ruling.number] if ruling.number else chosen
         if not chosen:
             raise ItemNotFound(f"no such conflict is kept of {path}", hint="'memfs resolve' lists what waits")
         records = [record for _, record in chosen]
-        if take and len({record["field"] for record in records}) < len(records):
+        if ruling.take and len({record["field"] for record in records}) < len(records):
             hint = f"choose as 'memfs resolve' lists them: 'memfs resolve {path} --take --number 1', or 2, ..."
             raise QueryInvalid("more than one value gave way", path=path, hint=hint)
         if not dry_run:
-            if take:
+            if ruling.take:
                 self._write(path, records, source)
             fields = {record["field"] for record in records}
             for name, one in standing:  # once a field has another value, its other records speak of none
-                if (name, one) in chosen or (take and one["field"] in fields):
+                if (name, one) in chosen or (ruling.take and one["field"] in fields):
                     self._spool.drop(name)
         settled = tuple(
             RecordedConflict(field=one["field"], kept=one.get("kept"), lost=one.get("lost")) for one in records
         )
-        return Decided(id=path, path=path, settled=settled, removed=take and any(not one["field"] for one in records))
+        removed = ruling.take and any(not one["field"] for one in records)
+        return Decided(id=path, path=path, settled=settled, removed=removed)
 
     # -- internal -----------------------------------------------------------------------------------------------
     def _kept(self) -> dict[str, Mapping[str, Any]]:

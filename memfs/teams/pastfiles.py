@@ -16,7 +16,7 @@ from memfs.errors import HistoryError, ItemTooLarge
 from memfs.files.scan import Entry
 from memfs.files.tree import Content
 from memfs.history.bulk import contents, sizes
-from memfs.history.objects import EXECUTABLE, FILE, FOLDER
+from memfs.history.objects import FOLDER, REGULAR
 from memfs.history.objects import Entry as Named
 from memfs.history.repository import Repository
 from memfs.history.trees import TreeEditor, split
@@ -26,7 +26,6 @@ from memfs.store.parts import CONTENT
 
 _MANY = 20
 _BYTES_AHEAD = 32 << 20
-_REGULAR = (FILE, EXECUTABLE)
 
 
 class PastFiles:
@@ -139,4 +138,4 @@ class PastFiles:
 
 def _regular(entries: Mapping[str, Named]) -> dict[str, str]:
     """Path to content id of what is a file: no link, no submodule."""
-    return {path: entry.id for path, entry in entries.items() if entry.mode in _REGULAR}
+    return {path: entry.id for path, entry in entries.items() if entry.mode in REGULAR}

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from memfs.config import elsewhere
 from memfs.errors import ItemNotFound, SettingInvalid
+from memfs.files.tomltext import FILE as SETTINGS
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.episode import StateSnapshot
 from memfs.model.item import VOUCHED
@@ -29,7 +30,7 @@ from memfs.sources.plugin import Delivery, Selection
 from memfs.sources.preferences import PreferencesMemory
 from memfs.store.parts import CONTENT
 from memfs.store.values import Loaded
-from memfs.teams.reviewsides import SETTINGS, Side
+from memfs.teams.reviewsides import Side
 from memfs.teams.reviewvalues import AlwaysLoaded, Sizes
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)

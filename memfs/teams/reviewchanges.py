@@ -15,6 +15,7 @@ from memfs.errors import MemfsError
 from memfs.files.fields import values
 from memfs.files.plain import DOCUMENT_PARTS
 from memfs.files.rendering import parse
+from memfs.files.tomltext import FILE as SETTINGS
 from memfs.model import MemoryItem
 from memfs.model.ids import stem_of
 from memfs.pipeline.conventions import KIND as CONVENTION
@@ -22,7 +23,7 @@ from memfs.pipeline.conventions import Convention
 from memfs.pipeline.disputes import SUPERSEDED
 from memfs.pipeline.wording import gist
 from memfs.store.parts import CONTENT
-from memfs.teams.reviewsides import SETTINGS, Side
+from memfs.teams.reviewsides import Side
 from memfs.teams.reviewvalues import (
     ADDED,
     ARCHIVED,

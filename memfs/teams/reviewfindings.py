@@ -19,7 +19,8 @@ from memfs.files.rendering import parse
 from memfs.files.schema import Schemas
 from memfs.files.secrets import ALLOWED, find_likely, found_in_file, reason_in_file, secret_error
 from memfs.files.secrets import Finding as Secret
-from memfs.history.objects import EXECUTABLE, FILE
+from memfs.files.tomltext import FILE as SETTINGS
+from memfs.history.objects import REGULAR
 from memfs.model import MemoryItem
 from memfs.model.ids import stem_of
 from memfs.model.item import BY_TRUST
@@ -32,7 +33,7 @@ from memfs.store.parts import CONTENT, READ_LIMIT
 from memfs.teams.instructions import Instruction, instructions
 from memfs.teams.reviewchanges import Changed, mapping_in, texts_of
 from memfs.teams.reviewcodes import finding, of_error, of_problem
-from memfs.teams.reviewsides import SETTINGS, Side
+from memfs.teams.reviewsides import Side
 from memfs.teams.reviewvalues import ARCHIVED, REMOVED, Finding, ItemChange
 
 _MOST_IN_FILE = 5
@@ -52,7 +53,7 @@ def file_findings(before: Side, after: Side, changed: Changed) -> Iterator[Findi
         if entry is None:
             continue
         yield from _name(path)
-        if entry.mode not in (FILE, EXECUTABLE):
+        if entry.mode not in REGULAR:
             what = "a link" if entry.mode == "120000" else "a submodule"
             yield finding("LinkInMemory", f"{what} stands here", path=path, hint="replace it by a file")
         elif after.size(path) > READ_LIMIT:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from memfs.errors import HistoryUnavailable
 from memfs.files.secrets import find, found_in_file, reason_in_file
 from memfs.files.textguard import shown
+from memfs.files.tomltext import FILE as SETTINGS
 from memfs.history.ancestry import beyond, cut_off
 from memfs.history.commitobject import AGENT, Parsed
 from memfs.history.identity import agent as agent_person
@@ -22,7 +23,7 @@ from memfs.model.item import VOUCHED
 from memfs.pipeline.wording import gist
 from memfs.store.parts import CONTENT
 from memfs.teams.reviewcodes import finding
-from memfs.teams.reviewsides import SETTINGS, Side
+from memfs.teams.reviewsides import Side
 from memfs.teams.reviewvalues import ARCHIVED, NOTE, REMOVED, Finding, ItemChange
 
 _MOST_COMMITS = 2_000

@@ -16,8 +16,9 @@ from pathlib import Path
 from memfs.errors import ContentError, MemfsError, SchemaRefForbidden, SchemaTooComplex, SettingInvalid
 from memfs.files.codec import Codec
 from memfs.files.schema import Schemas
+from memfs.files.tomltext import FILE as SETTINGS
 from memfs.history import bulk, trees
-from memfs.history.objects import EXECUTABLE, FILE, FOLDER, Entry
+from memfs.history.objects import FOLDER, REGULAR, Entry
 from memfs.history.repository import Repository
 from memfs.history.staged import staged_changes
 from memfs.model import KindTable, MemoryItem
@@ -25,9 +26,6 @@ from memfs.store.documents import PRUNED
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, is_item
 from memfs.upkeep.kindfile import PATH as KINDS
 from memfs.upkeep.kindfile import kinds_in
-
-SETTINGS = "memfs.toml"
-_REGULAR = (FILE, EXECUTABLE)
 
 
 @dataclass
@@ -67,7 +65,7 @@ class Side:
     def data(self, path: str) -> bytes | None:
         """The content of a file; None where there is none, or it is larger than memfs reads."""
         entry = self.files.get(path)
-        if entry is None or entry.mode not in _REGULAR or self.size(path) > READ_LIMIT:
+        if entry is None or entry.mode not in REGULAR or self.size(path) > READ_LIMIT:
             return None
         held = self._held.get(entry.id)
         return self.repository.blob(entry.id) if held is None else held
@@ -85,7 +83,7 @@ class Side:
     def size(self, path: str) -> int:
         """The bytes of a file; 0 for what is none."""
         if not self._sizes:
-            regular = (entry.id for entry in self.files.values() if entry.mode in _REGULAR)
+            regular = (entry.id for entry in self.files.values() if entry.mode in REGULAR)
             self._sizes = bulk.sizes(self.repository.git, regular)
         entry = self.files.get(path)
         return self._sizes.get(entry.id, 0) if entry is not None else 0

@@ -18,8 +18,8 @@ from memfs.files.markers import has_markers
 from memfs.files.ownpath import is_own
 from memfs.history.ancestry import count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.history.quarantine import require_clean
-from memfs.history.refs import is_branch
-from memfs.history.remote import Raced, Talk
+from memfs.history.refs import HEADS, is_branch
+from memfs.history.remote import LOCK, Raced, Talk
 from memfs.history.remoteurl import Remote, configured, remote_of, upstream
 from memfs.history.seen import Seen
 from memfs.history.snapshots import snapshots
@@ -29,13 +29,11 @@ from memfs.store.parts import Parts
 from memfs.teams.historyjoin import named_files
 from memfs.teams.merger import Joined, Merger
 
-_LOCK = "sync.lock"
 _LOCK_PATIENCE = 120.0
 _ROUNDS = 20
 _STUCK = 6
 _PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
-_HEADS = "refs/heads/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +89,7 @@ class Syncer:
         self._repository = parts.repository
         self._merger = merger
         self._seen = Seen(parts.repository)
-        self._lock = FileLock(parts.repository.state / _LOCK)
+        self._lock = FileLock(parts.repository.state / LOCK)
 
     def sync(
         self, remote: str = "", *, branch: str = "", push: bool = True, rejoin: bool = False, dry_run: bool = False
@@ -135,16 +133,15 @@ class Syncer:
         if busy := repository.busy():
             raise GitBusy(busy, hint="sync again when that is over")
         repository.require_readable()
-        ref = repository.head().ref
-        if ref is None:
+        head = repository.head()
+        if head.ref is None:
             raise GitBusy("HEAD is detached", hint="git switch BRANCH, then sync again")
         if cut_off(repository):
             raise HistoryUnavailable("this clone is shallow: it lacks history", hint="git fetch --unshallow")
-        here = ref.removeprefix(_HEADS)
-        followed, followed_branch = upstream(repository, here)
+        followed, followed_branch = upstream(repository, head.branch)
         name = remote or self._usual(followed)
-        there = branch or (followed_branch if followed == name else "") or here
-        if not is_branch(_HEADS + there):
+        there = branch or (followed_branch if followed == name else "") or head.branch
+        if not is_branch(HEADS + there):
             raise RemoteInvalid(f"{ascii(there)[:100]} is no name of a branch", hint="--branch takes one such as main")
         return remote_of(repository, name), there
 

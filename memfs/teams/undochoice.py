@@ -6,7 +6,7 @@ of themselves where those do not tell, and without what was taken back before. I
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -15,21 +15,20 @@ from memfs.errors import HistoryUnavailable, MemfsError, QueryInvalid
 from memfs.files.operation import Operation
 from memfs.history.ancestry import is_ancestor
 from memfs.history.commitobject import AGENT, SESSION, SOURCE, Parsed, trailer_value
-from memfs.history.objects import EXECUTABLE, FILE
+from memfs.history.log import OWN_PATHS
+from memfs.history.objects import REGULAR
 from memfs.history.treediff import changed_paths
 from memfs.model import Query
 from memfs.model.query import MOST
 from memfs.model.statepaths import AGGREGATES
 from memfs.store import Store
-from memfs.store.parts import CONTENT, Parts
+from memfs.store.parts import Parts
 from memfs.teams.blame import Blame
 from memfs.teams.leaves import Fields
 from memfs.teams.origins import Trailers, named_in, shared, trailers_of
 
 UNDOES = "Memfs-Undoes"
 """The trailer by which an undo names the commits that it takes back."""
-_ROOT_FILE = "memfs.toml"
-_FEW = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +89,10 @@ class FileVersion:
     path: str
     blob: str
     data: bytes | None = field(default=None, compare=False)
+
+
+Data = Callable[[FileVersion], bytes]
+"""Gives the bytes of a version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,15 +211,14 @@ class Choosing:
     def _of_commit(self, commit: str, parsed: Parsed) -> list[StepChange]:
         step = Step(commit=commit, time=parsed.time, author=parsed.author.name, subject=parsed.subject)
         parent = parsed.parents[0] if parsed.parents else ""
-        paths = list(changed_paths(self._repository, parent, commit, CONTENT))
-        paths += changed_paths(self._repository, parent, commit, _ROOT_FILE)
+        paths = [path for own in OWN_PATHS for path in changed_paths(self._repository, parent, commit, own)]
         before = {path: found for path in paths if (found := self._at(parent, path))}
         after = {path: found for path in paths if (found := self._at(commit, path))}
         return self._chosen(self._paired(step, paths, before, after), named_in(parsed.body, parsed.trailers))
 
     def _at(self, commit: str, path: str) -> FileVersion | None:
         entry = self._repository.entry(commit or None, path)
-        return FileVersion(path, entry.id) if entry is not None and entry.mode in (FILE, EXECUTABLE) else None
+        return FileVersion(path, entry.id) if entry is not None and entry.mode in REGULAR else None
 
     def _unsigned(self, known: set[str], undone: set[str]) -> list[StepChange]:
         """What a person committed by hand for those that are meant: the items say so, the commit does not."""

@@ -6,16 +6,15 @@ writes nothing and knows no commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from memfs.files.merge.files import FileMerger
 from memfs.teams.leaves import Fields
-from memfs.teams.undochoice import FileVersion, StepChange
+from memfs.teams.undochoice import Data, FileVersion, StepChange
 from memfs.teams.undorecords import Records
 
-Data = Callable[[FileVersion], bytes]
 _OWN_ACCOUNT = ("created", "updated", "origin", "trust", "conflicts")
 """Fields that say who wrote the others, when, and who vouches for them: they go with those, nobody decides on them."""
 _BESIDE = frozenset({"updated", "importance", "links", "metadata", "conflicts"})

@@ -6,7 +6,7 @@ the record goes; where it stood, the other side's value takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -18,9 +18,8 @@ from memfs.files.merge.values import equal
 from memfs.files.placing import sha256
 from memfs.model.item import RecordedConflict
 from memfs.teams.leaves import Fields
-from memfs.teams.undochoice import FileVersion, StepChange
+from memfs.teams.undochoice import Data, StepChange
 
-Data = Callable[[FileVersion], bytes]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -75,7 +75,9 @@ def restore(backup: Path, target: Path, *, history: bool = True) -> Restored:
         target.parent.mkdir(parents=True, exist_ok=True)
         _sweep(target)
     building = target.with_name(f".{target.name}.{os.getpid()}{_UNFINISHED}")
-    io.mkdir(building, 0o700)
+    if not io.mkdir(building, 0o700):  # of a killed one that had our number, as in a container that began anew
+        remove_folder(building)
+        io.mkdir(building, 0o700)
     try:
         others = _build(backup, building, history)
         io.sync_everything(str(building))

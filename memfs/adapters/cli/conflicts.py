@@ -21,12 +21,11 @@ from memfs.adapters.cli.output import (
     print_json,
     print_raw,
     progress,
-    readable,
     styled,
     time_text,
     width,
 )
-from memfs.adapters.cli.resolving import print_recorded, recorded_json
+from memfs.adapters.cli.resolving import print_recorded, print_values, recorded_json
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
@@ -110,8 +109,7 @@ def _print(one: Disagreement) -> None:
 def _print_clash(one: DocumentClash) -> None:
     by = f" by {one.by}" if one.by else ""
     print_raw(f"{styled(f'two writers of {one.field}', fg='yellow')} in {clean(one.document)}{clean(by)}")
-    for word, value in (("kept", one.kept), ("lost", one.lost)):
-        print_raw(f"  {styled(word, bold=True)}  {one_line('nothing' if value is None else readable(value), 200)}")
+    print_values({"kept": one.kept, "lost": one.lost})
     kept_aside = one.path == one.document  # it has no record in the tree
     how = f"resolve {one.path} --keep|--take" if kept_aside else f"conflicts resolve {one.path} --keep kept|lost"
     print_raw(styled(f"  memfs {how}", dim=True))

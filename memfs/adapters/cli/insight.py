@@ -5,6 +5,7 @@ Owns how they look on the command line. How the answers are worked out, they do 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,30 +100,16 @@ def _draw(analysis: Analysis, target: Path) -> None:
 
 
 def _tell(analysis: Analysis) -> None:
-    numbers = analysis.iterations
-    span = (
-        f"iterations {numbers[0]} to {numbers[-1]}"
-        if len(numbers) > 1
-        else f"iteration {numbers[0]}"
-        if numbers
-        else ""
-    )
-    print_raw(
-        f"{styled(analysis.agent, bold=True)}  {clean(count(analysis.outputs, 'output'))}, {span or 'no iterations'}"
+    outputs = clean(count(analysis.outputs, "output"))
+    print_raw(f"{styled(analysis.agent, bold=True)}  {outputs}, {_span(analysis.iterations)}")
+    rows = (
+        ("improvement", analysis.improvement_rate, analysis.improvement, analysis.improvement_basis),
+        ("diversity", analysis.diversity, analysis.diversity_course, analysis.diversity_basis),
+        ("confidence", analysis.confidence.mean, analysis.confidence, "mean of its outputs"),
+        ("cost", analysis.cost.mean, analysis.cost, "consumed in an iteration"),
     )
     print_table(
-        [
-            (
-                "  improvement",
-                _figure(analysis.improvement_rate),
-                _course(analysis.improvement),
-                analysis.improvement_basis,
-            ),
-            ("  diversity", _figure(analysis.diversity), _course(analysis.diversity_course), analysis.diversity_basis),
-            ("  confidence", _figure(analysis.confidence.mean), _course(analysis.confidence), "mean of its outputs"),
-            ("  cost", _figure(analysis.cost.mean), _course(analysis.cost), "consumed in an iteration"),
-        ],
-        dim=(3,),
+        [(f"  {name}", _figure(value), _course(course), basis) for name, value, course, basis in rows], dim=(3,)
     )
     for one in analysis.strategies[:8]:
         works = "works" if one.successful else "does not stand out"
@@ -136,6 +123,12 @@ def _tell(analysis: Analysis) -> None:
     print_raw(f"  suggested weight  {styled(weights, bold=True)}  ({clean(analysis.weight_source)})")
     for reason in analysis.reasons:
         say(f"    {reason}")
+
+
+def _span(numbers: Sequence[int]) -> str:
+    if len(numbers) > 1:
+        return f"iterations {numbers[0]} to {numbers[-1]}"
+    return f"iteration {numbers[0]}" if numbers else "no iterations"
 
 
 def _figure(value: float | None) -> str:

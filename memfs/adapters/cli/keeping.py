@@ -66,7 +66,7 @@ def backup(ctx: click.Context, to: str | None, listing: bool, as_json: bool) -> 
         for row in one.manifest.left_out:
             note(f"left out: {clean(row)}")
         if not one.whole:
-            note("this backup lacks what could not be read, so no older one was removed; see 'memfs check --deep'")
+            note("this backup lacks what could not be read, so no older one was removed; see 'memfs check --integrity'")
     return int(not all(one.whole for one in made))
 
 

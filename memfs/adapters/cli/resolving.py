@@ -31,7 +31,7 @@ from memfs.model.conflicts import DocumentClash
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, RecordedConflict
-    from memfs.teams.decisions import Decided
+    from memfs.teams.decisions import Decided, Ruling
     from memfs.teams.openmerges import Outcome, Side
     from memfs.teams.resolution import Waiting
     from memfs.workspace import Workspace
@@ -99,7 +99,7 @@ def resolve(
         if not (names or every):
             _list(workspace, as_json)
         elif keep or take:
-            refused = _decide(workspace, names, take, {"field": field, "number": number or 0}, dry_run, as_json)
+            refused = _decide(workspace, names, _ruling(take, field, number), dry_run, as_json)
             ctx.exit(_REFUSED if refused else 0)
         else:
             refused = _finish(workspace, names, side, dry_run, as_json, mended)
@@ -135,8 +135,7 @@ def _list(workspace: Workspace, as_json: bool) -> None:
     for item in waiting.items:
         print_recorded(item)
     for clash in waiting.documents:
-        what = f"two values of {clean(clash.field)} in" if clash.field else "two versions of"
-        print_raw(f"{styled(what, fg='yellow')} {clean(clash.document)}")
+        print_raw(f"{styled(_what(clash), fg='yellow')} {clean(clash.document)}")
         print_values({"kept": clash.kept, "lost": clash.lost})
         print_raw(styled(f"  memfs resolve {clean(clash.path)} --keep|--take", dim=True))
     for record in waiting.spooled:
@@ -158,7 +157,7 @@ def print_recorded(item: MemoryItem) -> None:
     print_raw(styled(f"  memfs resolve {item.id} --keep|--take{numbered}", dim=True))
 
 
-def _what(one: RecordedConflict) -> str:
+def _what(one: RecordedConflict | DocumentClash) -> str:
     return f"two values of {clean(one.field)} in" if one.field else "two versions of"
 
 
@@ -271,26 +270,30 @@ def _outcome_json(one: Outcome) -> dict[str, Any]:
 
 
 # -- deciding -----------------------------------------------------------------------------------------------------
-def _decide(
-    workspace: Workspace, names: tuple[str, ...], take: bool, which: dict[str, Any], dry_run: bool, as_json: bool
-) -> bool:
-    resolver, field = workspace.teams.resolver, which["field"]
-    names = names or _waiting_names(resolver.waiting(), field)
+def _ruling(take: bool, field: str | None, number: int | None) -> Ruling:
+    from memfs.teams.decisions import Ruling  # --help does without it
+
+    return Ruling(take=take, field=field, number=number or 0)
+
+
+def _decide(workspace: Workspace, names: tuple[str, ...], ruling: Ruling, dry_run: bool, as_json: bool) -> bool:
+    resolver = workspace.teams.resolver
+    names = names or _waiting_names(resolver.waiting(), ruling.field)
     decided: list[Decided | DocumentClash] = []
     left: dict[str, str] = {}
     for name in dict.fromkeys(names):
         try:
-            decided.append(resolver.decide(name, take=take, **which, source=SOURCE, dry_run=dry_run))
+            decided.append(resolver.decide(name, ruling, source=SOURCE, dry_run=dry_run))
         except MemfsError as error:
             if len(names) == 1:
                 raise
             left[name] = str(error)
     waits = "" if dry_run else land(workspace, None).reason
     if as_json:
-        chosen = "take" if take else "keep"
+        chosen = "take" if ruling.take else "keep"
         print_json({"dry_run": dry_run, "chosen": chosen, "decided": [_decided_json(one) for one in decided]})
     else:
-        _print_decided(decided, take, dry_run)
+        _print_decided(decided, ruling.take, dry_run)
         if not decided and not left:
             note("nothing waits for a decision")
         if waits:

@@ -84,7 +84,7 @@ def _print(done: Synced, dry_run: bool, *, would_push: bool) -> None:
     if done.uncommitted:
         print_raw(f"Would first commit {count(done.uncommitted, 'write')} that wait" + "s" * (done.uncommitted == 1))
     if done.joined is not None:
-        print_joined(done.joined, where, dry_run)
+        _print_joined(done.joined, where, dry_run)
     if done.rescued:
         print_raw(f"What {where} had before is kept as {clean(done.rescued)}")
     if done.pushed:
@@ -108,8 +108,7 @@ def _to_be_pushed(done: Synced) -> str:
     return ", ".join(found)
 
 
-def print_joined(joined: Joined, where: str, dry_run: bool) -> None:
-    """What a merge changed here, for a person."""
+def _print_joined(joined: Joined, where: str, dry_run: bool) -> None:
     verb_ = "Would merge" if dry_run else "Moved forward to" if joined.forward else "Merged"
     print_raw(f"{verb_} {where}: {count(len(joined.changed), 'file')} changed here")
     for path in joined.changed[:_PATHS_SHOWN]:
