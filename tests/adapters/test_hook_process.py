@@ -188,6 +188,7 @@ def test_an_event_that_is_only_kept_imports_nothing_heavy(workspace: Workspace, 
     code = (
         "import os, sys; sys.argv = ['memfs', 'hook', sys.argv[1]]\n"
         "import memfs.adapters.claude_code.hook as hook\n"
+        f"hook.LIMITS.update(dict.fromkeys(hook.LIMITS, {LONG}))\n"
         "hook._end = lambda: (print('\\n'.join(sys.modules)), sys.stderr.flush(), os._exit(0))\n"
         "import memfs.__main__; memfs.__main__.main()"
     )
@@ -209,9 +210,19 @@ def test_the_first_event_of_a_person_has_time(tmp_path: Path, own_world: Path) -
     """C1, C6: making a workspace takes longer than an event may take otherwise; the event is kept all the same."""
     code = (
         "import sys, time; sys.argv = ['memfs', 'hook', 'PostToolUse']\n"
+        "from types import SimpleNamespace\n"
+        "import memfs.adapters.claude_code.hook as hook\n"
         "import memfs.workspace as workspace\n"
-        "original = workspace.open_workspace\n"
-        "workspace.open_workspace = lambda *given, **more: (time.sleep(1.3), original(*given, **more))[1]\n"
+        "original, now, looks = workspace.open_workspace, [0.0], []\n"
+        "def look():\n"
+        "    looks.append(now[0])\n"
+        "    return now[0]\n"
+        "hook.time = SimpleNamespace(monotonic=look, sleep=time.sleep)\n"
+        "def late(*given, **more):\n"
+        "    now[0] = 1.3\n"
+        "    while looks[-2:] != [1.3, 1.3]: time.sleep(0.01)\n"  # until the watch has seen it
+        "    return original(*given, **more)\n"
+        "workspace.open_workspace = late\n"
         "import memfs.__main__; memfs.__main__.main()"
     )
     told = json.dumps(

@@ -29,6 +29,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 
+from kit.patience import LONG
 from memfs.adapters.langgraph import MemfsStore
 from memfs.errors import ContentError, SecretDetected, SettingInvalid, StorageIO
 from memfs.files import io
@@ -276,6 +277,7 @@ def test_with_an_embedder_it_finds_by_meaning(
 ) -> None:
     """B5: the workspace's own embedder serves LangGraph, too."""
     monkeypatch.setattr(embedder, "LOCAL", {"colours": Colours})
+    monkeypatch.setattr("memfs.facades.entries._PATIENCE", LONG)
     workspace = opened()
     (workspace.root / "ContextMemory/configuration/memory_context.yaml").write_text(
         "metadata:\n  type: memory\n  name: Test\npolymorphic_config:\n  memory_config:\n"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kit.patience import LONG
 from memfs import (
     ItemNotFound,
     Memory,
@@ -25,6 +26,12 @@ from memfs import (
 )
 
 Open = Callable[..., Workspace]
+
+
+@pytest.fixture(autouse=True)
+def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, what was stored is learned from before somebody asks."""
+    monkeypatch.setattr("memfs.facades.memory_context._PATIENCE", LONG)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.patience import LONG
 from memfs import MemfsError, MemoryItem, SchemaInvalid, SettingInvalid, WorkspaceNotFound, open_workspace
 from memfs.facades import kept
 from memfs.facades.kept import close_all
@@ -182,15 +183,15 @@ def test_a_forked_child_opens_its_own(tmp_path: Path) -> None:
 def test_a_forked_child_waits_for_no_thread_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     """A value that a thread of the parent was working out at the fork is worked out again by the child."""
     at_it, done = threading.Event(), threading.Event()
-    monkeypatch.setattr(known_text, "_passages", lambda text: at_it.set() or (done.wait(20) and [text]))
+    monkeypatch.setattr(known_text, "_passages", lambda text: at_it.set() or (done.wait(LONG) and [text]))
     busy = threading.Thread(target=lambda: known_text.Passages("one").texts)
     busy.start()
-    assert at_it.wait(10)
+    assert at_it.wait(LONG)
     context = multiprocessing.get_context("fork")
     monkeypatch.setattr(known_text, "_passages", lambda text: [text])
     child = context.Process(target=lambda: sys.exit(known_text.Passages("two").texts != {"two"}))
     child.start()
-    child.join(10)
+    child.join(LONG / 2)
     code = child.exitcode
     child.kill()
     done.set()

@@ -29,8 +29,12 @@ SETTINGS = {"index.engine": "memory", "history.commit": "manual"}
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    """A workspace with history and a waiting write."""
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
+    """A workspace with history and a waiting write, whose files count as just written however long a test takes.
+
+    A backup looks at such files once more: that an operation has the same number each time must not depend on a clock.
+    """
+    monkeypatch.setattr(backup_make, "_RACY_NS", 1 << 62)
     with open_workspace(tmp_path / "workspace", create=True, watch=False, settings=SETTINGS) as made:
         for number in range(3):
             made.store.put(MemoryItem(f"item number {number}", "knowledge", id=f"item-{number}"))
@@ -159,6 +163,22 @@ def killed_while(act: Callable[[], object], after: float) -> bool:
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
+class Moments:
+    """When to kill: at random, within what the act was last seen to take. A machine may be slow once and then quick."""
+
+    def __init__(self, act: Callable[[], object], chance: random.Random) -> None:
+        began = time.monotonic()
+        act()
+        self._length, self._chance = time.monotonic() - began, chance
+
+    def kill(self, act: Callable[[], object]) -> bool:
+        """Kill the act once; whether that was before its end."""
+        after = self._chance.random() * self._length
+        killed = killed_while(act, after)
+        self._length = self._length if killed else after
+        return killed
+
+
 def test_21_killed_in_the_middle_of_a_backup_or_restore(
     workspace: Workspace, tmp_path: Path, scale: Scale, figures: Figures
 ) -> None:
@@ -174,19 +194,15 @@ def test_21_killed_in_the_middle_of_a_backup_or_restore(
         with open_workspace(root, watch=False, settings=SETTINGS) as again:
             again.backups.make(folder)
 
-    began = time.monotonic()
-    back_up()
-    length = time.monotonic() - began
-    killed = sum(killed_while(back_up, chance.random() * length) for _ in range(kills))
+    moments = Moments(back_up, chance)
+    killed = sum(moments.kill(back_up) for _ in range(kills))
     whole = whole_ones(folder)
     back_up()
     assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
-    began = time.monotonic()
-    restore(whole[0], places / "first")
-    length = time.monotonic() - began
+    moments = Moments(lambda: restore(whole[0], places / "first"), chance)
     place = places / "again"
     for _ in range(kills):
-        killed += killed_while(lambda: restore(whole[0], place), chance.random() * length)
+        killed += moments.kill(lambda: restore(whole[0], place))
         if place.exists():
             assert files(place) == expected
             shutil.rmtree(place)

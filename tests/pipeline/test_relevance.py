@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -126,7 +127,8 @@ def test_recall_asks_the_reviewers_it_is_given(opened: Opened, text: str) -> Non
     workspace = opened()
     for number in range(6):
         workspace.store.put(MemoryItem(f"apple apple number {number}", id=f"a{number}", timestamp=utc_now()))
-    workspace.store.put(MemoryItem("a long and winding road to the only pear beside an apple", id="pear"))
+    road, before = "a long and winding road to the only pear beside an apple", utc_now() - timedelta(days=1)
+    workspace.store.put(MemoryItem(road, id="pear", timestamp=before))
     model = Model("pear")
     relevance = Relevance([model], LONG)
     recall = Recaller(

@@ -463,7 +463,7 @@ def test_p2_hostile_sources_break_neither_the_agent_nor_the_others(
     named = [f"hostile_sources:{one}" for one in ("Hanging", "Leaving", "Injecting", "Useful")]
     root = opened().root
     layer = MemoryLayer(root, config={"triggered": [*named, "semantic"], "source_seconds": 0.3})
-    hear_out(monkeypatch, "hostile_sources:Hanging", "hanging")
+    hear_out(monkeypatch, "hanging")  # asked, that is: being loaded it does not hang
     texts = asyncio.run(layer.check_triggers(STATE))
     held = sys.modules.pop("hostile_sources").held
     held.set()

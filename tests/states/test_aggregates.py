@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kit.patience import LONG
 from memfs.errors import Conflict, ItemNotFound, StorageFull
 from memfs.files import io
 from memfs.model.insights import AGGREGATES
@@ -304,6 +305,7 @@ def test_another_process_that_was_quicker_is_no_failure(opened: Opened, monkeypa
         return real(changes, message, **more)
 
     monkeypatch.setattr(workspace.states.files, "write", slow)
+    monkeypatch.setattr(aggregates_module, "_PATIENCE", LONG)
     workspace.states.iterations.close(1)
     assert refused
     assert workspace.states.aggregates.behind() == []

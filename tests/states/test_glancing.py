@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.patience import LONG
 from memfs.model import statepaths as paths
 from memfs.model.statequery import Question
 from memfs.states import glancing
@@ -33,6 +34,7 @@ def found(states: States) -> list[str]:
 @pytest.fixture
 def looks(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> tuple[Workspace, list[str]]:
     """A workspace whose folder of hypotheses was listed, and the folders that are listed from then on."""
+    monkeypatch.setattr(glancing, "_SECONDS", LONG)  # a busy machine does not make a listing old
     workspace = opened()
     states = workspace.states
     store(states, "one")

@@ -51,6 +51,10 @@ class Team:
         self.write(f"{folder}/{stem}.yaml", f"content: |-\n  {content}\n{times}{rest}")
         return f"{folder}/{stem}.yaml"
 
+    def move(self, path: str, to: str) -> None:
+        (self.root / to).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).rename(self.root / to)
+
     def commit(self, message: str = "Change", author: tuple[str, str] = ADA) -> str:
         name, email = author
         self.git("add", "--all")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -241,8 +242,6 @@ def test_unknown_items_and_fields_are_told(workspace: Workspace) -> None:
 
 def test_an_item_that_was_never_committed(opened: Callable[..., Workspace], tmp_path: Path) -> None:
     """Before the first commit everything waits (B2)."""
-    import subprocess
-
     root = tmp_path / "fresh"
     root.mkdir()
     subprocess.run(["git", "init", "-q", str(root)], check=True)

@@ -14,8 +14,10 @@ import pytest
 from memfs import MemoryItem, Workspace
 from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MergeRefused
 from memfs.files import io, yamltext
+from memfs.model import Origin
 from memfs.model.statepaths import document_kind
 from memfs.store.signing import signed_by
+from memfs.teams import merger as module
 from memfs.teams.treejoin import joined_place
 
 Git = Callable[..., str]
@@ -339,8 +341,6 @@ def test_while_a_person_merges_memfs_does_not(pair: Pair) -> None:
 
 def test_a_merge_is_signed_by_who_makes_it(pair: Pair) -> None:
     """The merge commit names the agent, and the door it came through (B2)."""
-    from memfs.model import Origin
-
     change(pair.ours, tags=("b",))
     change(pair.theirs, title="Theirs")
     with signed_by(Origin(agent="bot", session="s1")):
@@ -444,7 +444,6 @@ def test_a_merge_that_waits_is_committed_with_both_parents_later(pair: Pair, mon
     change(pair.theirs, tags=("b",))
     pair.ours.store.flush()
     other = pair.other()
-    from memfs.teams import merger as module
 
     def joined_while_busy(*arguments: Any, **options: Any) -> None:
         join(*arguments, **options)
@@ -469,7 +468,6 @@ def test_a_merged_file_that_somebody_removed_meanwhile_is_in_the_merge(
     pair.theirs.store.put(MemoryItem("new", "semantic", id="new"))
     pair.ours.store.flush()
     other = pair.other()
-    from memfs.teams import merger as module
 
     def joined_then_removed(*arguments: Any, **options: Any) -> None:
         join(*arguments, **options)

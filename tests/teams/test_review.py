@@ -19,6 +19,7 @@ from memfs.teams.reviewtext import markdown
 from memfs.teams.reviewvalues import FieldChange, ItemChange, Report
 
 KEY = "AKIA" + "Q3EGRIWXV5TLPO2Z"
+PRUNED = "ContextMemory/archive/pruned/semantic"
 LOADED = 'automatic = ["preferences", "conventions", "recent_session"]\n'
 
 
@@ -42,24 +43,16 @@ def test_items_are_told_by_what_became_of_them(team: Team) -> None:
     team.item("semantic/gone", "The old cluster is in Oslo.")
     team.item("semantic/weak", "A weak one about nothing.")
     team.item("knowledge/moving", "Releases are cut on Tuesdays.")
-    team.write(
-        "ContextMemory/archive/pruned/semantic/back.yaml", "content: Back again\ncreated: 2026-01-01T00:00:00Z\n"
-    )
+    team.write(f"{PRUNED}/back.yaml", "content: Back again\ncreated: 2026-01-01T00:00:00Z\n")
     team.commit()
     team.branch()
     team.item("semantic/spaces", "Indent with four spaces.", supersedes="[tabs]")
     team.item("semantic/tabs", "Indent with tabs.", status="superseded")
     team.item("semantic/port", "The gateway listens on port 9090.", importance="2")
     (team.root / BELOW / "semantic/2026-03/gone.yaml").unlink()
-    (team.root / "ContextMemory/archive/pruned/semantic").mkdir(parents=True, exist_ok=True)
-    (team.root / BELOW / "semantic/2026-03/weak.yaml").rename(
-        team.root / "ContextMemory/archive/pruned/semantic/weak.yaml"
-    )
-    (team.root / "ContextMemory/archive/pruned/semantic/back.yaml").rename(
-        team.root / BELOW / "semantic/2026-03/back.yaml"
-    )
-    (team.root / BELOW / "semantic/2026-04").mkdir()
-    (team.root / BELOW / "knowledge/2026-03/moving.yaml").rename(team.root / BELOW / "semantic/2026-04/moving.yaml")
+    team.move(f"{BELOW}/semantic/2026-03/weak.yaml", f"{PRUNED}/weak.yaml")
+    team.move(f"{PRUNED}/back.yaml", f"{BELOW}/semantic/2026-03/back.yaml")
+    team.move(f"{BELOW}/knowledge/2026-03/moving.yaml", f"{BELOW}/semantic/2026-04/moving.yaml")
     team.commit()
     report = team.review()
     assert {change.id: change.what for change in report.items} == {

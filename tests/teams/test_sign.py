@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -101,10 +100,9 @@ def verdict(workspace: Workspace, commit: str, keys: Keys) -> Checked:
     return workspace.teams.signatures.verify(f"{commit}~1..{commit}", keys.listing())[0]
 
 
-def by_git(git: Git, root: Path, commit: str) -> bool:
+def by_git(root: Path, commit: str) -> bool:
     """What ``git verify-commit`` says."""
-    env = {**os.environ}
-    done = subprocess.run(["git", "-C", str(root), "verify-commit", commit], capture_output=True, env=env, check=False)
+    done = subprocess.run(["git", "-C", str(root), "verify-commit", commit], capture_output=True, check=False)
     return done.returncode == 0
 
 
@@ -116,8 +114,8 @@ def test_each_signs_with_the_own_key(opened: Open, configured: Keys, git: Git) -
     second = write(workspace, "Backups run at night", agent="coder")
     found = workspace.teams.signatures.verify(f"{first}~1..HEAD")
     assert [(one.verdict, one.principals) for one in found] == [(Verdict.GOOD, (BOT,)), (Verdict.GOOD, (ADA,))]
-    assert by_git(git, workspace.root, first)
-    assert by_git(git, workspace.root, second)
+    assert by_git(workspace.root, first)
+    assert by_git(workspace.root, second)
     assert (found[0].agent, found[0].session) == ("coder", "s1")
     git(workspace.root, "fsck", "--strict")
 
@@ -128,7 +126,7 @@ def test_without_the_setting_nothing_is_signed(opened: Open, configured: Keys, g
     commit = write(workspace, "Deploys happen on Tuesdays")
     assert "gpgsig" not in git(workspace.root, "cat-file", "commit", commit)
     assert verdict(workspace, commit, configured).verdict is Verdict.UNSIGNED
-    assert not by_git(git, workspace.root, commit)
+    assert not by_git(workspace.root, commit)
 
 
 def test_an_agent_without_a_key_is_signed_for_by_the_person(opened: Open, configured: Keys) -> None:
@@ -191,7 +189,7 @@ def test_a_key_that_does_not_work_loses_nothing(opened: Open, configured: Keys, 
     assert "the key cannot sign" in done.reason
     configured["ada"].write_bytes(saved)
     assert workspace.store.flush(adopt=False).waiting == 0
-    assert by_git(git, workspace.root, "HEAD")
+    assert by_git(workspace.root, "HEAD")
 
 
 def test_a_key_with_a_passphrase_asks_nobody(opened: Open, configured: Keys) -> None:
@@ -231,10 +229,9 @@ def test_a_tampered_commit_is_bad(opened: Open, configured: Keys, git: Git) -> N
     own = git(workspace.root, "rev-parse", f"{commit}^{{tree}}").strip()
     for old, new in (("deploys", "secrets"), ("author Ada", "author Eve"), (own, tree), (" +0000", " +0100")):
         forged = rewritten(git, workspace.root, commit, old, new)
-        path = ("ContextMemory", "memfs.toml")
         found = workspace.teams.signatures.verify(f"{commit}~1..{forged}", configured.listing())
-        assert verdicts(found) == (["bad"] if new != tree else []), path
-        assert not by_git(git, workspace.root, forged)
+        assert verdicts(found) == (["bad"] if new != tree else [])
+        assert not by_git(workspace.root, forged)
 
 
 def test_a_replayed_signature_is_bad(opened: Open, configured: Keys, git: Git) -> None:
@@ -254,7 +251,7 @@ def test_a_replayed_signature_is_bad(opened: Open, configured: Keys, git: Git) -
         name = git(workspace.root, "hash-object", "-t", "commit", "-w", str(path)).strip()
         found = workspace.teams.signatures.verify(f"{first}..{name}", configured.listing())
         assert verdicts(found) == ["bad"]
-        assert not by_git(git, workspace.root, name)
+        assert not by_git(workspace.root, name)
 
 
 def test_a_stolen_name_is_found(opened: Open, configured: Keys, git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,10 +263,10 @@ def test_a_stolen_name_is_found(opened: Open, configured: Keys, git: Git, monkey
     commit = write(workspace, "Deploys happen on Fridays")
     found = workspace.teams.signatures.verify(f"{commit}~1..{commit}", signers)[0]
     assert (found.verdict, found.principals) == (Verdict.WRONG_PRINCIPAL, ("mallory@example.org",))
-    assert by_git(git, workspace.root, commit)
+    assert by_git(workspace.root, commit)
     stranger = workspace.teams.signatures.verify(f"{commit}~1..{commit}", configured.listing())[0]
     assert stranger.verdict is Verdict.UNKNOWN_KEY
-    assert not by_git(git, workspace.root, commit)
+    assert not by_git(workspace.root, commit)
 
 
 ANN = "author Ann <ann@example.org> 1790000000 +0000"
@@ -333,12 +330,12 @@ def test_times_and_revocations_count(opened: Open, configured: Keys, own_world: 
     ):
         signers = configured.listing(f"{ADA} {options} {key}")
         assert verdicts(workspace.teams.signatures.verify(wanted, signers)) == [expected], options
-        assert by_git(git, workspace.root, commit) == (expected == "good")
+        assert by_git(workspace.root, commit) == (expected == "good")
     revoked = configured.folder / "revoked"
     revoked.write_text((configured.folder / "ada.pub").read_text())
     said(own_world, f'[gpg "ssh"]\n\trevocationFile = {revoked}\n')
     assert verdicts(workspace.teams.signatures.verify(wanted, configured.listing())) == ["bad"]
-    assert not by_git(git, workspace.root, commit)
+    assert not by_git(workspace.root, commit)
 
 
 def test_a_key_that_is_out_of_date_still_vouches_for_its_time(opened: Open, configured: Keys, git: Git) -> None:

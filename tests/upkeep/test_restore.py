@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io as memory
 import json
+import os
 import random
 import tarfile
 import time
@@ -34,6 +35,18 @@ def backup(opened: Open, tmp_path: Path) -> Path:
     workspace.store.flush()
     workspace.store.put(MemoryItem("waits", "knowledge", id="waiting"))
     return workspace.backups.make(tmp_path / "backups")[0].path
+
+
+def test_what_a_killed_restore_left_is_not_built_upon(backup: Path, tmp_path: Path) -> None:
+    """In a container that began anew the next one has the number of the one that was killed."""
+    left = tmp_path / f".made.{os.getpid()}.restoring" / "ContextMemory"
+    left.mkdir(parents=True)
+    left.with_name("memfs.toml").write_text("torn")
+    (left / "stray.yaml").write_text("torn")
+    made = restore(backup, tmp_path / "made").root
+    assert (made / "memfs.toml").read_text() != "torn"
+    assert not (made / "ContextMemory/stray.yaml").exists()
+    assert not left.parent.exists()
 
 
 def digest(data: bytes) -> list[Any]:
