@@ -47,7 +47,9 @@ def foreign(git: GitCommands, path: str, versions: Sequence[bytes], commits: Seq
     Raises:
         GitFailed: a commit is not there.
     """
-    asked = "".join(f"{commit}:{path}\n" for commit in commits).encode()
+    if "\n" in path:  # git would be asked for something else
+        return None
+    asked = os.fsencode("".join(f"{commit}:{path}\n" for commit in commits))
     rows = git.run("cat-file", "--batch-check", data=asked).splitlines()
     lacking = [number for number, row in enumerate(rows) if row.endswith(b" missing")]
     if len(lacking) != 1:

@@ -163,9 +163,9 @@ class Finder:
         versions = [frozenset(self._phrases(path, data)) for path, data in texts]
         if self._known:
             versions += self._known.traces.versions
-            names = names | {name.decode("utf-8", "replace") for name in self._known.traces.names}
+            names = names | {os.fsdecode(name) for name in self._known.traces.names}
         unique = dict.fromkeys(version for version in versions if version)
-        return Traces(versions=tuple(unique), names=tuple(sorted(name.encode() for name in names if name)))
+        return Traces(versions=tuple(unique), names=tuple(sorted(os.fsencode(name) for name in names if name)))
 
     def _phrases(self, path: str, data: bytes) -> list[bytes]:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -182,6 +183,23 @@ def test_a_moved_item_is_no_other(joining: Two) -> None:
     assert not (bo.root / ITEM).exists()
     assert "title: When to deploy" in bo.read(there)
     assert "Wait" in bo.read(there)
+
+
+@pytest.mark.parametrize("name", [b"odd\nHEAD", b"od\xe9"], ids=["a line break", "no UTF-8"])
+def test_a_name_that_git_cannot_be_asked_for_stops_nobody(joining: Two, memfs: Memfs, name: bytes) -> None:
+    """Row 41: what has a hostile name is no item, and a person decides."""
+    ada, bo = joining
+    odd = ITEM.replace("deploy.yaml", f"{os.fsdecode(name)}.yaml")
+    for clone in (ada, bo):
+        clone.write(TEXT, odd)
+        clone.commit("Remember it under an odd name")
+    ada.edit("Deploy target", "Where to deploy", odd)
+    ada.edit("Deploy to Frankfurt", "Deploy to Vienna", odd)
+    bo.edit("- ops", "- release", odd)
+    assert "neither version is valid" in bo.pull(ada, code=1).err
+    assert "take one with --ours or --theirs" in memfs(bo, "resolve", "--all").out
+    assert memfs(bo, "resolve", "--all", "--theirs").code == 0
+    assert "title: Where to deploy" in bo.read(odd)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,13 @@ class Clone:
     def git(self, *words: str, code: int | None = 0) -> Done:
         """Run git here, as a person would."""
         run_ = subprocess.run(
-            ["git", *words], cwd=self.root, capture_output=True, text=True, check=False, env={**os.environ}
+            ["git", *words],
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            errors="surrogateescape",
+            check=False,
+            env={**os.environ},
         )
         assert code is None or run_.returncode == code, run_.stdout + run_.stderr
         return Done(run_.returncode, run_.stdout, run_.stderr)

@@ -213,6 +213,19 @@ def test_a_path_and_a_folder_can_be_erased(opened: Opened, git: Git) -> None:
             workspace.eraser.erase(path, is_path=True)
 
 
+def test_41_a_file_whose_name_is_no_text_can_be_erased(opened: Opened, git: Git) -> None:
+    """What somebody put there under bytes that are no UTF-8 goes like any other file."""
+    workspace = opened()
+    item = put(workspace)
+    odd = item.path.replace("gate.yaml", os.fsdecode(b"g\xe9te.yaml"))
+    os.rename(workspace.root / item.path, workspace.root / odd)
+    git(workspace.root, "add", "--all")
+    git(workspace.root, "commit", "--quiet", "--message", "Rename")
+    assert odd in workspace.eraser.erase(odd, is_path=True).plan.paths
+    assert not (workspace.root / odd).exists()
+    assert not in_objects(workspace.root, "marten")
+
+
 def test_a_name_that_never_was_is_not_found(opened: Opened, git: Git) -> None:
     """A wrong name changes nothing, and nothing is left in the state folder."""
     workspace = opened()
