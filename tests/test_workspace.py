@@ -13,6 +13,7 @@ import pytest
 
 from kit.patience import until
 from memfs import MemoryItem, StorageIO, Workspace
+from memfs.files.flock import locked, locked_within
 from memfs.store import Store
 from memfs.testing.faults import Stopped
 from memfs.upkeep import opening
@@ -60,20 +61,21 @@ def test_who_makes_a_workspace_at_once_makes_one(tmp_path: Path, monkeypatch: py
     """The second one waits, and finds it made: by the policies of a repository of its own, and no file twice (C1)."""
     planned: list[int] = []
     waits = threading.Event()
-    carry_out, locked = Store.carry_out, opening.locked
+    carry_out = Store.carry_out
 
     def late(store: Store, plans: list[Any], *given: Any, **more: Any) -> Any:
         planned.append(len(plans))
         assert len(planned) > 1 or until(lambda: waits.is_set() or len(planned) > 1)
         return carry_out(store, plans, *given, **more)
 
-    def tried(fd: int) -> bool:
-        if not (got := locked(fd)):
-            waits.set()
-        return got
+    def tried(fd: int, seconds: float) -> bool:
+        if locked(fd):
+            return True
+        waits.set()
+        return locked_within(fd, seconds)
 
     monkeypatch.setattr(Store, "carry_out", late)
-    monkeypatch.setattr(opening, "locked", tried)
+    monkeypatch.setattr(opening, "locked_within", tried)
     with ThreadPoolExecutor() as pool:
         made = list(pool.map(lambda _: open_workspace(tmp_path / "w", create=True, watch=False), range(2)))
     for workspace in made:

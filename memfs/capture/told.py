@@ -15,14 +15,14 @@ from pathlib import Path
 
 from memfs.errors import MemfsError
 from memfs.files import io
-from memfs.files.flock import locked, release
+from memfs.files.flock import locked_within, release
 
 FOLDER = "told"
 _LARGEST = 256 * 1024
 _LONGEST_NAME = 300
 _KEPT_SECONDS = 14 * 24 * 3600.0
 _MOST_LOOKED_AT = 2_000
-_TRIES, _PAUSE_SECONDS = 20, 0.01
+_WAIT_SECONDS = 0.2
 
 
 class Told:
@@ -84,10 +84,7 @@ class Told:
         """The open file, which nobody else claims in meanwhile; whoever waits too long goes on without."""
         fd = io.open_file(str(self._path), os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
-            for _ in range(_TRIES):
-                if locked(fd):
-                    break
-                time.sleep(_PAUSE_SECONDS)
+            locked_within(fd, _WAIT_SECONDS)
             yield fd
         finally:
             release(fd)

@@ -1,4 +1,4 @@
-"""Flock: one try to lock an open file, whether a path still leads to that file, and letting go of it.
+"""Flock: locking an open file, whether a path still leads to that file, and letting go of it.
 
 Owns these three. Who waits how long, who is named and what a lock is for, its users know. Imports little.
 """
@@ -7,17 +7,30 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from memfs.files import io
 
+_PAUSE = 0.01
 
-def locked(fd: int) -> bool:
-    """Lock an open file against every other process, if that can be had at once."""
+
+def locked(fd: int, *, shared: bool = False) -> bool:
+    """Lock an open file, if that can be had at once: against every other process, or beside those that share it."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    return True
+
+
+def locked_within(fd: int, seconds: float) -> bool:
+    """Lock an open file against every other process, if that can be had in so many seconds."""
+    until = time.monotonic() + seconds
+    while not locked(fd):
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_PAUSE)
     return True
 
 

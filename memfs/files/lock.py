@@ -12,7 +12,6 @@ forever. Others are let in as it happens, which is ten times quicker than in the
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -25,7 +24,7 @@ from pathlib import Path
 
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.files import io
-from memfs.files.flock import leads_to, locked
+from memfs.files.flock import leads_to, locked, release
 from memfs.files.queue import Turn
 
 _FIRST_WAIT = 0.0005
@@ -197,17 +196,11 @@ os.register_at_fork(after_in_child=_forget_in_child)
 
 
 def _release(fd: int, owner: int) -> None:
-    """Give the lock back and close its file, unless this is a child that left its parent's block.
-
-    Unlocked before it is closed: a child that was started in this very moment may have the same open file.
-    """
+    """Give the lock back and close its file, unless this is a child that left its parent's block."""
     if os.getpid() != owner:
         return
     _held.discard(fd)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_UN)
-    finally:
-        os.close(fd)
+    release(fd)
 
 
 def _stopped(pid: int) -> bool:

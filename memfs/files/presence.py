@@ -6,7 +6,6 @@ the living from the dead, across containers too. What a note says is its writer'
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import secrets
@@ -109,7 +108,7 @@ def _read(path: Path) -> Present | None:
     except (FileNotFoundError, MemfsError):
         return None
     try:
-        if _writer_died(fd):
+        if locked(fd, shared=True):  # its writer died
             with suppress(StorageIO):
                 io.unlink(path, missing_ok=True)
             return None
@@ -123,11 +122,3 @@ def _read(path: Path) -> Present | None:
     if not isinstance(facts, dict) or not pid.isdecimal():
         return None
     return Present(pid=int(pid), facts=facts, silent_seconds=silent)
-
-
-def _writer_died(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

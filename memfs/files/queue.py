@@ -6,7 +6,6 @@ decides. A ticket ends with its process, and one whose owner was stopped is pass
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from memfs.errors import MemfsError, StorageIO
 from memfs.files import io
+from memfs.files.flock import leads_to, locked
 
 _FRESH_SECONDS = 2.0
 
@@ -39,11 +39,8 @@ class Turn:
             io.mkdir(self._folder, 0o700)
             self._fd = io.open_file(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
             self._name = name
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                io.facts(self._folder / name)
-            except (BlockingIOError, FileNotFoundError):  # taken for a dead one's in the very moment it was made
-                self.leave()
+            if not (locked(self._fd) and leads_to(self._folder / name, self._fd)):
+                self.leave()  # taken for a dead one's in the very moment it was made
 
     def ahead(self) -> int:
         """How many are to come first, 0 when it is this waiter's turn."""
@@ -85,10 +82,8 @@ class Turn:
         except (FileNotFoundError, MemfsError):
             return False
         try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return abs(time.time() - os.fstat(fd).st_mtime) < _FRESH_SECONDS
-        else:
+            if not locked(fd, shared=True):
+                return abs(time.time() - os.fstat(fd).st_mtime) < _FRESH_SECONDS
             with suppress(MemfsError, OSError):
                 io.unlink(ticket, missing_ok=True)
             return False

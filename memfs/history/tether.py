@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from memfs.errors import GitBusy
 from memfs.files import io
+from memfs.files.flock import locked_within
 
 CHILDREN = "children"
 CHILD_PATIENCE = 10.0
-_PAUSE = 0.01
 
 
 @contextmanager
@@ -39,17 +38,9 @@ def wait_for_children(state: Path) -> None:
     Raises:
         GitBusy: they run on.
     """
-    until = time.monotonic() + CHILD_PATIENCE
     with _opened(state) as fd:
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise GitBusy("a git process of an ended memfs process still runs", path=str(state)) from None
-                time.sleep(_PAUSE)
-            else:
-                return
+        if not locked_within(fd, CHILD_PATIENCE):
+            raise GitBusy("a git process of an ended memfs process still runs", path=str(state))
 
 
 @contextmanager

@@ -10,12 +10,10 @@ Must not know what the engine's files hold.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import stat
 import sys
-import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +23,7 @@ from typing import Any
 
 from memfs.errors import IndexUnavailable, MemfsError, StorageIO
 from memfs.files import io
+from memfs.files.flock import locked_within, release
 from memfs.index.analyzer import identity
 from memfs.index.engines import Engine
 
@@ -161,13 +160,12 @@ class Generations:
         fd = self._lock_file()
         owner = os.getpid()
         try:
-            yield _locked(fd, time.monotonic() + wait)
+            yield locked_within(fd, wait)
         finally:
-            if (
-                os.getpid() == owner
-            ):  # a child forked meanwhile has the same open file, and must neither keep nor end it
-                fcntl.flock(fd, fcntl.LOCK_UN)
-            os.close(fd)
+            if os.getpid() == owner:
+                release(fd)
+            else:  # a child that was forked meanwhile must not end it
+                os.close(fd)
 
     def _lock_file(self) -> int:
         for _ in range(_ATTEMPTS):
@@ -326,15 +324,3 @@ def _listed(folder: Path) -> list[str]:
         return os.listdir(folder)
     except FileNotFoundError:
         return []
-
-
-def _locked(fd: int, until: float) -> bool:
-    while True:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(0.02)
-        else:
-            return True

@@ -7,7 +7,6 @@ says so with ``note``.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 import time
@@ -20,6 +19,7 @@ from types import MappingProxyType
 
 from memfs.errors import MemfsError, StorageIO
 from memfs.files import io
+from memfs.files.flock import leads_to, locked, release
 from memfs.model.ids import of_mount
 from memfs.served.handed import Handed, line_of, reduced, rows_in
 from memfs.served.recipient import recipient
@@ -128,7 +128,7 @@ class ServedLog:
 
     def _append(self, data: bytes, now: datetime) -> None:
         path = self._folder / _CURRENT
-        with self._held(path, fcntl.LOCK_SH) as fd:
+        with self._held(path, shared=True) as fd:
             with io.operation("write", path):
                 os.write(fd, data)
             found = os.fstat(fd)
@@ -147,7 +147,7 @@ class ServedLog:
 
     def _close_file(self, path: Path, now: datetime) -> None:
         """Begin another file, and remove those whose lines are too old or too many."""
-        with self._held(path, fcntl.LOCK_EX) as fd:
+        with self._held(path) as fd:
             if os.fstat(fd).st_size:
                 name = f"until-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}-{time.monotonic_ns()}{_SUFFIX}"
                 io.rename(str(path), str(self._folder / name))
@@ -164,17 +164,17 @@ class ServedLog:
                 io.unlink(path, missing_ok=True)
 
     @contextmanager
-    def _held(self, path: Path, how: int, wait: float | None = None) -> Iterator[int]:
+    def _held(self, path: Path, *, shared: bool = False, wait: float | None = None) -> Iterator[int]:
         """The current file, made where it is not there, held so that nobody replaces it meanwhile."""
         deadline = time.monotonic() + (_WAIT if wait is None else wait)
         while True:
             fd = self._opened(path)
             try:
-                if _locked(fd, how) and _leads_to(path, fd):
+                if locked(fd, shared=shared) and leads_to(path, fd):
                     yield fd
                     return
             finally:
-                _release(fd)
+                release(fd)
             if time.monotonic() > deadline:
                 raise StorageIO("another process holds this file", path=str(path), hint="end that process")
             time.sleep(_STEP)
@@ -261,7 +261,7 @@ class ServedLog:
         if not os.path.lexists(self._folder):
             return 0
         current = self._folder / _CURRENT
-        with self._held(current, fcntl.LOCK_EX, _LONG_WAIT):  # nobody closes it, which would take it out of sight
+        with self._held(current, wait=_LONG_WAIT):  # nobody closes it, which would take it out of sight
             io.sweep(self._folder)
             return sum(self._without(path, gone, quotes) for path in (*self._closed(), current))
 
@@ -287,26 +287,3 @@ def _until(name: str) -> datetime:
         return datetime.strptime(name.split("-")[1], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
     except (ValueError, IndexError):
         return datetime.min.replace(tzinfo=UTC)
-
-
-def _locked(fd: int, how: int) -> bool:
-    try:
-        fcntl.flock(fd, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _release(fd: int) -> None:
-    """Unlock it before it is closed: a child that another thread forked meanwhile has the same open file."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_UN)
-    finally:
-        os.close(fd)
-
-
-def _leads_to(path: Path, fd: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), io.facts(path))
-    except FileNotFoundError:
-        return False

@@ -6,10 +6,8 @@ stand on these is ``memfs.workspace``' business.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shlex
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ from memfs.config import find_workspace, first_policies, load, make_root
 from memfs.errors import RepoUnsupported
 from memfs.files import io
 from memfs.files.codec import Codec
-from memfs.files.flock import locked
+from memfs.files.flock import locked_within, release
 from memfs.files.journal import Journal
 from memfs.files.lock import FileLock
 from memfs.files.tree import Tree, View
@@ -46,7 +44,7 @@ from memfs.usage import Usage
 if TYPE_CHECKING:
     from memfs.upkeep.layout import Created
 
-_MAKING, _PAUSE = 10.0, 0.01
+_MAKING = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +88,13 @@ def _one_at_a_time(root: Path) -> Iterator[Path]:
     Where the folder cannot be locked, or is for so long that its holder was stopped, there is no waiting.
     """
     fd = io.open_file(root, os.O_RDONLY | os.O_DIRECTORY)
-    until = time.monotonic() + _MAKING
     try:
         with suppress(OSError):  # a file system without locks
-            while not locked(fd) and time.monotonic() < until:
-                time.sleep(_PAUSE)
+            locked_within(fd, _MAKING)
         yield root
     finally:
         with suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_UN)  # a child that was forked meanwhile has the same open folder
-        os.close(fd)
+            release(fd)
 
 
 def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> tuple[Repository, bool]:

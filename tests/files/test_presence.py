@@ -68,10 +68,10 @@ def test_a_note_that_was_looked_at_while_it_was_made_is_there(tmp_path: Path, mo
     """What another process takes for a dead one's, since it is not locked yet, is made again."""
     looks = iter((True, False))
 
-    def lock(fd: int) -> bool:
-        if next(looks, False):
+    def lock(fd: int, *, shared: bool = False) -> bool:
+        if not shared and next(looks, False):
             assert present(tmp_path / "notes") == []  # and took it away
-        return locked(fd)
+        return locked(fd, shared=shared)
 
     monkeypatch.setattr("memfs.files.presence.locked", lock)
     note = Presence(tmp_path / "notes")
