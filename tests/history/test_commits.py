@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kit.patience import LONG
+from kit.patience import LONG, until
 from memfs.errors import GitBusy, HistoryError, HistoryUnavailable, PathEscape
 from memfs.files import io
 from memfs.history import commits, step
@@ -18,6 +18,7 @@ from memfs.history.blame import blame
 from memfs.history.commits import Change, Group, Writer, commit, recover
 from memfs.history.log import diff, log, show
 from memfs.history.maintenance import maintain
+from memfs.history.processes import running_git
 from memfs.history.repository import Repository
 
 ITEM = "ContextMemory/memories/semantic/2026-11/use-postgres-7h2k9q.yaml"
@@ -580,6 +581,7 @@ def test_row_37_a_checkout_that_began_while_the_branch_moved_gets_it_back(world,
         if not people:
             command = ["git", "checkout", "-q", "main"]
             people.append(subprocess.Popen(command, cwd=world.root, env={**os.environ, "GIT_TRACE": str(gate)}))
+            assert until(lambda: any(one.pid == people[0].pid for one in running_git()))
         return real(*arguments)
 
     monkeypatch.setattr(step, "finish", begin)
