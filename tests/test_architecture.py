@@ -200,7 +200,7 @@ def test_nothing_imports_the_testing_kit() -> None:
 
 @pytest.mark.parametrize("limit", [1000])
 def test_modules_are_one_idea_and_say_which(limit: int) -> None:
-    """No module holds more than one idea fills (comments and docstrings included), and each begins by naming its own."""
+    """No module is longer than one idea fills, comments and docstrings included, and each begins by naming its own."""
     long = [name for name, facts in modules().items() if facts.lines > limit]
     silent = [name for name, facts in modules().items() if facts.silent]
     assert (long, silent) == ([], [])

@@ -5,6 +5,7 @@ Owns those questions to git. Changes nothing, and knows nothing of what the comm
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,19 @@ def beyond(
     request = _request(tips, known)
     out = repository.git.run("rev-list", "--topo-order", *bound, "--stdin", data=request, timeout=_PATIENCE)
     return out.decode().split()
+
+
+def objects_beyond(repository: Repository, tip: str, known: Iterable[str]) -> dict[str, str]:
+    """The objects that came with the commits which lead to a tip and not to what is known: the path of each by its id.
+
+    Newest first. Paths are as git has them, from the top of the working tree.
+
+    Raises:
+        GitFailed: a commit is not there.
+    """
+    out = repository.git.run("rev-list", "--objects", "--stdin", data=_request([tip], known), timeout=_PATIENCE)
+    rows = (os.fsdecode(row).partition(" ") for row in out.splitlines())
+    return {name: path for name, _, path in rows if path}
 
 
 def count_beyond(repository: Repository, tip: str, known: str | None) -> int:

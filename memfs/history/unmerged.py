@@ -23,7 +23,8 @@ _TRIES = 20
 _PAUSE = 0.1
 REVERTED = "REVERT_HEAD"
 """Names a commit of which git brings in the parent."""
-_OPEN = ("MERGE_HEAD", "REBASE_HEAD", "CHERRY_PICK_HEAD", REVERTED)
+MERGED = "MERGE_HEAD"
+_OPEN = (MERGED, "REBASE_HEAD", "CHERRY_PICK_HEAD", REVERTED)
 _REBASING = ("rebase-merge", "rebase-apply")
 
 

@@ -33,7 +33,7 @@ from memfs.upkeep.kindfile import load_kinds
 from memfs.upkeep.mergespool import MergeSpool, can_wait, records_of
 
 if TYPE_CHECKING:
-    from memfs.teams.mistaken import Whose
+    from memfs.history.git import GitCommands
 
 JOINED, UNDECIDED, FAILED = 0, 1, 3
 _MARKER_SIZE = 7
@@ -75,11 +75,9 @@ def drive(
     folder = (top or Path.cwd()) / root
     begun, mine, other = (io.read_file(version, DOCUMENT_LIMIT) for version in (base, ours, theirs))
     merger, ancestor = FileMerger(_codec(folder)), marker_size > _MARKER_SIZE + _OF_MOVES
-    strange = frozenset() if ancestor else merger.strangers(inside, begun or None, mine, other)
-    if strange or (not ancestor and any(merger.unlike(inside, begun, one) for one in (mine, other))):
-        strange = _looked_up(folder, path, (mine, other), strange)
-    if len(strange) == 1:
-        return _parted(ours, mine if "ours" in strange else other, inside)
+    strange = frozenset() if ancestor else _strangers(merger, folder, path, inside, (begun, mine, other))
+    if len(strange & {"ours", "theirs"}) == 1:
+        return _parted(ours, other if "ours" in strange else mine, inside)
     merged = merger.merge(inside, None if strange else begun or None, mine, other, marker_size=marker_size)
     undecided = "" if ancestor else _undecided(folder, inside, merged, (mine, other))
     if merged.data is not None and merged.data != mine:
@@ -91,27 +89,42 @@ def drive(
     )
 
 
-def _looked_up(folder: Path, path: str, versions: tuple[bytes, bytes], strange: frozenset[Whose]) -> frozenset[Whose]:
-    """The versions that are of another item than the base, as the commits tell; where git names none, as they seem."""
-    from memfs.history.git import GitCommands  # few merges look that far, and git waits for each file
-    from memfs.teams.mistaken import WHOSE, foreign
+def _strangers(
+    merger: FileMerger, folder: Path, path: str, inside: str, versions: tuple[bytes, bytes, bytes]
+) -> frozenset[str]:
+    """The versions that are of another item, as the commits tell; where git names none, as they seem."""
+    from memfs.history.git import GitCommands  # both want what most files that git merges have no need of
+    from memfs.teams.mistaken import WHOSE, strangers
 
+    if schema_of(inside):
+        return frozenset()
     with suppress(MemfsError, OSError):
         layout = _layout(folder)
-        commits = ("HEAD", _brought_in(layout))
-        if commits[1] and len(strange) < len(WHOSE):
-            found = foreign(GitCommands(layout, state_folder(layout)), path, versions, commits)
-            return frozenset(WHOSE) - {found.whose} if found else frozenset()
-    return strange
+        git = GitCommands(layout, state_folder(layout))
+        base, other = _brought_in(git, layout)
+        found = strangers(git, path, versions, (base, "HEAD", other))
+        if other or "ours" in found:
+            return found
+    unlike = merger.strangers(inside, versions[0] or None, *versions[1:])
+    return unlike if len(unlike) != 1 else frozenset(WHOSE) - unlike  # the base is of the item that git followed here
 
 
-def _brought_in(layout: Layout) -> str:
-    """The commit that git brings in: it names that of a merge to whom it calls, and notes that of a rebase; else ""."""
+def _brought_in(git: GitCommands, layout: Layout) -> tuple[str, str]:
+    """The commit that git brings in, and the one from which that and ours began; "" for what git does not say.
+
+    Git names that of a merge to the driver, and notes that of a rebase.
+    """
     named = [name.removeprefix(_NAMED) for name in os.environ if name.startswith(_NAMED)]
+    merging = bool(named)
     if not named:
         lines = (read_small(layout.git_dir / "rebase-merge/done") or "").splitlines()
         named = lines[-1].split()[1:2] if lines else []
-    return named[0] if len(named) == 1 and _COMMIT.fullmatch(named[0]) else ""
+    if len(named) != 1 or not _COMMIT.fullmatch(named[0]):
+        return "", ""
+    if not merging:
+        return f"{named[0]}^", named[0]
+    bases = git.run("merge-base", "--all", "HEAD", named[0], accept=(0, 1)).decode().split()
+    return bases[0] if len(bases) == 1 else "", named[0]
 
 
 def _parted(ours: Path, own: bytes, path: str) -> Driven:

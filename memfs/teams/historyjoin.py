@@ -6,13 +6,14 @@ are not memory, links, files that no rule can join. Writes nothing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memfs.errors import MergeRefused
 from memfs.files.markers import has_markers
 from memfs.files.ownpath import is_own
-from memfs.history.ancestry import merge_bases
+from memfs.history.ancestry import merge_bases, objects_beyond
 from memfs.history.objects import REGULAR, Entry
 from memfs.history.repository import Repository
 from memfs.history.snapshots import Snapshot, snapshots
@@ -53,14 +54,7 @@ class HistoryJoin:
             MergeRefused: the other line changes what is not memory, or a file that cannot be joined.
             HistoryUnavailable: a commit is not in the repository.
         """
-        commits = [ours, theirs, *self._below(bases)]
-        taken = snapshots(self._repository, commits)
-        self._refuse_outside(taken, [taken[commits.index(base)] for base in bases])
-        versions = {
-            commit or "": self._versions(snapshot) for commit, snapshot in zip(commits, taken, strict=True)
-        }  # a commit that stands there twice has the same versions
-        base = crossing(self._join, bases, versions, self._met)
-        here, there = versions[ours or ""], versions[theirs]
+        base, here, there = self.sides(ours, theirs, bases, memory_only=True)
         joined = self._join.join(base, here, there)
         if joined.unjoined:
             raise _cannot(joined.unjoined)
@@ -68,6 +62,49 @@ class HistoryJoin:
         wanted = tuple(self._wanted(path, here, joined.versions) for path in changed)
         _refuse_markers(wanted)
         return JoinedHistory(wanted, tuple(joined.contested))
+
+    def sides(
+        self, ours: str | None, theirs: str, bases: Sequence[str], *, memory_only: bool = False
+    ) -> tuple[Versions, Versions, Versions]:
+        """The files from which both lines began, and those of each, as far as the three differ.
+
+        Args:
+            memory_only: refuse a line that changes other files.
+
+        Raises:
+            MergeRefused: it does, or the lines crossed too often.
+            HistoryUnavailable: a commit is not in the repository.
+        """
+        commits = [ours, theirs, *self._below(bases)]
+        taken = snapshots(self._repository, commits)
+        if memory_only:
+            self._refuse_outside(taken, [taken[commits.index(base)] for base in bases])
+        versions = {
+            commit or "": self._versions(snapshot) for commit, snapshot in zip(commits, taken, strict=True)
+        }  # a commit that stands there twice has the same versions
+        here, there = versions[ours or ""], versions[theirs]
+        base = crossing(self._join, bases, versions, self._met)
+        return {**base, **self._shared(base, here, there, (ours, theirs), bases)}, here, there
+
+    def _shared(
+        self, base: Versions, here: Versions, there: Versions, tips: tuple[str | None, str], bases: Sequence[str]
+    ) -> Versions:
+        """Versions that both lines had of items which each brought in by a commit of its own.
+
+        Without them, a side that never changed such an item would contradict the side that did.
+        """
+        known = self._join.names(base)
+        new = self._join.names(here) & self._join.names(there) - known
+        if not new or tips[0] is None or all(there.get(path) == here[path] for path in here):
+            return {}
+        ours, theirs = (objects_beyond(self._repository, tip or "", bases) for tip in tips)
+        found: dict[str, Version] = {}
+        for blob, name in ours.items():
+            path = self._repository.below(os.fsencode(name)) if blob in theirs else None
+            if path is not None and (names := self._join.names((path,)) & new):
+                found[path] = Version(blob)
+                new -= names
+        return found
 
     def _wanted(self, path: str, here: Versions, after: Versions) -> Wanted:
         return Wanted(path, self._join.content(here.get(path)), self._join.content(after.get(path)))

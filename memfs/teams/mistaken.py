@@ -1,14 +1,13 @@
-"""Mistaken: an item that git took for another one, which it believes to be renamed (B3; decision 47).
+"""Rename detection: an item that git took for another one, which it believes to be renamed (B3; decision 47).
 
-Owns finding out, from the two commits that are merged, whether a version is of another item, and where that belongs.
-Asks git; changes nothing.
+Owns finding out, from the commits that are merged, which versions are of another item than their path says. Asks git;
+changes nothing.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from memfs.files.documents import schema_of
@@ -20,45 +19,37 @@ Whose = Literal["ours", "theirs"]
 WHOSE: tuple[Whose, Whose] = ("ours", "theirs")
 
 
-@dataclass(frozen=True, slots=True)
-class Foreign:
-    """A version of another item.
-
-    Attributes:
-        whose: the side it is from.
-        path: where that side has it, below the top of the repository.
-    """
-
-    whose: Whose
-    path: str
+_NAMES = ("base", *WHOSE)
 
 
-def foreign(git: GitCommands, path: str, versions: Sequence[bytes], commits: Sequence[str]) -> Foreign | None:
-    """The version that is of another item than its path says; None where there is none.
+def strangers(git: GitCommands, path: str, versions: Sequence[bytes], commits: Sequence[str]) -> frozenset[str]:
+    """Which versions of a file are of another item than its path says: of ``base``, ``ours`` and ``theirs``.
 
-    Where one side has no such path, git followed the file there from another place: of the same item, if its id is the
-    same there.
+    Where a commit has no such path, git followed the file there from another place: of the same item, if its id is the
+    same there. Where it has something else there, git joined other files first, whose places collided with this one.
 
     Args:
         path: of the file that is merged, below the top of the repository.
-        versions: ours and theirs.
-        commits: ours and theirs.
+        versions: the base, ours and theirs.
+        commits: from which they are; "" for one that is not known, whose version is not looked at.
 
     Raises:
         GitFailed: a commit is not there.
     """
     if "\n" in path:  # git would be asked for something else
-        return None
-    asked = os.fsencode("".join(f"{commit}:{path}\n" for commit in commits))
-    rows = git.run("cat-file", "--batch-check", data=asked).splitlines()
-    lacking = [number for number, row in enumerate(rows) if row.endswith(b" missing")]
-    if len(lacking) != 1:
-        return None
-    side = lacking[0]
-    found = _places_of(git, commits[side], versions[side])
-    if not found or stem_of(path) in map(stem_of, found):
-        return None
-    return Foreign(WHOSE[side], found[0])
+        return frozenset()
+    known = [number for number, commit in enumerate(commits) if commit and versions[number]]
+    asked = os.fsencode("".join(f"{commits[number]}:{path}\n" for number in known))
+    rows = git.run("cat-file", "--batch-check", data=asked).split(b"\n") if known else []
+    strange = set()
+    for number, row in zip(known, rows, strict=False):
+        if row.endswith(b" missing"):
+            places = _places_of(git, commits[number], versions[number])
+            if places and stem_of(path) not in map(stem_of, places):
+                strange.add(_NAMES[number])
+        elif commits[-1] and row.split()[0] != object_id("blob", versions[number]).encode():
+            strange.add(_NAMES[number])  # git joined others into it before
+    return frozenset(strange)
 
 
 def _places_of(git: GitCommands, commit: str, data: bytes) -> list[str]:

@@ -6,13 +6,12 @@ outcome, which stands. How versions are joined is ``memfs.files.merge``' busines
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from memfs.errors import ContentError, HistoryError, MemfsError, NotRegularFile
+from memfs.errors import ContentError, HistoryError, MemfsError, MergeRefused, NotRegularFile
 from memfs.files.codec import Codec
 from memfs.files.markers import has_markers, sides
 from memfs.files.merge.files import FieldConflict, FileMerger
@@ -22,19 +21,23 @@ from memfs.files.tree import Tree
 from memfs.history import log as reading
 from memfs.history.ancestry import merge_bases
 from memfs.history.layout import read_small
+from memfs.history.objects import FILE
 from memfs.history.refs import HEX
 from memfs.history.repository import Repository
-from memfs.history.unmerged import REVERTED, Stage, Unmerged, situation, unmerged
+from memfs.history.unmerged import MERGED, REVERTED, Stage, Unmerged, situation, unmerged
 from memfs.model import KindTable
 from memfs.model.ids import stem_of
 from memfs.model.time import utc_now
 from memfs.store.documents import is_own_file, schema_of
 from memfs.store.parts import CONTENT, READ_LIMIT, is_item
-from memfs.teams.mistaken import WHOSE, foreign
-from memfs.teams.treejoin import joined_place
+from memfs.teams.historyjoin import HistoryJoin
+from memfs.teams.treejoin import Place, TreeJoin, Versions, joined_place, place_in
 
 Side = Literal["", "ours", "theirs"]
 """Whose version is taken whole; "" for neither: they are joined."""
+
+Sides = tuple[Versions, Versions, Versions]
+"""What both lines of a merge began from, ours and theirs."""
 
 _ANCESTORS = 50
 _MISTAKEN = "git took it for another item"
@@ -48,17 +51,18 @@ class Open:
     Attributes:
         path: where the outcome goes, below the workspace.
         also: other paths of the same item: one side moved it, and they are gone afterwards.
-        beside: the path of another item that git took for this one: both are brought to an end together.
+        beside: paths of other items that git took for this one: they are brought to an end together.
         what: what happened to it, in words.
         base, ours, theirs: the versions; None where there is none.
         staged: whether the person's index holds them; else they stand between markers in the file alone.
         mode: of the file.
         mistaken: whether the versions are of two items, and nobody can tell where the other one belongs.
+        made: what git and the merge driver may have made of the file, beside the versions themselves.
     """
 
     path: str
     also: tuple[str, ...] = ()
-    beside: str = ""
+    beside: tuple[str, ...] = ()
     what: str
     base: bytes | None
     ours: bytes | None
@@ -66,16 +70,17 @@ class Open:
     staged: bool
     mode: str = ""
     mistaken: bool = False
+    made: tuple[bytes, ...] = ()
 
     @property
     def uncontested(self) -> bool:
         """Whether it is open only since git took another item for it: there is nothing to choose."""
-        return bool(self.beside) and self.base is None
+        return bool(self.beside) and self.base in (self.ours, self.theirs)
 
     @property
     def paths(self) -> tuple[str, ...]:
         """Every path that is brought to an end with it."""
-        return (self.path, *self.also, *([self.beside] if self.beside else []))
+        return (self.path, *self.also, *self.beside)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +132,7 @@ class OpenMerges:
     def __init__(self, parts: Ground) -> None:
         self._parts = parts
         self._merger = FileMerger(parts.codec)
+        self._join = TreeJoin(parts.repository, parts.codec, parts.kinds)
 
     def in_index(self) -> tuple[list[Open], int]:
         """The open files of the person's index, by path, and how many other files are open there.
@@ -136,8 +142,14 @@ class OpenMerges:
         """
         found, others = unmerged(self._parts.repository)
         ours = [one for one in found if is_own(one.path) and one.plain and self._is_kept(one.path)]
-        opened = [part for group in _together(ours) for part in self._parted(self._opened(group))]
-        return self._with_moved(opened), others + len(found) - len(ours)
+        items = [one for one in ours if self._is_item(one.path)]
+        sides = self._sides() if items else None
+        if sides is None:
+            opened = self._with_moved([self._checked(self._opened(group)) for group in _together(ours)])
+        else:
+            opened = [*(self._opened([one]) for one in ours if one not in items), *self._by_id(items, sides)]
+            opened.sort(key=lambda one: one.path)
+        return opened, others + len(found) - len(ours)
 
     def between_markers(self, path: str) -> Open:
         """The versions that stand between markers in a file which git takes for merged.
@@ -162,7 +174,7 @@ class OpenMerges:
         except NotRegularFile as error:
             return Outcome(open=one, undecided=f"{error.sentence}: {error.hint}")
         merged = self._merger.merge(one.path, one.base, one.ours, one.theirs)
-        touched = one.staged and before not in (None, merged.data, *_versions(one)) and not _is_gits(one, before)
+        touched = one.staged and before not in (None, merged.data) and not is_known(one, before)
         if side and not one.uncontested:
             data = one.ours if side == "ours" else one.theirs
             return Outcome(open=one, data=data, before=before, touched=touched, side=side)
@@ -222,38 +234,124 @@ class OpenMerges:
             return self._present(path)
         return None
 
-    def _parted(self, one: Open) -> list[Open]:
-        """Where git took an item for another one, the versions of each, at its own place."""
-        if one.ours is None or one.theirs is None:
-            return [one]
-        mine, other = one.ours, one.theirs
-        strange = self._merger.strangers(one.path, one.base, mine, other)
-        if len(strange) == len(WHOSE):
-            return [replace(one, base=None)]
-        if not strange and not any(self._merger.unlike(one.path, one.base, version) for version in (mine, other)):
-            return [one]
-        commits = self._commits()
-        if not commits:
-            return [replace(one, what=_MISTAKEN, mistaken=True)] if strange else [one]
-        repository = self._parts.repository
-        found = foreign(repository.git, os.fsdecode(repository.full(one.path)), (mine, other), commits)
-        place = repository.below(os.fsencode(found.path)) if found else ""
-        if found is None or not place:
-            return [replace(one, what=_MISTAKEN, mistaken=True)] if found else [one]
-        added, edited = ((None, other), (mine, None)) if found.whose == "ours" else ((mine, None), (None, other))
-        what = _REMOVED_BY_US if edited[0] is None else _REMOVED_BY_THEM
-        return [
-            replace(one, what=_MISTAKEN, beside=place, base=None, ours=added[0], theirs=added[1]),
-            replace(one, what=what, path=place, beside=one.path, ours=edited[0], theirs=edited[1]),
-        ]
+    def _checked(self, one: Open) -> Open:
+        """An open file of which the commits are not known: versions of two items are left to a person."""
+        strange = self._merger.strangers(one.path, one.base, one.ours, one.theirs)
+        if not strange or one.ours is None or one.theirs is None:
+            return one
+        return replace(one, base=None) if len(strange) == 2 else replace(one, what=_MISTAKEN, mistaken=True)
 
-    def _commits(self) -> tuple[str, str] | None:
-        """Ours and theirs; None where git names no second one."""
-        name = situation(self._parts.repository)
-        other = read_small(self._parts.repository.git_dir / name) if name else None
-        if not other or not HEX.fullmatch(other):
+    # -- by the commits that are joined ---------------------------------------------------------------------------
+    def _sides(self) -> Sides | None:
+        """What both lines began from, ours and theirs; None where git does not say what it brings in."""
+        repository = self._parts.repository
+        name, ours = situation(repository), repository.head_commit()
+        other = read_small(repository.git_dir / name) if name else None
+        if not ours or not other or not HEX.fullmatch(other):
             return None
-        return "HEAD", f"{other}^" if name == REVERTED else other
+        with suppress(HistoryError, MergeRefused):
+            bases: Sequence[str] = (other,)
+            if name == MERGED:
+                bases = merge_bases(repository, ours, other)
+            else:
+                above = repository.commit_object(other).parents[:1]
+                if name == REVERTED and above:
+                    other = above[0]
+                elif name != REVERTED:
+                    bases = above
+            return HistoryJoin(repository, self._join).sides(ours, other, bases)
+        return None
+
+    def _by_id(self, found: Sequence[Unmerged], sides: Sides) -> list[Open]:
+        """The items that open files are about, each with its versions from the commits.
+
+        The versions in the index may be of other items: git pairs files by what they say.
+        """
+        opened: dict[str, Open] = {}
+        for one in found:
+            about = self._about(one, sides)
+            new = [part for part in self._items(about, found, sides) if part.path not in opened]
+            opened |= {part.path: part for part in new}
+            both = [part for part in opened.values() if self._join.names(part.paths) & about]
+            for part in both if len(both) > 1 else ():
+                beside = dict.fromkeys((*part.beside, *(other.path for other in both if other.path != part.path)))
+                opened[part.path] = replace(part, beside=tuple(beside))
+        return [replace(one, what=_MISTAKEN) if one.uncontested else one for one in opened.values()]
+
+    def _about(self, one: Unmerged, sides: Sides) -> set[str]:
+        """The names of the items whose versions stand at an open path."""
+        about, known = self._join.names([one.path]), {version.blob for side in sides for version in side.values()}
+        for stage in filter(None, (one.base, one.ours, one.theirs)):
+            if any(one.path in side and side[one.path].blob == stage.blob for side in sides):
+                continue
+            if stage.blob in known:
+                about |= self._join.names(
+                    path for side in sides for path, version in side.items() if version.blob == stage.blob
+                )
+            else:  # git joined files one after another: what went into it is no longer to be seen
+                about |= {name for name in self._join.names(set().union(*sides)) if not self._is_there(name, sides)}
+        return about
+
+    def _is_there(self, name: str, sides: Sides) -> bool:
+        places = {path for side in sides for path in side if stem_of(path).casefold() == name}
+        return any(self._file(path) is not None for path in places)
+
+    def _items(self, about: set[str], found: Sequence[Unmerged], sides: Sides) -> Iterator[Open]:
+        """Each item of some names, as far as it is not as it should be."""
+        own = [{path: side[path] for path in side if self._join.names([path]) & about} for side in sides]
+        groups = list(self._join.groups(own))
+        for group in groups:
+            name = stem_of(group[0]).casefold()
+            alone = sum(stem_of(other[0]).casefold() == name for other in groups) == 1
+            held = [one for one in found if one.path in group or (alone and stem_of(one.path).casefold() == name)]
+            one = self._item(group, held, own)
+            if held or ((one.base, one.ours, one.theirs).count(None) < 3 and not self._is_right(one)):
+                yield one
+
+    def _item(self, group: Sequence[str], held: Sequence[Unmerged], sides: Sequence[Versions]) -> Open:
+        places = [place_in(side, group) for side in sides]
+        began, here, there = (place[0] if place else "" for place in places)
+        paths = dict.fromkeys((joined_place(began, here, there) or group[0], *group, *(one.path for one in held)))
+        raw = [self._join.content(place[1]) if place else None for place in places]
+        made = [data for one in held for data in self._made(one)]
+        path = self._worked_on(paths, [*raw, *made]) or next(iter(paths))
+        versions = [self._brought(path, place, data) for place, data in zip(places, raw, strict=True)]
+        return Open(
+            path=path,
+            also=tuple(other for other in paths if other != path),
+            what=_what(*versions),
+            base=versions[0],
+            ours=versions[1],
+            theirs=versions[2],
+            staged=True,
+            mode=held[0].mode if held else FILE,
+            made=tuple(data for data in (*raw, *made) if data is not None and data not in versions),
+        )
+
+    def _brought(self, path: str, place: Place, data: bytes | None) -> bytes | None:
+        """A version as it is at the outcome's path; as it was, where it cannot be read."""
+        with suppress(ContentError):
+            return self._join.moved_to(path, place)
+        return data
+
+    def _made(self, one: Unmerged) -> Iterator[bytes]:
+        """What git's versions are, and what they come to."""
+        stages = [self._blob(stage) for stage in (one.base, one.ours, one.theirs)]
+        merged = [self._merger.merge(one.path, base, *stages[1:]).data for base in {stages[0], None}]
+        yield from (data for data in (*stages, *merged) if data is not None)
+
+    def _worked_on(self, paths: Iterable[str], known: Sequence[bytes | None]) -> str:
+        """Where a person has been at work on an item that has several places; "" where nobody has."""
+        for path in paths:
+            data = self._file(path)
+            if data is not None and data not in known and not has_markers(data):
+                return path
+        return ""
+
+    def _is_right(self, one: Open) -> bool:
+        """Whether the file is as it should be, and none of its other places is taken."""
+        outcome = self._merger.merge(one.path, one.base, one.ours, one.theirs)
+        return self._file(one.path) == outcome.data and not any(self._file(path) for path in one.also)
 
     def _with_moved(self, opened: list[Open]) -> list[Open]:
         """An item that one side removed and has at another place was moved, though git did not see it: both are one."""
@@ -307,7 +405,9 @@ class OpenMerges:
     def _is_own(self, one: Open, present: bytes | None, joined: bytes | None) -> bool:
         if present in (joined, *_versions(one)):
             return False
-        return present is None or (not has_markers(present) and self._valid(one.path, present))
+        if present is None:
+            return not one.beside  # else it is git that left no file there
+        return not has_markers(present) and self._valid(one.path, present)
 
     def _valid(self, path: str, data: bytes) -> bool:
         schema = schema_of(path)
@@ -322,10 +422,10 @@ class OpenMerges:
 
 
 def _versions(one: Open) -> tuple[bytes | None, ...]:
-    return one.base, one.ours, one.theirs
+    return one.base, one.ours, one.theirs, *one.made
 
 
-def is_known(one: Open, present: bytes) -> bool:
+def is_known(one: Open, present: bytes | None) -> bool:
     """Whether a file has nothing in it but one of the versions, or what git made of them."""
     return present in _versions(one) or _is_gits(one, present)
 
@@ -381,9 +481,12 @@ def _holder(group: Sequence[Unmerged], version: str) -> Unmerged | None:
     return next((one for one in group if getattr(one, version) is not None), None)
 
 
-def _what(base: Unmerged | None, ours: Unmerged | None, theirs: Unmerged | None) -> str:
-    if ours and theirs:
-        return "both sides changed it" if base else "both sides added it"
-    if not base:
+def _what(base: object, ours: object, theirs: object) -> str:
+    """What happened to a file that both sides, one or none of them has."""
+    if ours is not None and theirs is not None:
+        return "both sides added it" if base is None else "both sides changed it"
+    if base is None:
         return "one side moved it"
-    return _REMOVED_BY_THEM if ours else _REMOVED_BY_US if theirs else "both moved it"
+    if ours is None and theirs is None:
+        return "both moved it"
+    return _REMOVED_BY_US if ours is None else _REMOVED_BY_THEM

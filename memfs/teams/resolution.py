@@ -239,7 +239,9 @@ def _in_pairs(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """With what has to end together left together: git knows the one of two items only by the other's entry."""
     left = {one.open.path for one in outcomes if one.undecided}
     return [
-        replace(one, undecided=f"it ends together with {one.open.beside}") if one.open.beside in left else one
+        replace(one, undecided=f"it ends together with {other}")
+        if (other := next((path for path in one.open.beside if path in left), ""))
+        else one
         for one in outcomes
     ]
 

@@ -82,11 +82,15 @@ class TreeJoin:
         """
         sides = (base, ours, theirs)
         done = JoinedTree({})
-        for group in self._groups(sides):
-            places = (_place(base, group), _place(ours, group), _place(theirs, group))
+        for group in self.groups(sides):
+            places = (place_in(base, group), place_in(ours, group), place_in(theirs, group))
             for path, version in self._settled(*places, done):
                 done.versions[path] = version
         return done
+
+    def names(self, paths: Iterable[str]) -> set[str]:
+        """The names, regardless of case, of the items at some paths."""
+        return {stem_of(path).casefold() for path in paths if is_item(path, self._kinds)}
 
     def content(self, version: Version | None) -> bytes | None:
         """The bytes of a version."""
@@ -95,7 +99,7 @@ class TreeJoin:
         return self._repository.blob(version.blob)
 
     # -- which files are one --------------------------------------------------------------------------------------
-    def _groups(self, sides: Sequence[Versions]) -> Iterable[tuple[str, ...]]:
+    def groups(self, sides: Sequence[Versions]) -> Iterable[tuple[str, ...]]:
         """The paths that belong together: those of one item, where each side has it once; else each path alone."""
         by_name: dict[str, set[str]] = {}
         for path in {path for side in sides for path in side}:
@@ -136,7 +140,7 @@ class TreeJoin:
             return [theirs] if theirs else []
         path = joined_place(*(place[0] if place else "" for place in (base, ours, theirs)))
         try:
-            contents = [self._moved_to(path, place) for place in (base, ours, theirs)]
+            contents = [self.moved_to(path, place) for place in (base, ours, theirs)]
             merged = self._merger.merge(path, *contents)
         except ContentError as error:
             done.unjoined.append(Unjoined(path, str(error)))
@@ -151,7 +155,7 @@ class TreeJoin:
     def _version(self, data: bytes) -> Version:
         return Version(self._repository.blob_id(data), data)
 
-    def _moved_to(self, path: str, place: Place) -> bytes | None:
+    def moved_to(self, path: str, place: Place) -> bytes | None:
         """The bytes of a version as they are at another path: an item that names its type names that of its folder.
 
         Raises:
@@ -172,7 +176,8 @@ class TreeJoin:
         return untyped
 
 
-def _place(side: Versions, paths: Sequence[str]) -> Place:
+def place_in(side: Versions, paths: Sequence[str]) -> Place:
+    """Where a side has one of some paths, and what."""
     return next(((path, side[path]) for path in paths if path in side), None)
 
 

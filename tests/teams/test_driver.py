@@ -250,15 +250,16 @@ def test_without_the_program_git_joins_as_text(joining: Two) -> None:
 
 
 def test_it_touches_nothing_but_its_three_files(joining: Two, tmp_path: Path) -> None:
-    """Called in the middle of anything it opens no workspace: no lock, no journal, no index, no process (B3)."""
+    """Called in the middle of anything it opens no workspace: no lock, no journal, no index; git is only asked (B3)."""
     ada, _ = joining
     names = [tmp_path / name for name in ("base", "ours", "theirs")]
     for name, own in zip(names, ("", "pinned: true\n", "status: x\n"), strict=True):
         name.write_text(ada.read() + own)
     before = {path: path.lstat().st_mtime_ns for path in ada.root.rglob("*")}
     code = (
-        "import sys, pathlib; from memfs.teams.driver import drive; sys.addaudithook(lambda name, _: name in "
-        "('subprocess.Popen', 'os.fork', 'socket.connect') and sys.exit(name));"
+        "import sys, pathlib; from memfs.teams.driver import drive; sys.addaudithook(lambda name, given: "
+        "(name in ('os.fork', 'socket.connect') or name == 'subprocess.Popen' and 'cat-file' not in given[1]) "
+        "and sys.exit(name));"
         f"print(drive(*map(pathlib.Path, {[str(name) for name in names]!r}), {ITEM!r}).code, "
         "[one for one in ('git', 'whoosh', 'memfs.workspace') if one in sys.modules])"
     )

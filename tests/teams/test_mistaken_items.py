@@ -48,7 +48,7 @@ def test_both_ways_of_a_merge_part_them(joining: Two, memfs: Memfs, text: str) -
     assert "took it for another item" in bo.pull(ada, code=1).err
     assert bo.read(OTHER) == text
     listed = memfs(bo, "resolve", "--json").json["open"]
-    assert [one["path"] for one in listed] == [OTHER, ITEM]
+    assert [one["path"] for one in listed] == [ITEM, OTHER]
     assert memfs(bo, "resolve", "rollback", "deploy").code == 0
     ada.git("fetch", "--quiet", str(bo.root), before)
     ada.git("merge", "--quiet", "--no-edit", "FETCH_HEAD", code=1)
@@ -130,10 +130,18 @@ def test_where_nobody_can_tell_the_other_place_a_person_decides(joining: Two, me
     assert "on Fridays" in bo.git("stash", "show", "-p").out
 
 
-def test_an_item_that_was_moved_and_edited_is_not_taken_for_a_forgotten_one(joining: Two, memfs: Memfs) -> None:
-    """Git follows only what both sides changed: the place of one that a side moved looks like the forgotten one's."""
+@pytest.mark.parametrize("second", [0, 1], ids=["one commit", "two commits"])
+def test_an_item_that_was_moved_and_edited_is_not_taken_for_a_forgotten_one(
+    joining: Two, memfs: Memfs, monkeypatch: pytest.MonkeyPatch, second: int
+) -> None:
+    """Git follows only what both sides changed: the place of one that a side moved looks like the forgotten one's.
+
+    So it is also where each side brought in the moved one by a commit of its own, and git knows of no common version.
+    """
     ada, bo = joining
-    for clone in (ada, bo):
+    for number, clone in enumerate((ada, bo)):
+        for date in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
+            monkeypatch.setenv(date, f"2026-03-02T10:00:0{number * second}Z")
         clone.write(TWIN_TEXT, OTHER)
         clone.commit("Both know another item")
     there = OTHER.replace("semantic", "procedural")

@@ -575,9 +575,10 @@ def test_lines_that_crossed_with_the_item_in_two_places(clones: Two, memfs: Memf
     assert memfs(bo, "resolve", "--json").json["waiting"] == 1
     assert memfs(bo, "resolve", "--all").code == 0
     bo.git("commit", "--quiet", "--no-edit")
-    assert items_of(bo) == [places["bo"]]
-    assert "- ada\n" in bo.read(places["bo"])
-    assert "- bo\n" in bo.read(places["bo"])
+    (place,) = items_of(bo)
+    assert place in places.values()
+    assert "- ada\n" in bo.read(place)
+    assert "- bo\n" in bo.read(place)
     assert bo.clean()
 
 

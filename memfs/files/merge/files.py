@@ -170,14 +170,6 @@ class FileMerger:
         others = {name: self._created(path, data) for name, data in sides} if made else {}
         return frozenset(name for name, moment in others.items() if moment and moment != made)
 
-    def unlike(self, path: str, base: bytes | None, version: bytes | None) -> bool:
-        """Whether an item's version has neither the base's title nor its content: it may be of another item."""
-        here, there = self._mapping(path, base), self._mapping(path, version)
-        if not here or not there:
-            return False
-        same = [here.get(name) == there.get(name) for name in ("title", "content") if name in {*here, *there}]
-        return not any(same)
-
     # -- internal -----------------------------------------------------------------------------------------------
     def _created(self, path: str, data: bytes | None) -> datetime | None:
         return time_in(self._mapping(path, data).get("created"))

@@ -1,0 +1,218 @@
+"""Random histories of two and three clones, merged by git itself: every edit is in the result or in a record (B3).
+
+Each edit says a word of its own, so that what became of it can be looked up. Commits bear dates of the test's choosing.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from twoclones import Clone, Done, clones, joining, memfs, pristine_memory
+
+from memfs.model.ids import stem_of
+
+__all__ = ["clones", "joining", "memfs", "pristine_memory"]
+
+Memfs = Callable[..., Done]
+MEMORIES = "ContextMemory/memories"
+FOLDERS = ("semantic/2026-03", "semantic/kept", "procedural/2026-03", "knowledge/2026-03")
+WORD = re.compile(r"w\d+w")
+
+
+def text_of(name: str, created: int) -> str:
+    """A new item; those of one theme are much alike, so that git takes one for the other."""
+    return (
+        f"title: Target of {name}\ncontent: |-\n  Deploy to Frankfurt on Tuesdays.\n  Ask Bo first.\n"
+        f"  Then watch the graphs.\ntags:\n- ops\ncreated: '2026-03-01T10:00:{created:02d}Z'\ntrust: human\n"
+        "importance: 2\n"
+    )
+
+
+@dataclass
+class History:
+    """A random history in some clones, and the words that were ever written."""
+
+    dice: random.Random
+    every: list[Clone]
+    words: int = 0
+    clock: int = 0
+    log: list[str] = field(default_factory=list)
+
+    def items(self, clone: Clone) -> dict[str, str]:
+        """The items of a working tree by name, with where they are."""
+        found = (path.relative_to(clone.root).as_posix() for path in (clone.root / MEMORIES).rglob("*.yaml"))
+        return {stem_of(path): path for path in sorted(found)}
+
+    def word(self) -> str:
+        self.words += 1
+        return f"w{self.words}w"
+
+    def commit(self, clone: Clone) -> None:
+        """Commit everything, in the same second as the commit before or in another one."""
+        self.clock += self.dice.choice((0, 0, 1, 60))
+        for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
+            os.environ[name] = f"{1_772_445_600 + self.clock} +0000"
+        clone.git("add", "--all")
+        clone.git("commit", "--quiet", "--allow-empty", "--message", "A step")
+
+    def step(self, clone: Clone) -> None:
+        """One to three changes and a commit, as a person or an agent makes them."""
+        for _ in range(self.dice.choice((1, 1, 2, 3))):
+            act = self.dice.choice((self.edit, self.edit, self.edit, self.move, self.forget, self.remember, self.swap))
+            act(clone)
+        self.commit(clone)
+
+    def edit(self, clone: Clone) -> None:
+        items = self.items(clone)
+        if not items:
+            return
+        path = items[self.dice.choice(sorted(items))]
+        lines = clone.read(path).splitlines()
+        said = [number for number, line in enumerate(lines[: lines.index("tags:")]) if re.match(r"title:|  \S", line)]
+        where = self.dice.choice(said)
+        lines[where] = (
+            f"{lines[where]} {self.word()}"
+            if self.dice.random() < 0.5
+            else re.sub(r"^(title:|  ).*", rf"\1 {self.word()}", lines[where]).replace("   ", "  ")
+        )
+        clone.write("\n".join(lines) + "\n", path)
+        self.log.append(f"{clone.root.name}: edit {path} {self.words}")
+
+    def move(self, clone: Clone) -> None:
+        items = self.items(clone)
+        if not items:
+            return
+        name = self.dice.choice(sorted(items))
+        there = f"{MEMORIES}/{self.dice.choice(FOLDERS)}/{name}.yaml"
+        if there != items[name]:
+            clone.write(clone.read(items[name]), there)
+            (clone.root / items[name]).unlink()
+            self.log.append(f"{clone.root.name}: move {name} to {there}")
+
+    def forget(self, clone: Clone) -> None:
+        items = self.items(clone)
+        if items:
+            name = self.dice.choice(sorted(items))
+            (clone.root / items[name]).unlink()
+            self.log.append(f"{clone.root.name}: forget {name}")
+
+    def remember(self, clone: Clone) -> None:
+        """A name out of few: two clones come to remember the same one, in the same words or in others."""
+        name = f"n{self.dice.randrange(6)}"
+        if name not in self.items(clone):
+            path = f"{MEMORIES}/{self.dice.choice(FOLDERS[:2])}/{name}.yaml"
+            clone.write(text_of(name, self.dice.choice((0, 0, 1))), path)
+            self.log.append(f"{clone.root.name}: remember {path}")
+
+    def swap(self, clone: Clone) -> None:
+        self.forget(clone)
+        self.remember(clone)
+
+
+@dataclass(frozen=True)
+class Tip:
+    """What a commit has: the text of each item, and where it lies, by name; and every word of its history.
+
+    Where two items have one name, ``twins`` says so.
+    """
+
+    texts: dict[str, str]
+    places: dict[str, str]
+    ever: frozenset[str]
+    twins: bool
+
+
+def tip(clone: Clone, commit: str) -> Tip:
+    """Read a commit, and all versions that led to it."""
+    listed = clone.git("ls-tree", "-r", "--name-only", commit, MEMORIES).out.split()
+    places = {stem_of(path): path for path in listed}
+    texts = {path: clone.git("show", f"{commit}:{path}").out for path in listed}
+    if len(places) == len(listed):
+        texts = {stem_of(path): text for path, text in texts.items()}
+    ever = WORD.findall(clone.git("log", "-p", "-m", commit, "--", MEMORIES).out)
+    return Tip(texts, places, frozenset(ever), len(places) < len(listed))
+
+
+def words(texts: Iterable[str]) -> set[str]:
+    """The words of some texts."""
+    return {word for text in texts for word in WORD.findall(text)}
+
+
+def merge(here: Clone, there: Clone, memfs: Memfs) -> None:
+    """Merge as a person does who follows what git and memfs say, and hold the outcome against the rule."""
+    here.git("fetch", "--quiet", str(there.root), "main")
+    ours, theirs = tip(here, "HEAD"), tip(here, "FETCH_HEAD")
+    bases = here.git("merge-base", "--all", "HEAD", "FETCH_HEAD").out.split()
+    base = tip(here, bases[0])
+    done = here.git("merge", "--quiet", "--no-edit", "FETCH_HEAD", code=None)
+    listed = ""
+    if done.code:
+        resolved = memfs(here, "resolve", "--all")
+        assert resolved.code == 0, (done, resolved)
+        listed = memfs(here, "resolve", "--json").out
+        assert "<<<<<<<" not in here.git("diff", "--cached").out
+        here.git("commit", "--quiet", "--no-edit")
+    kept = words(path.read_text() for path in (here.root / MEMORIES).rglob("*.yaml")) | words([listed])
+    for mine, other in ((ours, theirs), (theirs, ours)):
+        lost = words(mine.texts.values()) - words(base.texts.values()) - other.ever - kept
+        assert not lost, (lost, done, here.git("log", "--oneline", "-1").out)
+    after = tip(here, "HEAD")
+    if len(bases) > 1 or any(side.twins for side in (base, ours, theirs, after)):
+        return
+    for name in {*base.texts, *ours.texts, *theirs.texts}:
+        versions = [side.texts.get(name) for side in (base, ours, theirs)]
+        gone = [side for side, text in zip((ours, theirs), versions[1:], strict=True) if text is None]
+        if len(gone) == 1 and versions[0] is not None and versions[0] in versions[1:]:
+            moved = {side.places.get(name) for side in (base, ours, theirs)} - {None}
+            assert name not in after.texts or len(moved) > 1, f"{name} was forgotten, and came back"
+        elif len(gone) < 2:
+            assert name in after.texts, f"{name} was forgotten by nobody"
+
+
+@pytest.mark.parametrize("people", [2, 3])
+@pytest.mark.parametrize("part", range(4))
+def test_b3_every_edit_is_in_the_result_or_in_a_record(
+    joining: tuple[Clone, Clone],
+    memfs: Memfs,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    scale: Callable[[int, int], int],
+    part: int,
+    people: int,
+) -> None:
+    """Whatever was edited, moved, forgotten and remembered on two or three sides, git's merge loses no edit."""
+    for name in ("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"):
+        monkeypatch.setenv(name, "2026-03-02T10:00:00Z")
+    start = joining[0].git("rev-parse", "HEAD").out.strip()
+    third = Clone(tmp_path / "cy")
+    joining[0].git("clone", "--quiet", str(joining[0].root), str(third.root))
+    third.install()
+    for number in range(scale(3, 400)):
+        seed = 1000 * part + number
+        history = History(random.Random(seed), [*joining, third][:people])
+        for clone in history.every:
+            clone.git("reset", "--quiet", "--hard", start)
+            clone.git("clean", "--quiet", "-fdx")
+        first = history.every[0]
+        for _ in range(history.dice.randrange(4)):
+            history.remember(first)
+        history.commit(first)
+        for clone in history.every[1:]:
+            clone.git("fetch", "--quiet", str(first.root), "main")
+            clone.git("reset", "--quiet", "--hard", "FETCH_HEAD")
+        try:
+            for _ in range(history.dice.choice((1, 1, 2))):
+                for clone in history.every:
+                    for _ in range(history.dice.choice((1, 2, 3))):
+                        history.step(clone)
+                for clone in history.every[1:]:
+                    merge(first, clone, memfs)
+                merge(history.every[-1], first, memfs)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}, {people} people:\n" + "\n".join(history.log)) from error
