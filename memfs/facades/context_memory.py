@@ -230,13 +230,14 @@ class ContextMemory(Facade):
             update: the supervisor's state at this moment, stored with it; None means that the latest one counts.
 
         Raises:
-            SchemaInvalid, StorageIO, CheckpointInvalid: there is no such checkpoint then.
+            SchemaInvalid: nothing was stored.
+            StorageIO, LockTimeout, QuotaExceeded, CheckpointInvalid: there is no such checkpoint; the update is stored.
         """
         if update is None:
             return self._states.checkpoints.create(reason="asked").id
         given = replace(StateUpdate.from_dict(update), update_type="checkpoint")
         made = self._states.recorder.state_update(given).checkpoint_id
-        return made or self._states.checkpoints.create(given, reason="asked").id  # an update that was there already
+        return made or self._states.checkpoints.create(given, reason="asked").id  # which says why there is none
 
     def list_checkpoints(self) -> list[Checkpoint]:
         """Every checkpoint, the newest first."""

@@ -42,12 +42,16 @@ class OrchestrationState(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CheckpointData(Shape):
-    """What a recovery needs: the tasks that are under way, and whatever the supervisor adds by component (S1, S7)."""
+    """What a recovery needs: the tasks that are under way, and whatever the supervisor adds by component (S1, S7).
+
+    What is left out was not said: a recovery takes it from the latest update that says it. An empty list says that no
+    task is under way.
+    """
 
     lists: ClassVar[tuple[str, ...]] = ("in_flight_tasks",)
 
-    in_flight_tasks: tuple[Any, ...] = ()
-    recovery_metadata: Free = field(default_factory=dict)
+    in_flight_tasks: tuple[Any, ...] | None = None
+    recovery_metadata: Free | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -145,6 +149,7 @@ class Acknowledgement(Shape):
         revision: the commit that holds it, "" while it waits for its commit.
         duration_ms: how long storing took, in milliseconds.
         checkpoint_id: the checkpoint that was created with it, "" where none was.
+        checkpoint_problem: why none was, where the update asked for one: the update itself is stored.
         continuation_token: the token under which the agent's state was kept, "" where there is none.
         conflicts: fields in which another writer's value gave way to this one's; the record says which.
         durability: as of an item: ``file``, or ``fallback`` where the secondary location holds it.
@@ -158,6 +163,7 @@ class Acknowledgement(Shape):
     revision: str = ""
     duration_ms: float = 0.0
     checkpoint_id: str = ""
+    checkpoint_problem: str = ""
     continuation_token: str = ""
     conflicts: tuple[str, ...] = ()
     durability: str = "file"
@@ -234,8 +240,10 @@ class RecoveryState(Shape):
     Attributes:
         checkpoint_timestamp: when the checkpoint was taken.
         system_configuration: ``system_config`` as it was then.
-        active_tasks: the tasks in flight in the last state update of the checkpoint: only these are to be retried.
-        completed_work: a summary: iterations, outputs by agent, hypotheses, tournament results.
+        active_tasks: the tasks in flight as the latest update that says so has them, without those whose final output
+            was stored later, be it after the checkpoint: only these are to be retried.
+        completed_work: a summary: iterations, outputs by agent, hypotheses, tournament results; ``completed_since``
+            names the tasks in flight that were completed after the checkpoint.
         resume_points: by component, the state to go on from.
         data_integrity: ``verified``, ``checkpoint_id``, ``files``, ``rejected`` (id to reason), ``warnings``.
         checkpoint_id: which checkpoint.

@@ -161,6 +161,7 @@ class Archiver:
                 plan = self._store.plan_restore(index_path(name), encode(index))
                 message = f"Archive {numbers} as {name}"
                 self._store.carry_out([plan] if plan else [], message, source=SOURCE)
+                self._parts.gate.filled(payload_path(name), index.bytes)
                 made.append(index)
             done += len(group)
             if progress is not None:
@@ -249,4 +250,6 @@ class Archiver:
                 raise FileNotFoundError(index_path(name))
             self._store.carry_out([plan], f"Delete the archive {name}: {reason}", source=SOURCE)
             self._store.flush(adopt=False)
+            entry = self._parts.tree.entry(payload_path(name))
             self._parts.tree.remove(payload_path(name))
+            self._parts.gate.filled(payload_path(name), -entry.size if entry else 0)

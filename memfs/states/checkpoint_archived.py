@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, CorruptRecord
 from memfs.files import jsontext
-from memfs.model.statepaths import document_kind
-from memfs.states.checkpoint_points import newest_update
+from memfs.model.statepaths import document_kind, iteration_of
+from memfs.states.checkpoint_points import Said, newest_update, said_in, updates_in
 from memfs.store.sidecars import holds_reference
 
 if TYPE_CHECKING:
@@ -43,11 +43,25 @@ def archived_work(archives: Archives | None) -> ArchivedWork:
 
 def archived_update(archives: Archives | None, work: ArchivedWork) -> Mapping[str, Any]:
     """The latest state update in archives; empty where there is none that can be read whole."""
-    latest = newest_update(work.paths)
-    if not latest or archives is None:
+    return _update(archives, newest_update(work.paths))
+
+
+def archived_data(archives: Archives | None, work: ArchivedWork) -> dict[tuple[str, ...], Said]:
+    """What was said last of each part of ``checkpoint_data`` in the newest iteration that was archived."""
+    paths = updates_in(work.paths)
+    newest = max((iteration_of(path) or 0 for path in paths), default=0)
+    found: dict[tuple[str, ...], Said] = {}
+    for path in paths:
+        if iteration_of(path) == newest:
+            found = {one.field: one for one in said_in(path, _update(archives, path))} | found
+    return found
+
+
+def _update(archives: Archives | None, path: str) -> Mapping[str, Any]:
+    if not path or archives is None:
         return {}
     with suppress(ContentError, CorruptRecord, FileNotFoundError, UnicodeDecodeError):
-        data = archives.read(latest)
+        data = archives.read(path)
         if not holds_reference(data):
             found = jsontext.load(data.decode("utf-8"), parts=None)
             return found if isinstance(found, Mapping) else {}

@@ -12,7 +12,7 @@ import re
 import secrets
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memfs.errors import CheckpointInvalid
@@ -24,6 +24,9 @@ FORMAT = 1
 _ID = re.compile(r"ckpt_(\d{8})_(\d{4})(?:_(\d{1,6}))?")
 _HEX = re.compile(r"[0-9a-f]{64}")
 _LARGEST = 1 << 60
+_MINUTE = "%Y%m%d%H%M"
+_MOST_TURNS = 999_999
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _REMEDY = "'memfs checkpoint list' shows the others"
 
 
@@ -116,19 +119,23 @@ def _digest(values: dict[str, Any]) -> str:
 
 
 # -- ids ----------------------------------------------------------------------------------------------------------
-def new_id(moment: datetime, turn: int) -> str:
-    """The id of a checkpoint of this minute, the ``turn``-th of it."""
-    return f"ckpt_{moment.astimezone(UTC):%Y%m%d_%H%M}" + (f"_{turn}" if turn > 1 else "")
+def next_id(moment: datetime, known: Iterable[str], *, among_clones: bool = False) -> str:
+    """The id of a new checkpoint, later than all that are known, whatever the clock says meanwhile.
 
-
-def turn_among_clones(moment: datetime, there: Iterable[str]) -> int:
-    """The turn of a checkpoint where other clones make some, too: after all of its minute, and hardly ever theirs.
-
-    A payload stays where it was made: one id of two clones would leave one of them with a manifest that is not its own.
+    Args:
+        moment: when it was taken; its minute counts unless a known one is later.
+        known: the ids of all there are, and the last one that was given.
+        among_clones: other clones make some, too: a payload stays where it was made, and one id of two clones would
+            leave one of them with a manifest that is not its own; so the turn is hardly ever theirs.
     """
-    minute = order(new_id(moment, 1))[0]
-    last = max((order(one)[1] for one in there if order(one)[0] == minute), default=0)
-    return max(last + 1, moment.second * 10_000 + 2 + secrets.randbelow(9_998))
+    minute, turn = f"{moment.astimezone(UTC):%Y%m%d%H%M}", 0
+    last = max((order(one) for one in known if minute_of(one) > _NEVER), default=(minute, 0))
+    if last >= (minute, 0):
+        minute, turn = last
+    turn = max(turn + 1, moment.second * 10_000 + 2 + secrets.randbelow(9_998) if among_clones else 1)
+    if turn > _MOST_TURNS:
+        minute, turn = f"{_moment(minute) + timedelta(minutes=1):{_MINUTE}}", 1
+    return f"ckpt_{minute[:8]}_{minute[8:]}" + (f"_{turn}" if turn > 1 else "")
 
 
 def is_id(text: object) -> bool:
@@ -137,7 +144,7 @@ def is_id(text: object) -> bool:
 
 
 def order(checkpoint: str) -> tuple[str, int]:
-    """What sorts ids by minute and turn."""
+    """What sorts ids as they were given: by minute and turn, as numbers."""
     match = _ID.fullmatch(checkpoint)
     return (match[1] + match[2], int(match[3] or 1)) if match else ("", 0)
 
@@ -145,9 +152,13 @@ def order(checkpoint: str) -> tuple[str, int]:
 def minute_of(checkpoint: str) -> datetime:
     """The minute that an id names; the earliest time there is where it names none."""
     try:
-        return datetime.strptime(order(checkpoint)[0], "%Y%m%d%H%M").replace(tzinfo=UTC)
+        return _moment(order(checkpoint)[0])
     except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
+        return _NEVER
+
+
+def _moment(minute: str) -> datetime:
+    return datetime.strptime(minute, _MINUTE).replace(tzinfo=UTC)
 
 
 def invalid(checkpoint: str, reason: str, hint: str = _REMEDY) -> CheckpointInvalid:

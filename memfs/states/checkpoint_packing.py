@@ -23,8 +23,20 @@ from memfs.files import io, zstd
 from memfs.files.placing import is_temporary
 from memfs.files.scan import Entry
 from memfs.model.statepaths import AGGREGATES, ITERATIONS, iteration_of
-from memfs.states.checkpoint_archived import archived_update, archived_work
-from memfs.states.checkpoint_points import CONFIGURATION, MEMBER, Points, is_small, newest_update
+from memfs.states.checkpoint_archived import archived_data, archived_update, archived_work
+from memfs.states.checkpoint_points import (
+    CONFIGURATION,
+    MEMBER,
+    TASKS,
+    Points,
+    Said,
+    at,
+    is_small,
+    moment_of,
+    newest_update,
+    said_in,
+)
+from memfs.states.checkpoint_tasks import finished
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.upkeep.tarform import END, header, padding
@@ -161,7 +173,27 @@ def _summary(
         chosen = {"path": latest, **({"values": _object(data)} if is_small(data) else {})}
     elif update is None and (found := archived_update(archives, work)):
         chosen = {"values": found}
-    return packer.points.summary(paths.keys(), chosen, _configuration(parts), work.paths, work.closed)
+    said = packer.points.latest(paths.keys())
+    if TASKS not in said:
+        said = {**archived_data(archives, work), **said}
+    said |= {one.field: one for one in said_in("", update or {})}
+    return packer.points.summary(
+        paths.keys(), chosen, said.values(), _finished(parts, said.get(TASKS), paths), _configuration(parts),
+        work.paths, work.closed,
+    )  # fmt: skip
+
+
+def _finished(parts: Parts, said: Said | None, paths: Iterable[str]) -> list[int]:
+    """Which tasks in flight had their final output after the update that names them; a given one names them now."""
+    moment = moment_of(said.path) if said is not None else None
+    if said is None or moment is None:
+        return []
+
+    def read(path: str) -> bytes:
+        return parts.seen.read(path, READ_LIMIT).data
+
+    tasks = said.value if said.small else at(_object(read(said.path)), said.field)
+    return finished(tasks if isinstance(tasks, list) else [], paths, read, after=moment)
 
 
 def _configuration(parts: Parts) -> dict[str, Any]:

@@ -1,24 +1,28 @@
 """Recovery points: what a recovery tells of a checkpoint, gathered while its documents are packed (S7).
 
-Owns which documents say where each agent stands, which tasks were under way, and what was done already. Works on paths
-and bytes as they come by; reads and writes nothing.
+Owns which documents say where each agent stands, what the supervisor said last of each part of ``checkpoint_data``, and
+what was done already. Works on paths and bytes as they come by; reads and writes nothing.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from memfs.model.statepaths import agent_of, document_kind, iteration_of, system_state_path, task_and_turn
 from memfs.model.time import parse_time
+from memfs.store.sidecars import KEY
 
 MEMBER = "recovery.json"
 CONFIGURATION = "ContextMemory/configuration/system_config.json"
 _SMALL = 1 << 18
 _KEPT_IN_MIND = 4
+TASKS = ("checkpoint_data", "in_flight_tasks")
+METADATA = ("checkpoint_data", "recovery_metadata")
 _STATEFUL = {"agent_output": b'"internal_state"', "continuation": b'"state"'}
 
 
@@ -39,12 +43,29 @@ class _State:
         return {**named, "state": self.value} if self.small else named
 
 
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an update says of one part of ``checkpoint_data``, where in it, and the value unless it is large."""
+
+    order: tuple[str, int, int]
+    path: str
+    field: tuple[str, ...]
+    small: bool = True
+    value: Any = None
+
+    def facts(self) -> dict[str, Any]:
+        """As the summary has it."""
+        place: dict[str, Any] = {"path": self.path, "field": list(self.field)}
+        return {**place, "value": self.value} if self.small else place
+
+
 @dataclass(slots=True)
 class Points:
     """What was seen so far. Iterations are best shown newest first: then older outputs need not be looked into."""
 
     _states: dict[str, dict[str, _State]] = field(default_factory=dict)
     _closed: dict[str, bool] = field(default_factory=dict)
+    _said: dict[tuple[str, ...], dict[str, Said]] = field(default_factory=dict)
 
     def note(self, path: str, data: bytes) -> None:
         """Look at a document that is being packed."""
@@ -53,6 +74,10 @@ class Points:
             self._closed[path] = _parsed(data).get("status") == "closed"
         for known in self._states.values():
             known.pop(path, None)  # it is packed again: what it said before no longer counts
+        for heard in self._said.values():
+            heard.pop(path, None)
+        if kind == "state_update" and b'"checkpoint_data"' in data:
+            self._hear(said_in(path, _parsed(data), small=len(data) <= _SMALL))
         if kind not in _STATEFUL or _STATEFUL[kind] not in data or self._is_old(path):
             return
         found = _state_in(path, kind, _parsed(data), len(data) <= _SMALL)
@@ -61,6 +86,18 @@ class Points:
             known[path] = found
             for surplus in sorted(known.values(), key=lambda one: one.order)[:-_KEPT_IN_MIND]:
                 del known[surplus.path]
+
+    def _hear(self, said: Iterable[Said]) -> None:
+        for one in said:
+            known = self._said.setdefault(one.field, {})
+            known[one.path] = one
+            for surplus in sorted(known.values(), key=lambda each: each.order)[:-_KEPT_IN_MIND]:
+                del known[surplus.path]
+
+    def latest(self, paths: Collection[str]) -> dict[tuple[str, ...], Said]:
+        """What was said last of each part of ``checkpoint_data``, by the field, in the documents of these paths."""
+        standing = {where: [one for one in known.values() if one.path in paths] for where, known in self._said.items()}
+        return {where: max(found, key=lambda one: one.order) for where, found in standing.items() if found}
 
     def _is_old(self, path: str) -> bool:
         """Whether the agent's newer iterations have told of it already; a token's document names its agent inside."""
@@ -71,6 +108,8 @@ class Points:
         self,
         paths: Collection[str],
         update: Mapping[str, Any],
+        said: Iterable[Said],
+        finished: Sequence[int],
         configuration: Any,
         archived: Collection[str] = (),
         archived_iterations: Collection[int] = (),
@@ -79,7 +118,9 @@ class Points:
 
         Args:
             paths: of those documents.
-            update: ``values`` of the state update that counts, or its ``path`` where it is too large; may be empty.
+            update: ``values`` of the latest state update, or its ``path`` where it is too large; may be empty.
+            said: what was said last of each part of ``checkpoint_data``; one given by the caller has no path.
+            finished: which of the tasks in flight had their final output by then, by their place in the list.
             configuration: ``system_config`` as it is.
             archived: the paths of documents in archives, which are work that is done.
             archived_iterations: the numbers of theirs, which were closed.
@@ -92,6 +133,8 @@ class Points:
         return {
             "format": 1,
             "update": dict(update),
+            "checkpoint_data": [one.facts() for one in sorted(said, key=lambda one: (not one.path, one.order))],
+            "finished": list(finished),
             "system_configuration": configuration,
             "agents": agents,
             "completed_work": self._completed(paths, archived, archived_iterations),
@@ -139,14 +182,45 @@ def completed(paths: Iterable[str], closed: Mapping[str, bool]) -> dict[str, Any
     }
 
 
+def said_in(path: str, update: Mapping[str, Any], *, small: bool = True) -> Iterator[Said]:
+    """What an update says of the parts of ``checkpoint_data``: the tasks in flight, and each component's metadata.
+
+    Args:
+        path: of the update; "" for one that is given and counts before all others.
+        small: whether its values are kept in mind.
+    """
+    tasks, metadata = at(update, TASKS), at(update, METADATA)
+    found: list[tuple[tuple[str, ...], Any]] = [(TASKS, tasks)] if isinstance(tasks, list) else []
+    if isinstance(metadata, Mapping) and KEY in metadata:
+        found.append((METADATA, metadata))  # all of it lies in a sidecar
+    elif isinstance(metadata, Mapping):
+        found += [((*METADATA, str(component)), value) for component, value in metadata.items()]
+    for where, value in found:
+        yield Said(order_of(path), path, where, small, value if small else None)
+
+
+def order_of(path: str) -> tuple[str, int, int]:
+    """What sorts state updates by time, then iteration and turn: their names begin with the time."""
+    return path.rpartition("/")[2].split("Z")[0], iteration_of(path) or 0, task_and_turn(path)[1]
+
+
+def updates_in(paths: Iterable[str]) -> list[str]:
+    """The paths of the state updates among others, the latest first."""
+    return sorted((path for path in paths if document_kind(path) == "state_update"), key=order_of, reverse=True)
+
+
 def newest_update(paths: Iterable[str]) -> str:
-    """The path of the latest state update, "" where there is none: their names sort by time."""
-    updates = [path for path in paths if document_kind(path) == "state_update"]
+    """The path of the latest state update, "" where there is none."""
+    return max((path for path in paths if document_kind(path) == "state_update"), key=order_of, default="")
 
-    def order(path: str) -> tuple[str, int, int]:
-        return path.rpartition("/")[2].split("Z")[0], iteration_of(path) or 0, task_and_turn(path)[1]
 
-    return max(updates, key=order, default="")
+def moment_of(path: str) -> datetime | None:
+    """When a state update was made, as its name says; None where it says nothing."""
+    try:
+        stamp = path.rpartition("/")[2].partition("Z")[0]
+        return datetime.strptime(stamp, "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def is_small(data: bytes) -> bool:

@@ -14,12 +14,11 @@ from memfs.errors import ContentError
 from memfs.files import jsontext
 from memfs.model.states import RecoveryState
 from memfs.states.checkpoint_manifest import Manifest, invalid
-from memfs.states.checkpoint_points import at
+from memfs.states.checkpoint_points import METADATA, TASKS, at, said_in
 from memfs.states.checkpoint_reading import Proved, fetch, filled
 from memfs.states.checkpoint_restoring import KNOWN
+from memfs.states.checkpoint_tasks import owners
 from memfs.store.parts import READ_LIMIT
-
-_OWNERS = ("component", "agent", "agent_type", "agent_name", "assigned_to", "assigned_agent", "worker")
 
 
 def recovered(
@@ -36,8 +35,7 @@ def recovered(
     """
     summary = proved.summary
     update = _update(payload, manifest, proved)
-    metadata = at(update, ("checkpoint_data", "recovery_metadata"))
-    tasks = at(update, ("checkpoint_data", "in_flight_tasks"))
+    tasks, metadata = _checkpoint_data(payload, manifest, proved, update)
     found = _resume_points(metadata, _agent_states(payload, manifest, proved, components))
     completed = dict(summary["completed_work"])
     by_state = at(update, ("system_statistics", "hypotheses_by_state"))
@@ -46,7 +44,7 @@ def recovered(
     return RecoveryState(
         checkpoint_timestamp=manifest.timestamp,
         system_configuration=summary["system_configuration"],
-        active_tasks=tuple(_chosen_tasks(tasks if isinstance(tasks, list) else [], components)),
+        active_tasks=tuple(_chosen_tasks(tasks, components)),
         completed_work=completed,
         resume_points=found if components is None else {name: found[name] for name in components if name in found},
         data_integrity={
@@ -69,6 +67,31 @@ def _update(payload: Path, manifest: Manifest, proved: Proved) -> Mapping[str, A
     if values is None and path:
         values = _document(payload, manifest, proved, path)
     return filled(payload, manifest, proved, values or {}, path) if path else values or {}
+
+
+def _checkpoint_data(
+    payload: Path, manifest: Manifest, proved: Proved, update: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The tasks in flight, and the metadata by component: what was said last of each."""
+    tasks: list[Any] = []
+    metadata: dict[str, Any] = {}
+    for said in proved.summary.get("checkpoint_data") or _in_one_update(update):
+        where, path = tuple(said["field"]), said["path"]
+        value = said["value"] if "value" in said else at(_document(payload, manifest, proved, path), where)
+        value = filled(payload, manifest, proved, value, path) if path else value
+        if where == TASKS:
+            tasks = value if isinstance(value, list) else []
+        elif where != METADATA:
+            metadata[where[-1]] = value
+        elif isinstance(value, Mapping):
+            metadata |= value
+    done = proved.summary.get("finished", ())
+    return [task for place, task in enumerate(tasks) if place not in done], metadata
+
+
+def _in_one_update(update: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The latest update alone counts in a checkpoint that did not gather what was said before it."""
+    return [one.facts() for one in said_in("", update)]
 
 
 def _agent_states(
@@ -94,9 +117,9 @@ def _document(payload: Path, manifest: Manifest, proved: Proved, path: str) -> M
     return found if isinstance(found, Mapping) else {}
 
 
-def _resume_points(metadata: Any, states: Mapping[str, Any]) -> dict[str, Any]:
+def _resume_points(metadata: Mapping[str, Any], states: Mapping[str, Any]) -> dict[str, Any]:
     """By component: what the supervisor recorded, and where each agent stood; what both tell of one is joined."""
-    points = dict(metadata) if isinstance(metadata, Mapping) else {}
+    points = {component: value for component, value in metadata.items() if value is not None}
     for agent, state in states.items():
         recorded = points.get(agent)
         if agent not in points:
@@ -112,13 +135,7 @@ def _chosen_tasks(tasks: Sequence[Any], components: Sequence[str] | None) -> lis
     """The tasks of the components asked for; one that does not say whose it is belongs to each."""
     if components is None:
         return list(tasks)
-    return [task for task in tasks if not (owners := _owners(task)) or not owners.isdisjoint(components)]
-
-
-def _owners(task: Any) -> set[str]:
-    if not isinstance(task, Mapping):
-        return set()
-    return {task[key] for key in _OWNERS if isinstance(task.get(key), str)}
+    return [task for task in tasks if not (own := owners(task)) or not own.isdisjoint(components)]
 
 
 def _warnings(

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from memfs.errors import MemfsError
 from memfs.files.scan import Entry
 from memfs.files.tally import Tally
 from memfs.model.statepaths import document_kind, iteration_of, system_state_path
-from memfs.states.checkpoint_points import CONFIGURATION, newest_update
+from memfs.states.checkpoint_points import CONFIGURATION, moment_of, newest_update
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
 _COUNT = "outputs-since-checkpoint"
@@ -113,7 +113,7 @@ class Triggers:
         if not numbers or not self._is_open(max(numbers)):
             return 0.0
         newest = newest_update(path for path in entries if document_kind(path) == "state_update")
-        moment = _moment(newest)
+        moment = moment_of(newest)
         if moment is None:
             return 0.0
         age = (self._parts.clock() - moment).total_seconds()
@@ -127,11 +127,3 @@ class Triggers:
             return bool(self._parts.codec.read_document(data, path, "system_state").get("status") != "closed")
         except (FileNotFoundError, MemfsError):
             return False
-
-
-def _moment(path: str) -> datetime | None:
-    try:
-        stamp = path.rpartition("/")[2].partition("Z")[0]
-        return datetime.strptime(stamp, "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
-    except ValueError:
-        return None

@@ -22,23 +22,24 @@ from memfs.history.remoteurl import configured
 from memfs.history.tips import at_a_tip
 from memfs.model import Problem
 from memfs.model.shape import plain
-from memfs.model.statepaths import CHECKPOINTS, PAYLOAD, manifest_path
+from memfs.model.statepaths import CHECKPOINTS, ITERATIONS, PAYLOAD, manifest_path, payload_path
 from memfs.model.states import RecoveryState, StateUpdate
 from memfs.model.time import format_time
 from memfs.pipeline.background import Background
+from memfs.states.checkpoint_archived import archived_work
 from memfs.states.checkpoint_manifest import (
     Manifest,
     encode,
     is_id,
-    new_id,
+    next_id,
     reason_of,
-    turn_among_clones,
 )
 from memfs.states.checkpoint_packing import pack
 from memfs.states.checkpoint_reading import Proved, prove
 from memfs.states.checkpoint_recovery import recovered
 from memfs.states.checkpoint_restoring import Restorer
 from memfs.states.checkpoint_shelf import Checkpoint, Shelf, Verdict
+from memfs.states.checkpoint_tasks import finished
 from memfs.states.checkpoint_triggers import Standing, Triggers
 from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -82,6 +83,7 @@ class Checkpoints:
         self._archives = archives
         self._folder = parts.tree.root / CHECKPOINTS
         self._lock = FileLock(parts.repository.state / "checkpoint.lock")
+        self._given = parts.repository.state / "checkpoint.last"
         self._shelf = Shelf(parts)
         self._triggers = Triggers(parts)
         self._last: tuple[int, datetime | None] = (-1, None)
@@ -106,7 +108,9 @@ class Checkpoints:
         """
         values = None if update is None else plain(StateUpdate.from_dict(update))
         with self._lock.hold("checkpoint", timeout=_PATIENCE):
-            return self._create(values, reason or ("asked" if update is None else "update"))
+            made = self._create(values, reason or ("asked" if update is None else "update"))
+        self._parts.gate.settle()
+        return made
 
     def _create(self, update: Mapping[str, Any] | None, reason: str) -> Checkpoint:
         self._refuse_links()
@@ -124,7 +128,7 @@ class Checkpoints:
                 payload_bytes=packed.payload_bytes, payload_sha256=packed.payload_sha256, left_out=packed.left_out,
             )  # fmt: skip
             prove(building / PAYLOAD, manifest)
-            self._require_room()
+            pressed = self._pressed(manifest)
             self._settle(building, manifest)
         finally:
             with suppress(MemfsError, OSError):
@@ -132,9 +136,10 @@ class Checkpoints:
             if chosen:
                 with suppress(MemfsError):  # it stays where there is a payload in it
                     io.rmdir(self._folder / chosen)
+        self._parts.gate.filled(payload_path(manifest.id), manifest.payload_bytes)
         self._triggers.forget_outputs(counted)
         with suppress(MemfsError):  # it is made: what cannot be removed now is removed after the next one
-            self._prune(dry_run=False, good=manifest.id)
+            self._prune(manifest.id, pressed=pressed)
         return self._shelf.described(manifest)
 
     def _settle(self, building: Path, manifest: Manifest) -> None:
@@ -150,12 +155,20 @@ class Checkpoints:
         self._store.flush(adopt=False)
 
     def _free_id(self, moment: datetime) -> str:
-        repository, turn = self._parts.repository, 1
-        if repository.git_dir != repository.common_dir or configured(repository):
-            turn = turn_among_clones(moment, self._shelf.ids())
-        while not io.mkdir(self._folder / new_id(moment, turn)):
-            turn += 1
-        return new_id(moment, turn)
+        """An id that no checkpoint had before, whatever was removed since; its folder is made."""
+        repository = self._parts.repository
+        clones = repository.git_dir != repository.common_dir or bool(configured(repository))
+        known = {*self._shelf.ids(), self._last_given()}
+        while not io.mkdir(self._folder / (chosen := next_id(moment, known, among_clones=clones))):
+            known.add(chosen)
+        io.write_file(self._given, chosen.encode("ascii"))
+        return chosen
+
+    def _last_given(self) -> str:
+        try:
+            return io.read_file(self._given, 64).decode("ascii", "replace")
+        except (FileNotFoundError, MemfsError):  # those that are there say what was given, but for what was removed
+            return ""
 
     def _refuse_links(self) -> None:
         """Refuse to write or sweep where a link would lead somewhere else.
@@ -187,24 +200,26 @@ class Checkpoints:
             return False
         return folder.name == BUILDING or not at_a_tip(self._parts.repository, manifest_path(folder.name))
 
-    def _require_room(self) -> None:
-        """Refuse what the area's quota has no room for; what the policy does not keep goes first.
+    def _pressed(self, manifest: Manifest) -> bool:
+        """Whether the area's quota has room for a new checkpoint only without all that ``keep`` does not keep.
 
         Raises:
-            QuotaExceeded: nothing was made.
+            QuotaExceeded: not even then; nothing was made.
         """
         limit = read_limits(self._parts).bytes.get(_AREA, 0)
-        if not limit or weigh(self._folder) <= limit:
-            return
-        self._prune(dry_run=False, good="")
-        used = weigh(self._folder)
+        used = weigh(self._folder) if limit else 0
+        if used <= limit:
+            return False
+        surplus = self._surplus(manifest.id, pressed=True)
+        used -= sum(weigh(self._folder / one.id) for one in surplus)
         if used > limit:
             raise QuotaExceeded(
                 f"checkpoints would take {used:,} bytes, their quota is {limit:,}",
                 path=CONFIG,
                 field="quotas.checkpoints_bytes",
-                hint="raise the quota, or keep fewer: checkpoints.keep and keep_days in retention_policy.json",
+                hint="raise the quota, or keep fewer: checkpoints.keep in retention_policy.json",
             )
+        return True
 
     # -- what there is --------------------------------------------------------------------------------------------
     def list(self) -> list[Checkpoint]:
@@ -256,6 +271,7 @@ class Checkpoints:
         """
         manifest, proved, rejected = self._chosen(checkpoint_id)
         state = recovered(self._shelf.payload(manifest.id), manifest, proved, components, rejected)
+        state = self._without_completed(state, proved)
         if not restore:
             return state
         restorer = Restorer(
@@ -265,6 +281,26 @@ class Checkpoints:
         paths = restorer.differing(components) if dry_run else restorer.restore(components)
         named = {"would_restore" if dry_run else "restored": paths}
         return replace(state, data_integrity={**state.data_integrity, **named})
+
+    def _without_completed(self, state: RecoveryState, proved: Proved) -> RecoveryState:
+        """The same without the tasks that have their final output since the checkpoint was taken."""
+        later = [entry.path for entry in self._parts.seen.scan(ITERATIONS) if entry.path not in proved.sums]
+        archived = archived_work(self._archives).paths - proved.sums.keys()
+        done = finished(state.active_tasks, [*later, *archived], self._document)
+        if not done:
+            return state
+        tasks = list(enumerate(state.active_tasks))
+        work = {**state.completed_work, "completed_since": [task for place, task in tasks if place in done]}
+        active = tuple(task for place, task in tasks if place not in done)
+        return replace(state, active_tasks=active, completed_work=work)
+
+    def _document(self, path: str) -> bytes:
+        try:
+            return self._parts.seen.read(path, READ_LIMIT).data
+        except FileNotFoundError:
+            if self._archives is None:
+                raise
+            return self._archives.read(path)
 
     def _chosen(self, checkpoint: str | None) -> tuple[Manifest, Proved, dict[str, str]]:
         rejected: dict[str, str] = {}
@@ -304,25 +340,36 @@ class Checkpoints:
             ContentError: the policy is invalid; nothing was removed.
         """
         with self._lock.hold("prune checkpoints", timeout=_PATIENCE):
-            return self._prune(dry_run, good="")
+            return [one.id for one in self._surplus()] if dry_run else self._prune()
 
-    def _prune(self, dry_run: bool, good: str) -> Sequence[str]:
+    def _prune(self, good: str = "", *, pressed: bool = False) -> Sequence[str]:
+        surplus = [one.id for one in self._surplus(good, pressed)]
+        for one in surplus:
+            self._remove(one)
+        if surplus:
+            self._store.flush(adopt=False)
+        return surplus
+
+    def _surplus(self, good: str = "", pressed: bool = False) -> Sequence[Checkpoint]:
+        """What is not kept, newest first.
+
+        Args:
+            good: one that was just verified, listed or not: it is kept, as the newest.
+            pressed: whether room is wanted: then none is kept for being young.
+        """
         keep, days = self._policy()
-        found = self.list()
+        found = [one for one in self.list() if one.id != good]
+        keep = max(0, keep - bool(good))
         whole = [one for one in found if not one.problem]
         edge = self._parts.clock() - timedelta(days=days)
+        young = [] if pressed or not days else [one for one in found if one.timestamp >= edge]
         elsewhere = [one for one in found[:keep] if not one.present]  # whoever cloned does not remove the original's
-        surplus = [one for one in found if one not in [*whole[:keep], *elsewhere] and one.timestamp < edge]
-        kept = [one.id for one in whole if one not in surplus]
-        if surplus and good not in kept and not any(self._shelf.verdict(one).good for one in kept):
+        kept = [*whole[:keep], *elsewhere, *young]
+        surplus = [one for one in found if one not in kept]
+        if surplus and not good and not any(self._shelf.verdict(one.id).good for one in whole if one not in surplus):
             rescued = next((one for one in surplus if not one.problem and self._shelf.verdict(one.id).good), None)
             surplus = [one for one in surplus if one is not rescued]
-        if not dry_run:
-            for one in surplus:
-                self._remove(one.id)
-            if surplus:
-                self._store.flush(adopt=False)
-        return [one.id for one in surplus]
+        return surplus
 
     def _policy(self) -> tuple[int, int]:
         try:
@@ -337,7 +384,9 @@ class Checkpoints:
         plan = self._store.plan_restore(manifest_path(checkpoint), None)
         if plan is not None:
             self._store.carry_out([plan], f"Remove checkpoint {checkpoint}", source="checkpoint")
+        weight = weigh(self._folder / checkpoint)
         io.unlink(self._shelf.payload(checkpoint), missing_ok=True)
+        self._parts.gate.filled(payload_path(checkpoint), -weight)
         with suppress(MemfsError):
             io.rmdir(self._folder / checkpoint)
 
@@ -354,6 +403,7 @@ class Checkpoints:
                     self._create(None, reason)
         except LockTimeout:  # another process is at it
             return False
+        self._parts.gate.settle()
         return bool(reason)
 
     def stored(self, facts: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from memfs.model import statepaths
 from memfs.model.shape import plain
 from memfs.model.statequery import Question
 from memfs.model.time import format_time, parse_time, utc_now
+from memfs.states.checkpoint_tasks import is_final
 from memfs.states.contention import settled
 from memfs.states.glance import Glance
 from memfs.store.statefiles import Change, State
@@ -169,7 +170,7 @@ class Continuations:
             if (row.facts.iteration or 0) > number:
                 return row.facts.name
         for row in self._reading.rows(replace(of_task, kinds=("agent_output",), states=("",))):
-            if (row.facts.iteration or 0) > number and _is_final(self._reading.load(row)):
+            if (row.facts.iteration or 0) > number and is_final(self._reading.load(row)):
                 return row.path
         return ""
 
@@ -212,12 +213,6 @@ class Continuations:
         except (ValueError, OverflowError, TypeError, AttributeError):
             message = f"{_shown(expires)} is not a point in time"
             raise SchemaInvalid(message, field="expires", hint="write 2026-03-01T10:00:00Z") from None
-
-
-def _is_final(output: Mapping[str, Any]) -> bool:
-    """Whether an output ends its task: it neither brings state along nor tells of some."""
-    data = output.get("state_data")
-    return not isinstance(data, Mapping) or (data.get("internal_state") is None and not data.get("continuation_token"))
 
 
 def expires_hours(configuration: Callable[[], Any]) -> float:

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import ContentError, SchemaInvalid
+from memfs.errors import ContentError, MemfsError, SchemaInvalid
 from memfs.files.merge.values import equal
 from memfs.files.plain import refuse_hidden
 from memfs.model import statepaths
@@ -87,7 +87,7 @@ class Recorder:
         """Keep a supervisor's state, and have the iteration's header show the latest by timestamp (S1).
 
         A ``checkpoint`` update creates a checkpoint each time it is sent, whose id is acknowledged; a ``critical`` one
-        is committed at once. Both are stored even where the quota is full.
+        is committed at once. Both updates are stored even where the quota is full.
 
         Args:
             iteration: which it belongs to; by default the newest that is open.
@@ -95,7 +95,10 @@ class Recorder:
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
             IterationInvalid: that iteration was archived.
-            CheckpointInvalid, StorageIO: the update is stored, but its checkpoint could not be created.
+
+        Returns:
+            What was stored: where a checkpoint could not be made, ``checkpoint_problem`` says why. Sending the update
+            again tries again.
         """
         began = time.perf_counter()
         given = StateUpdate.from_dict(update)
@@ -114,7 +117,10 @@ class Recorder:
         number, new, ack = settled(attempt)
         self._tell(ack, number, new, given.update_type)
         if given.update_type == "checkpoint":
-            ack = replace(ack, checkpoint_id=self._checkpoint(stamped))
+            try:
+                ack = replace(ack, checkpoint_id=self._checkpoint(stamped))
+            except MemfsError as error:  # the update is stored: an error would say that it is not
+                ack = replace(ack, checkpoint_problem=str(error))
             ack = replace(ack, revision=self._files.revision_of(ack.path))  # it was committed along
         return _timed(ack, began)
 

@@ -31,6 +31,9 @@ class Gate(Protocol):
     def wrote(self, plans: Sequence[Planned]) -> None:
         """Take note of a write. The store's lock is held."""
 
+    def filled(self, path: str, size: int) -> None:
+        """Take note of a file that no plan wrote, a payload: by how many bytes it grew. No lock is held."""
+
     def settle(self) -> None:
         """Raise the occasion if a threshold was crossed. No lock is held."""
 
@@ -54,6 +57,10 @@ class OpenGate:
     def wrote(self, plans: Sequence[Planned]) -> None:
         """Forget it."""
         del plans
+
+    def filled(self, path: str, size: int) -> None:
+        """Forget it."""
+        del path, size
 
     def settle(self) -> None:
         """Nothing to be told."""

@@ -33,6 +33,9 @@ AREAS: Mapping[str, str] = {
     INDEX: "the search index in the user's cache",
     STATE: "journal, recovered contents and locks",
 }
+DERIVED = frozenset({INDEX, STATE})
+"""What is made anew from the rest, or waits to become part of it: it is weighed, and no memory."""
+
 _FOLDERS = {
     "memories": "items",
     "conventions": "items",
@@ -53,8 +56,8 @@ class Usage:
 
     @property
     def total(self) -> int:
-        """Everything memfs keeps here; backups lie elsewhere and are bounded by their number."""
-        return sum(self.areas.values())
+        """Everything memfs keeps here but what is derived; backups lie elsewhere and are bounded by their number."""
+        return sum(size for area, size in self.areas.items() if area not in DERIVED)
 
 
 def area_of(path: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from memfs.errors import MemfsError
 from memfs.files import io
-from memfs.upkeep.areas import AREAS, TOTAL
+from memfs.upkeep.areas import AREAS, DERIVED, HISTORY, TOTAL
 
 FILE = "ledger"
 LEVELS = ("", "warning", "critical", "full")
@@ -32,7 +32,8 @@ class Account:
     Attributes:
         at, history_at: when everything, and when the history, was measured; seconds since 1970.
         base: bytes by area, then.
-        since: bytes written since, by area; less than nothing where more was removed.
+        since: bytes written since, by area; less than nothing where more was removed. For the history it is how much
+            it may have grown at most: enough to say when to measure, and not counted as used.
         levels: the highest threshold crossed, by quota, until use falls well below it.
         refused: when a write was last refused and that was told, by quota.
     """
@@ -46,12 +47,18 @@ class Account:
 
     def used(self, area: str) -> int:
         """The bytes of an area, as far as is known."""
-        return max(0, self.base.get(area, 0) + self.since.get(area, 0))
+        grown = 0 if area == HISTORY else self.since.get(area, 0)
+        return max(0, self.base.get(area, 0) + grown)
 
     @property
     def total(self) -> int:
-        """The bytes of all areas."""
-        return sum(self.used(area) for area in self.base.keys() | self.since.keys())
+        """The bytes of all areas that count."""
+        return sum(self.used(area) for area in (self.base.keys() | self.since.keys()) - DERIVED)
+
+    @property
+    def unmeasured(self) -> int:
+        """By how much the history may have grown since it was measured."""
+        return self.since.get(HISTORY, 0)
 
 
 class Ledger:

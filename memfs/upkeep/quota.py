@@ -21,7 +21,6 @@ from memfs.store.plan import Planned
 from memfs.upkeep.areas import (
     HISTORY,
     INDEX,
-    STATE,
     TOTAL,
     Usage,
     area_of,
@@ -34,7 +33,9 @@ from memfs.upkeep.ledger import LEVELS, Account, Ledger
 
 CONFIG = f"{CONTENT}/configuration/system_config.json"
 _SUFFIX = "_bytes"
-_RECORD = 512  # what a journal record holds beside the bytes
+_OBJECT = 512  # what a commit and the names of what it holds take, beside the bytes
+_LISTED = 16  # git lists a folder anew for each commit: of so many bytes of items, about one is such a row
+_NOTICED = 0.01  # of the whole quota: the history is measured where it may have grown by more
 _FRESH = 2.0  # no second measurement within so many seconds
 _STALE = 600.0  # hand edits, checkouts and commits change sizes unseen
 _MARGIN = 0.05  # use must fall so far below a threshold before crossing it counts again
@@ -116,10 +117,10 @@ class Quota:
     def admit(self, plans: Sequence[Planned], critical: bool) -> None:
         """Refuse what a quota has no room for; see ``Gate.admit``."""
         limits = self._limits.bytes
-        if critical or not limits or sum(_content(plans).values()) <= 0:
+        growth = _content(plans)
+        if critical or not limits or sum(growth.values()) <= 0:
             return
         account = self._ledger.read() or self._known or Account()
-        growth = _growth(plans)
         grown = {area: account.used(area) + size for area, size in growth.items() if size > 0}
         grown[TOTAL] = account.total + sum(growth.values())
         for area, limit in limits.items():
@@ -129,12 +130,22 @@ class Quota:
     def wrote(self, plans: Sequence[Planned]) -> None:
         """Add a write to the account."""
         self.written = True
-        if not self._limits.bytes:
-            return
+        if self._limits.bytes:
+            grown = sum(len(plan.after or b"") + _OBJECT for plan in plans)
+            self._add({**_content(plans), HISTORY: grown}, trees=True)
+
+    def filled(self, path: str, size: int) -> None:
+        """Add a file that no plan wrote; see ``Gate.filled``."""
+        if self.limits().bytes:
+            with suppress(MemfsError), self._parts.lock.hold("account"):
+                self._add({area_of(path): size})
+
+    def _add(self, growth: Sizes, *, trees: bool = False) -> None:
         account = self._ledger.read() or self._known
         if account is not None:
-            growth = _growth(plans)
-            self._known = replace(account, since=_sum(account.since, growth))
+            listed = account.base.get("items", 0) // _LISTED if trees else 0
+            since = _sum(account.since, _sum(growth, {HISTORY: listed}))
+            self._known = replace(account, since=since)
             self._ledger.write(self._known)
 
     def settle(self) -> None:
@@ -143,7 +154,7 @@ class Quota:
         if account is None:
             return
         with suppress(MemfsError):  # the write is done: what cannot be told now is told after the next one
-            if any(_rises(account, standing) for standing in self._standings(account)):
+            if any(_rises(account, standing) for standing in self._standings(account, account.unmeasured)):
                 account = self._counted(account)
             for standing in self._standings(account):
                 if _rises(account, standing) or self._falls(account, standing):
@@ -163,6 +174,7 @@ class Quota:
         if self.limits().bytes and self._is_stale(self._ledger.read()):
             with suppress(MemfsError):  # the next time does it
                 self.measure()
+            self.settle()
         for chore in self.chores:
             chore()
 
@@ -209,7 +221,8 @@ class Quota:
             base = {**weigh_files(self._parts), **derived}
             present = self._ledger.read() or Account()
             history_at = before.history_at if known else now
-            self._known = replace(present, at=now, history_at=history_at, base=base, since={})
+            since = {HISTORY: present.unmeasured} if known else {}
+            self._known = replace(present, at=now, history_at=history_at, base=base, since=since)
             self._ledger.write(self._known)
         return Usage(areas=base, free=free_bytes(self._parts.tree.root))
 
@@ -219,15 +232,17 @@ class Quota:
 
     def _counted(self, account: Account | None) -> Account:
         """An account that rests on a measurement of this moment, or nearly so."""
-        if account is None or not 0 <= self._now() - account.at < _FRESH:
-            self.measure()
+        limit = self._limits.bytes.get(TOTAL, 0)
+        history = account is not None and 0 < limit <= account.unmeasured / _NOTICED
+        if account is None or history or not 0 <= self._now() - account.at < _FRESH:
+            self.measure(history=history)
             account = self._ledger.read()
         return account or Account()
 
-    def _standings(self, account: Account) -> list[Standing]:
+    def _standings(self, account: Account, unmeasured: int = 0) -> list[Standing]:
         found = []
         for area, limit in self._limits.bytes.items():
-            used = account.total if area == TOTAL else account.used(area)
+            used = account.total + unmeasured if area == TOTAL else account.used(area)
             found.append(Standing(area=area, used=used, limit=limit, level=self._limits.level(used / limit)))
         return found
 
@@ -311,13 +326,6 @@ def _content(plans: Sequence[Planned]) -> dict[str, int]:
         area = area_of(plan.path)
         sizes[area] = sizes.get(area, 0) + len(plan.after or b"") - len(plan.before or b"")
     return sizes
-
-
-def _growth(plans: Sequence[Planned]) -> dict[str, int]:
-    """By how much each area grows, the journal's records included."""
-    recorded = sum(len(plan.after or b"") + _RECORD for plan in plans)
-    sizes = _content(plans)
-    return {**sizes, STATE: sizes.get(STATE, 0) + recorded}
 
 
 def _refusal(area: str, needed: int, limit: int, barren: bool) -> QuotaExceeded:

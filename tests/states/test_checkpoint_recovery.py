@@ -9,6 +9,7 @@ import shutil
 import tarfile
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from memfs import Workspace
 from memfs.errors import CheckpointInvalid
 from memfs.files import zstd
 from memfs.model.statepaths import CHECKPOINTS, MANIFEST, PAYLOAD, hypothesis_path, output_path, update_path
+from memfs.model.states import CheckpointData, StateUpdate
 from memfs.states.checkpoint_manifest import decode, encode
 from memfs.states.checkpoints import Checkpoints
 from memfs.store import sidecars
@@ -62,6 +64,71 @@ def test_the_update_given_counts_over_the_latest_stored(checkpoints: Checkpoints
     state = checkpoints.recover()
     assert list(state.active_tasks) == [{"task_id": "given"}]
     assert state.resume_points["phase"] == "last"
+
+
+def test_what_an_update_does_not_say_is_taken_from_the_latest_that_does(workspace: Workspace) -> None:
+    """A periodic update without checkpoint_data ends no task, and each component keeps the metadata it had; an empty
+    list says that no task is under way (S1, S6, S7).
+    """
+    memory, checkpoints = workspace.states.recorder, workspace.states.checkpoints
+    hour = timedelta(hours=1)
+
+    def send(hours: int, kind: str = "periodic", **data: Any) -> None:
+        given: dict[str, Any] = {"checkpoint_data": data} if data else {}
+        memory.state_update({"timestamp": NOON + hours * hour, "update_type": kind, **given})
+
+    send(2, "checkpoint", in_flight_tasks=["A"], recovery_metadata={"Rank": {"n": 1}, "Evolve": "x"})
+    send(3)
+    memory.state_update(StateUpdate(timestamp=NOON + 4 * hour, checkpoint_data=CheckpointData()))
+    send(5, recovery_metadata={"Rank": {"n": 2}, "match": None})
+    checkpoints.create()
+    state = checkpoints.recover()
+    assert list(state.active_tasks) == ["A"]
+    points = state.resume_points
+    assert (points["Rank"], points["Evolve"], "match" in points) == ({"n": 2}, "x", False)
+    checkpoints.create({"update_type": "checkpoint"})
+    assert list(checkpoints.recover().active_tasks) == ["A"]
+    send(6, in_flight_tasks=[])
+    checkpoints.create()
+    assert list(checkpoints.recover().active_tasks) == []
+
+
+@pytest.mark.usefixtures("_small_documents")
+def test_tasks_of_a_large_update_are_found_behind_a_later_one(workspace: Workspace, checkpoints: Checkpoints) -> None:
+    """What a large update says of tasks and components is looked up where it lies (S7, S8)."""
+    memory = workspace.states.recorder
+    data = {"in_flight_tasks": [{"id": "B", "note": "n" * 300_000}], "recovery_metadata": {"Rank": "r" * 800_000}}
+    memory.state_update({"timestamp": NOON + timedelta(hours=2), "checkpoint_data": data})
+    memory.state_update({"timestamp": NOON + timedelta(hours=3)})
+    checkpoints.create()
+    state = checkpoints.recover()
+    assert [task["id"] for task in state.active_tasks] == ["B"]
+    assert state.resume_points["Rank"] == "r" * 800_000
+
+
+@pytest.mark.parametrize("taken", ["before", "after"], ids=["then a checkpoint", "after the checkpoint"])
+def test_a_task_with_its_final_output_is_not_handed_out_again(workspace: Workspace, taken: str) -> None:
+    """What was completed since the update that names it, before or after the checkpoint, is completed; an output that
+    goes on, of another agent, or of an earlier time completes nothing (S7).
+    """
+    memory, checkpoints = workspace.states.recorder, workspace.states.checkpoints
+    tasks = ["A", {"task_id": "B", "agent": "judge"}, {"id": "C"}, {"task_id": "D", "agent": "Judge"}, "E" * 300, "t1"]
+    data = {"in_flight_tasks": tasks}
+    memory.state_update({"timestamp": NOON + timedelta(hours=2), "checkpoint_data": data})
+    if taken == "after":
+        checkpoints.create()
+    later = NOON + timedelta(hours=3)
+    for agent, task, state in (("x", "A", None), ("Judge", "B", None), ("x", "C", {"s": 1}), ("x", "D", None)):
+        memory.agent_output(output(agent, task, state, later))
+    memory.agent_output(output("x", "E" * 300, None, later))
+    if taken == "before":
+        checkpoints.create()
+    state = checkpoints.recover()
+    assert list(state.active_tasks) == [{"id": "C"}, {"task_id": "D", "agent": "Judge"}, "t1"]
+    named = state.completed_work.get("completed_since", [])
+    assert named == (["A", {"task_id": "B", "agent": "judge"}, "E" * 300] if taken == "after" else [])
+    memory.agent_output(output("x", "C", None, later))
+    assert {"id": "C"} not in checkpoints.recover().active_tasks
 
 
 def test_metadata_and_state_of_one_agent_are_joined(workspace: Workspace, checkpoints: Checkpoints) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,9 +30,11 @@ from memfs.model.statepaths import (
     tournament_path,
     update_path,
 )
+from memfs.states.checkpoint_manifest import next_id, order
 from memfs.states.checkpoint_packing import Packed, pack
 from memfs.states.checkpoints import BUILDING, Checkpoints
 from memfs.store.statefiles import Change
+from memfs.upkeep.areas import weigh
 
 Opened = Callable[..., Workspace]
 NOON = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)
@@ -128,6 +131,31 @@ def test_ids_are_unique_within_a_minute_and_between_handles(workspace: Workspace
         thread.join()
     ids = [one.id for one in handles[0].list()]
     assert ids == ["ckpt_20260301_1200_3", "ckpt_20260301_1200_2", "ckpt_20260301_1200"]
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_an_id_is_never_given_twice_and_the_newest_stays(workspace: Workspace, keep: int) -> None:
+    """Within one minute, and with a clock that goes back, each id is new and later than all before it, whatever was
+    pruned or removed meanwhile; the one just acknowledged can be recovered (S6, S7).
+    """
+    configure(workspace, POLICY, checkpoints={"keep": keep, "keep_days": 0})
+    ids = []
+    for number in range(12):
+        checkpoints = at(workspace, NOON - timedelta(minutes=number % 3))
+        ids.append(checkpoints.create().id)
+        assert checkpoints.recover(ids[-1]).checkpoint_id == ids[-1]
+        assert checkpoints.recover().checkpoint_id == ids[-1]
+        assert [one.id for one in checkpoints.list()] == ids[: -keep - 1 : -1]
+    assert sorted(set(ids), key=order) == ids
+    shutil.rmtree(workspace.root / CHECKPOINTS)
+    assert order(at(workspace, NOON).create().id) > order(ids[-1])
+
+
+def test_the_turn_of_a_full_minute_goes_on_in_the_next() -> None:
+    """Ids have at most six digits of turn, and stay later than those before them (S6)."""
+    assert next_id(NOON, ["ckpt_20260301_1200_999999"]) == "ckpt_20260301_1201"
+    assert next_id(NOON, ["ckpt_99999999_9999"]) == "ckpt_20260301_1200"
+    assert next_id(NOON, ["ckpt_20260301_1200", "ckpt_20260301_1200_9", "ckpt_20260301_1200_10"]).endswith("_11")
 
 
 def test_the_same_state_gives_the_same_payload(checkpoints: Checkpoints) -> None:
@@ -294,6 +322,30 @@ def test_an_invalid_policy_removes_nothing(workspace: Workspace, checkpoints: Ch
     with pytest.raises(ContentError, match=r"checkpoints\.keep"):
         checkpoints.prune()
     assert [one.id for one in checkpoints.list()] == [made.id]
+
+
+def test_a_full_quota_keeps_no_checkpoint_for_being_young(workspace: Workspace) -> None:
+    """Where checkpoints_bytes is full, those beyond keep give way to the new one, however young they are (S16)."""
+    configure(workspace, POLICY, checkpoints={"keep": 2, "keep_days": 30})
+    ids = [at(workspace, NOON + timedelta(minutes=minute)).create().id for minute in range(3)]
+    configure(workspace, CONFIG, quotas={"checkpoints_bytes": weigh(workspace.root / CHECKPOINTS) + 100})
+    checkpoints = at(workspace, NOON + timedelta(minutes=9))
+    made = checkpoints.create().id
+    assert [one.id for one in checkpoints.list()] == [made, ids[2]]
+
+
+def test_whoever_fills_the_quota_is_told_once(workspace: Workspace, checkpoints: Checkpoints) -> None:
+    """The process whose checkpoint crosses a threshold raises the occasion, once (S16)."""
+    told: list[Any] = []
+    workspace.behaviours.on("storage_threshold", told.append)
+    configure(workspace, POLICY, checkpoints={"keep": 9, "keep_days": 30})
+    checkpoints.create()
+    weight = weigh(workspace.root / CHECKPOINTS)
+    configure(workspace, CONFIG, quotas={"checkpoints_bytes": 10 * weight, "warn_at": 0.35, "critical_at": 0.95})
+    for _ in range(4):
+        checkpoints.create()
+    assert [(facts["area"], facts["level"]) for facts in told] == [("checkpoints", "warning")]
+    assert 0.35 <= told[0]["share"] < 0.46
 
 
 def test_the_quota_of_the_area_holds(workspace: Workspace, checkpoints: Checkpoints) -> None:

@@ -102,10 +102,12 @@ def test_a_checkpoint_update_creates_a_checkpoint_once(rig: Rig) -> None:
     assert rig.told[-1][1]["update_type"] == "checkpoint"
 
 
-def test_an_update_whose_checkpoint_fails_is_kept_and_may_be_sent_again(
+def test_an_update_whose_checkpoint_fails_is_acknowledged_without_one(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error is told; sending it again takes the checkpoint that is missing (S6)."""
+    """What is stored is acknowledged, with why there is no checkpoint; sending it again takes the one that is missing
+    (S1, S6, S17).
+    """
 
     def refuse(_update: StateUpdate) -> str:
         raise StorageIO("no room for a checkpoint")
@@ -113,11 +115,12 @@ def test_an_update_whose_checkpoint_fails_is_kept_and_may_be_sent_again(
     update = {**UPDATE, "update_type": "checkpoint"}
     with monkeypatch.context() as patched:
         patched.setattr(rig.recorder, "_checkpoint", refuse)
-        with pytest.raises(StorageIO, match="no room"):
-            rig.recorder.state_update(update)
+        ack = rig.recorder.state_update(update)
+    assert (ack.checkpoint_id, ack.checkpoint_problem) == ("", "no room for a checkpoint")
     assert len(rig.names("iteration_001/state_updates")) == 1
 
-    assert rig.recorder.state_update(update).checkpoint_id == "ckpt_20260301_1200"
+    again = rig.recorder.state_update(update)
+    assert (again.checkpoint_id, again.checkpoint_problem) == ("ckpt_20260301_1200", "")
     assert len(rig.names("iteration_001/state_updates")) == 1
 
 

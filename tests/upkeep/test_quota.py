@@ -90,6 +90,32 @@ def test_each_threshold_is_told_once_and_then_the_write_is_refused(workspace: Wo
     assert "memfs cleanup" in refused.value.hint
 
 
+@pytest.mark.parametrize("commit", ["each", "interval", "manual"])
+@pytest.mark.parametrize("area", ["items", "total"])
+def test_a_threshold_is_told_at_the_share_that_it_names(
+    opened: Open, tmp_path: Path, scale: Callable[[int, int], int], area: str, commit: str
+) -> None:
+    """Whatever the sizes, the write that carries true use over a threshold raises it, not one before and none long
+    after; indexes, journals and what waits in them are no use, git's history is (S16).
+    """
+    for seed in range(scale(3, 60)):
+        chance = random.Random(seed)
+        workspace = opened(tmp_path / f"seed-{seed}", history__commit=commit)
+        limit = measure(workspace.parts).areas["history"] + chance.randrange(200_000, 600_000)
+        warn = chance.choice([0.5, 0.8, 0.9])
+        set_quotas(workspace.root, **{f"{area}_bytes": limit, "warn_at": warn, "critical_at": 0.99})
+        told = listening(workspace)
+        shares = [0.0]
+        while not told:
+            text = chance.randbytes(chance.randrange(100, 4000)).hex()
+            workspace.store.put(MemoryItem(text, "knowledge", id=f"item-{len(shares)}"))
+            usage = measure(workspace.parts)
+            shares.append((usage.areas["items"] if area == "items" else usage.total) / limit)
+        assert [(facts["area"], facts["level"]) for facts in told] == [(area, "warning")]
+        assert warn <= told[0]["share"] <= shares[-1] + 0.001
+        assert shares[-2] < warn + 0.02  # a commit may come between a write and the next look
+
+
 def test_a_refused_write_leaves_nothing_behind(workspace: Workspace) -> None:
     """Refused means before the journal sees a byte: no file, no record, and reads go on."""
     put(workspace, "kept", 15_000)
@@ -332,7 +358,7 @@ def test_areas_add_up(workspace: Workspace) -> None:
     assert 5_000 < usage.areas["items"] < 5_200
     assert usage.areas["history"] > 0
     assert usage.areas["state"] > 0
-    assert usage.total == sum(usage.areas.values())
+    assert usage.total == sum(usage.areas.values()) - usage.areas["index"] - usage.areas["state"]
     assert usage.free is not None
     assert area_of("ContextMemory/conventions/a.yaml") == "items"
     assert area_of("ContextMemory/checkpoints/c/manifest.json") == "checkpoints"
@@ -357,7 +383,7 @@ def test_the_account_survives_its_own_form(tmp_path: Path) -> None:
     """What is written is read back, negative sums included."""
     ledger = Ledger(tmp_path)
     assert ledger.read() is None
-    account = Account(at=1.5, base={"items": 10}, since={"items": -3, "state": 7}, levels={"total": "full"})
+    account = Account(at=1.5, base={"items": 10}, since={"items": -3, "threads": 7, "state": 9}, levels={"total": "full"})
     ledger.write(account)
     assert Ledger(tmp_path).read() == account
     assert (account.used("items"), account.total) == (7, 14)

@@ -164,6 +164,8 @@ def _tell(ack: Acknowledgement) -> None:
     for name in ("checkpoint_id", "continuation_token"):
         if value := getattr(ack, name):
             say(f"  {name.replace('_', ' ')}  {value}")
+    if ack.checkpoint_problem:
+        note(f"the update is stored, but no checkpoint was made: {ack.checkpoint_problem}")
     for field in ack.conflicts:
         note(f"somebody else had changed {field}, too: their value is in history and in conflicts/")
 
