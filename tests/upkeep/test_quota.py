@@ -112,7 +112,7 @@ def test_a_threshold_is_told_at_the_share_that_it_names(
             usage = measure(workspace.parts)
             shares.append((usage.areas["items"] if area == "items" else usage.total) / limit)
         assert [(facts["area"], facts["level"]) for facts in told] == [(area, "warning")]
-        assert warn <= told[0]["share"] <= shares[-1] + 0.001
+        assert warn <= told[0]["share"] <= shares[-1] + 0.02  # git may have packed since
         assert shares[-2] < warn + 0.02  # a commit may come between a write and the next look
 
 
