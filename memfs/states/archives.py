@@ -101,7 +101,7 @@ class Archives:
             name = entry.path.removeprefix(f"{ARCHIVE}/").removesuffix(INDEX_SUFFIX)
             if entry.regular and entry.path.endswith(INDEX_SUFFIX) and is_name(name):
                 found[name] = f"{entry.size}-{entry.mtime_ns}-{entry.ctime_ns}-{entry.inode}"
-        return dict(sorted(found.items(), key=lambda row: _order(row[0])))
+        return dict(sorted(found.items(), key=lambda row: order(row[0])))
 
     def periods(self) -> Sequence[Period]:
         """The archives, oldest first.
@@ -357,6 +357,7 @@ class Archives:
         )
 
 
-def _order(name: str) -> tuple[str, int]:
+def order(name: str) -> tuple[str, int]:
+    """What sorts archives by month, and those of one month as they were made."""
     month, _, turn = name.partition("_")
     return month, int(turn or 1)

@@ -24,7 +24,7 @@ from memfs.model.statepaths import (
 )
 from memfs.states.archive_packing import Original, Packing, digest_of, groups
 from memfs.states.archive_unpacking import SOURCE, Unpacked, Unpacking, batches, iterations_text
-from memfs.states.archives import Archives, Place
+from memfs.states.archives import Archives, Place, order
 from memfs.store.parts import Parts
 from memfs.store.plan import Planned
 from memfs.store.statefiles import StateFiles, Written
@@ -169,10 +169,11 @@ class Archiver:
         return made, left
 
     def _free_name(self, month: str) -> str:
-        taken, name, turn = self._archives.stamp(), month, 1
-        while name in taken or self._elsewhere(name):
+        """The next name of a month, after all there are: the newest archive of a document counts."""
+        turns = [turn for name in self._archives.stamp() for of, turn in [order(name)] if of == month]
+        turn = max(turns, default=0) + 1
+        while self._elsewhere(name := f"{month}_{turn}" if turn > 1 else month):
             turn += 1
-            name = f"{month}_{turn}"
         return name
 
     def _elsewhere(self, name: str) -> bool:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from memfs.errors import CheckpointInvalid, MemfsError
 from memfs.model import Problem
-from memfs.model.statepaths import CHECKPOINTS, MANIFEST, manifest_path, payload_path
+from memfs.model.statepaths import CHECKPOINTS, MANIFEST, manifest_path
 from memfs.states.checkpoint_manifest import Manifest, decode, invalid, is_id, minute_of, order, reason_of
+from memfs.states.checkpoint_places import Places
 from memfs.states.checkpoint_reading import Proved, prove
 from memfs.store.parts import READ_LIMIT, Parts
 
@@ -61,8 +62,9 @@ class Verdict:
 class Shelf:
     """The checkpoints that are there."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, places: Places) -> None:
         self._parts = parts
+        self._places = places
 
     def ids(self) -> Sequence[str]:
         """Their ids, newest first."""
@@ -94,9 +96,9 @@ class Shelf:
 
     def described(self, manifest: Manifest) -> Checkpoint:
         """The checkpoint of a manifest."""
-        entry = self._parts.tree.entry(payload_path(manifest.id))
-        present = entry is not None and entry.size == manifest.payload_bytes
-        problem = "" if present else "its payload has another size" if entry else "its payload is not here"
+        size = self._places.size(manifest.id)
+        present = size == manifest.payload_bytes
+        problem = "" if present else "its payload is not here" if size is None else "its payload has another size"
         return Checkpoint(
             id=manifest.id, timestamp=manifest.timestamp, reason=manifest.reason, iteration=manifest.iteration,
             files=manifest.files, bytes=manifest.bytes, payload_bytes=manifest.payload_bytes,
@@ -116,7 +118,7 @@ class Shelf:
         for checkpoint in self.ids():
             try:
                 self.manifest(checkpoint)
-                if self._parts.tree.entry(payload_path(checkpoint)) is not None:
+                if self._places.size(checkpoint) is not None:
                     self.proved(checkpoint)
             except CheckpointInvalid as error:
                 yield Problem.of(error, manifest_path(checkpoint))
@@ -149,4 +151,4 @@ class Shelf:
 
     def payload(self, checkpoint: str) -> Path:
         """Where its payload lies."""
-        return self._parts.tree.root / payload_path(checkpoint)
+        return self._places.payload(checkpoint)

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import CheckpointInvalid, LockTimeout, MemfsError, PathEscape, QuotaExceeded
+from memfs.errors import CheckpointInvalid, LockTimeout, MemfsError, PathEscape, QuotaExceeded, StorageIO
 from memfs.files import io
-from memfs.files.lock import FileLock
 from memfs.history.remoteurl import configured
 from memfs.history.tips import at_a_tip
 from memfs.model import Problem
@@ -35,6 +34,7 @@ from memfs.states.checkpoint_manifest import (
     reason_of,
 )
 from memfs.states.checkpoint_packing import pack
+from memfs.states.checkpoint_places import BUILDING, Places
 from memfs.states.checkpoint_reading import Proved, prove
 from memfs.states.checkpoint_recovery import recovered
 from memfs.states.checkpoint_restoring import Restorer
@@ -42,6 +42,7 @@ from memfs.states.checkpoint_shelf import Checkpoint, Shelf, Verdict
 from memfs.states.checkpoint_tasks import finished
 from memfs.states.checkpoint_triggers import Standing, Triggers
 from memfs.store import Store
+from memfs.store.health import spills
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.upkeep.areas import weigh
 from memfs.upkeep.backup_proof import remove_folder
@@ -50,7 +51,6 @@ from memfs.upkeep.quota import CONFIG, read_limits
 if TYPE_CHECKING:
     from memfs.states.archives import Archives
 
-BUILDING = ".building"
 _AREA = "checkpoints"
 _POLICY = f"{CONTENT}/configuration/retention_policy.json"
 _KEEP, _KEEP_DAYS = 5, 7
@@ -81,10 +81,11 @@ class Checkpoints:
         self._parts = parts
         self._archived = archived
         self._archives = archives
-        self._folder = parts.tree.root / CHECKPOINTS
-        self._lock = FileLock(parts.repository.state / "checkpoint.lock")
+        self._places = Places(parts)
+        self._folder = self._places.home
+        self._lock = self._places.lock
         self._given = parts.repository.state / "checkpoint.last"
-        self._shelf = Shelf(parts)
+        self._shelf = Shelf(parts, self._places)
         self._triggers = Triggers(parts)
         self._last: tuple[int, datetime | None] = (-1, None)
         self._background: Background[str] = Background(
@@ -103,65 +104,107 @@ class Checkpoints:
             reason: why, for the manifest; ``update`` or ``asked`` where it is left out.
 
         Raises:
-            StorageIO, LockTimeout: none was made; as ``QuotaExceeded``, there is no room for one.
+            StorageIO, LockTimeout: none was made; as ``QuotaExceeded``, there is no room for one, as
+                ``StorageUnavailable``, the secondary location refused, too.
             CheckpointInvalid: it did not read back as it was written; none was made.
         """
         values = None if update is None else plain(StateUpdate.from_dict(update))
-        with self._lock.hold("checkpoint", timeout=_PATIENCE):
-            made = self._create(values, reason or ("asked" if update is None else "update"))
+        with self._lock_or_error(_PATIENCE) as refused:
+            made = self._made(values, reason or ("asked" if update is None else "update"), refused)
         self._parts.gate.settle()
         return made
 
-    def _create(self, update: Mapping[str, Any] | None, reason: str) -> Checkpoint:
-        self._refuse_links()
-        self._sweep()
-        building = self._folder / BUILDING
-        self._parts.tree.make_folders(CHECKPOINTS)
+    @contextmanager
+    def _lock_or_error(self, timeout: float) -> Iterator[StorageIO | None]:
+        """Hold the lock; where its disk refuses but another place may take the checkpoint, yield why."""
+        with ExitStack() as locks:
+            refused = None
+            try:
+                locks.enter_context(self._lock.hold("checkpoint", timeout))
+            except StorageIO as error:
+                if self._places.away is None or not spills(error):
+                    raise
+                refused = error
+            yield refused
+
+    def _made(self, update: Mapping[str, Any] | None, reason: str, refused: StorageIO | None) -> Checkpoint:
+        """Make one in the workspace, or else in the secondary location, as with any other write."""
+        if refused is None:
+            try:
+                return self._create(self._folder, update, reason)
+            except StorageIO as error:
+                if self._places.away is None or not spills(error):
+                    raise
+                refused = error
+        with self._places.elsewhere(refused, _PATIENCE) as folder:
+            return self._create(folder, update, reason)
+
+    def _create(self, folder: Path, update: Mapping[str, Any] | None, reason: str) -> Checkpoint:
+        home = folder == self._folder
+        if home:
+            self._refuse_links()
+            self._bring_home()
+            self._parts.tree.make_folders(CHECKPOINTS)
+        self._sweep(folder)
+        building = folder / BUILDING
         io.mkdir(building)
-        counted, chosen = self._triggers.outputs(), ""
+        counted, chosen, pressed = self._triggers.outputs(), "", False
         try:
             packed = pack(self._store, self._parts, building / PAYLOAD, update, self._archives)
-            chosen = self._free_id(packed.created)
+            chosen = self._free_id(folder, packed.created)
             manifest = Manifest(
                 id=chosen, created=format_time(packed.created), reason=reason, iteration=packed.iteration,
                 files=packed.files, bytes=packed.bytes, unpacked=packed.unpacked, revision=packed.revision,
                 payload_bytes=packed.payload_bytes, payload_sha256=packed.payload_sha256, left_out=packed.left_out,
             )  # fmt: skip
             prove(building / PAYLOAD, manifest)
-            pressed = self._pressed(manifest)
-            self._settle(building, manifest)
+            pressed = home and self._pressed(manifest)
+            self._settle(building, folder / chosen, manifest)
         finally:
             with suppress(MemfsError, OSError):
                 remove_folder(building)
             if chosen:
                 with suppress(MemfsError):  # it stays where there is a payload in it
-                    io.rmdir(self._folder / chosen)
-        self._parts.gate.filled(payload_path(manifest.id), manifest.payload_bytes)
-        self._triggers.forget_outputs(counted)
-        with suppress(MemfsError):  # it is made: what cannot be removed now is removed after the next one
+                    io.rmdir(folder / chosen)
+        with suppress(MemfsError):  # it is made: what cannot be done now is done after the next one
+            if home:
+                self._parts.gate.filled(payload_path(manifest.id), manifest.payload_bytes)
+            self._triggers.forget_outputs(counted)
             self._prune(manifest.id, pressed=pressed)
         return self._shelf.described(manifest)
 
-    def _settle(self, building: Path, manifest: Manifest) -> None:
+    def _settle(self, building: Path, place: Path, manifest: Manifest) -> None:
         """Give the payload its place, and with the manifest its existence, in one commit."""
-        place = self._folder / manifest.id
-        io.rename(str(building / PAYLOAD), str(place / PAYLOAD))
-        io.sync_folder(place)
-        io.sync_folder(self._folder)
+        self._places.settle(building, place)
         plan = self._store.plan_restore(manifest_path(manifest.id), encode(manifest))
         assert plan is not None  # nothing is in a folder that was made a moment ago
         message = f"Checkpoint {manifest.id}: {manifest.files} documents"
         self._store.carry_out([replace(plan, vetted=False)], message, source="checkpoint", critical=True)
         self._store.flush(adopt=False)
 
-    def _free_id(self, moment: datetime) -> str:
+    def bring_home(self) -> None:
+        """Move payloads that the secondary location took into the workspace; what cannot come now comes later."""
+        if self._places.waiting():
+            with suppress(LockTimeout, StorageIO), self._lock.hold("bring home", timeout=0):
+                self._bring_home()
+
+    def _bring_home(self) -> None:
+        for one in self._places.waiting():
+            try:
+                self._places.bring(self._shelf.manifest(one))
+            except CheckpointInvalid:  # one that is not made yet, or damaged: verifying names that
+                continue
+            self._parts.gate.filled(payload_path(one), self._places.size(one) or 0)
+
+    def _free_id(self, folder: Path, moment: datetime) -> str:
         """An id that no checkpoint had before, whatever was removed since; its folder is made."""
         repository = self._parts.repository
         clones = repository.git_dir != repository.common_dir or bool(configured(repository))
-        known = {*self._shelf.ids(), self._last_given()}
-        while not io.mkdir(self._folder / (chosen := next_id(moment, known, among_clones=clones))):
+        known = {*self._shelf.ids(), *self._places.waiting(), self._last_given()}
+        while not io.mkdir(folder / (chosen := next_id(moment, known, among_clones=clones))):
             known.add(chosen)
-        io.write_file(self._given, chosen.encode("ascii"))
+        with suppress(StorageIO):  # where the disk takes nothing, those that are there tell what was given
+            io.write_file(self._given, chosen.encode("ascii"))
         return chosen
 
     def _last_given(self) -> str:
@@ -182,17 +225,17 @@ class Checkpoints:
                 message = "a link or a file where a folder is expected"
                 raise PathEscape(message, path=path, hint="replace it by a folder")
 
-    def _sweep(self) -> None:
+    def _sweep(self, folder: Path) -> None:
         """Remove what killed processes left: the lock is held, so that nobody is at work on it."""
-        if not self._folder.is_dir():
+        if not folder.is_dir():
             return
-        with io.operation("list", self._folder):
-            names = os.listdir(self._folder)
+        with io.operation("list", folder):
+            names = os.listdir(folder)
         for name in names:
             unfinished = is_id(name) and self._parts.seen.entry(manifest_path(name)) is None
-            if (name == BUILDING or unfinished) and self._is_ours(self._folder / name):
+            if (name == BUILDING or unfinished) and self._is_ours(folder / name):
                 with suppress(MemfsError, OSError):
-                    remove_folder(self._folder / name)
+                    remove_folder(folder / name)
 
     def _is_ours(self, folder: Path) -> bool:
         """Whether nothing but a payload is in it, and no branch has its manifest: one that is not checked out may."""
@@ -384,11 +427,12 @@ class Checkpoints:
         plan = self._store.plan_restore(manifest_path(checkpoint), None)
         if plan is not None:
             self._store.carry_out([plan], f"Remove checkpoint {checkpoint}", source="checkpoint")
-        weight = weigh(self._folder / checkpoint)
-        io.unlink(self._shelf.payload(checkpoint), missing_ok=True)
-        self._parts.gate.filled(payload_path(checkpoint), -weight)
+        payload, weight = self._shelf.payload(checkpoint), self._places.size(checkpoint) or 0
+        io.unlink(payload, missing_ok=True)
+        if payload.is_relative_to(self._folder):
+            self._parts.gate.filled(payload_path(checkpoint), -weight)
         with suppress(MemfsError):
-            io.rmdir(self._folder / checkpoint)
+            io.rmdir(payload.parent)
 
     # -- by itself ------------------------------------------------------------------------------------------------
     def tend(self) -> bool:
@@ -397,10 +441,10 @@ class Checkpoints:
         if not reason:
             return False
         try:
-            with self._lock.hold("checkpoint", timeout=0):
+            with self._lock_or_error(timeout=0) as refused:
                 self._last = (-1, None)
                 if reason := self.due():
-                    self._create(None, reason)
+                    self._made(None, reason, refused)
         except LockTimeout:  # another process is at it
             return False
         self._parts.gate.settle()

@@ -209,6 +209,24 @@ def test_archiving_an_unpacked_iteration_again_only_packs_what_changed(opened: O
     assert workspace.states.archives.period_of(paths[-1]) == "2020-03"
 
 
+def test_a_new_archive_comes_after_all_others_of_its_month(opened: Opened) -> None:
+    """Where an older one was deleted its name is not used again: the newest archive of a document counts (S15)."""
+    workspace = opened()
+    paths = iteration(workspace, 1)
+    changed = next(path for path in paths if path.endswith("task-0.json"))
+    archive(workspace, 1)
+    for text in ("second", "third"):
+        workspace.states.archiver.unpack(1)
+        values = json.loads((workspace.root / changed).read_text())
+        values["results"]["primary_output"] = text
+        workspace.states.files.write([Change(changed, values)], "Change")
+        if text == "third":
+            workspace.states.archiver.delete("2020-03", "not needed")
+        archive(workspace, 1)
+    assert list(workspace.states.archives.stamp()) == ["2020-03_2", "2020-03_3"]
+    assert b"third" in workspace.states.archives.read(changed)
+
+
 def test_an_archive_that_rotted_is_not_relied_on(opened: Opened) -> None:
     """Originals stay until an archive holds them that reads back now, though an older one once did (S15, S18)."""
     workspace = opened()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -32,9 +34,11 @@ from memfs.model.statepaths import (
 )
 from memfs.states.checkpoint_manifest import next_id, order
 from memfs.states.checkpoint_packing import Packed, pack
-from memfs.states.checkpoints import BUILDING, Checkpoints
+from memfs.states.checkpoint_places import BUILDING
+from memfs.states.checkpoints import Checkpoints
 from memfs.store.statefiles import Change
 from memfs.upkeep.areas import weigh
+from tests.store.test_secondary import CHANGES, full
 
 Opened = Callable[..., Workspace]
 NOON = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)
@@ -84,6 +88,14 @@ def configure(workspace: Workspace, path: str, **values: Any) -> None:
     place = workspace.root / path
     found = json.loads(place.read_text()) if place.exists() else {}
     place.write_text(json.dumps({**found, **values}))
+
+
+@pytest.fixture
+def spare(tmp_path: Path) -> Path:
+    """A folder for the secondary location, private as it must be."""
+    folder = tmp_path / "spare"
+    folder.mkdir(0o700)
+    return folder
 
 
 @pytest.fixture
@@ -355,6 +367,56 @@ def test_the_quota_of_the_area_holds(workspace: Workspace, checkpoints: Checkpoi
         checkpoints.create()
     assert "keep fewer" in str(raised.value.hint)
     assert list((workspace.root / CHECKPOINTS).iterdir()) == []
+
+
+# -- in the secondary location ------------------------------------------------------------------------------------
+def test_a_checkpoint_falls_back_to_the_secondary_location_and_comes_home(opened: Opened, spare: Path) -> None:
+    """While the workspace's disk takes nothing, a checkpoint goes where other writes go; it is listed, verified and
+    recovered from there, and lies in the workspace once that takes writes again (S6, S7, S17).
+    """
+    workspace = opened(storage__secondary=str(spare))
+    fill(workspace)
+    before = workspace.states.checkpoints.create().id
+    update = {"update_type": "checkpoint", "checkpoint_data": {"in_flight_tasks": ["A"]}}
+    with full(spare):
+        ack = workspace.states.recorder.state_update(update)
+        assert (ack.durability, ack.checkpoint_problem) == ("fallback", "")
+        other = workspace.states.checkpoints.create().id
+        assert order(before) < order(ack.checkpoint_id) < order(other)
+        checkpoints = opened(workspace.root, storage__secondary=str(spare)).states.checkpoints
+        assert [one.id for one in checkpoints.list()] == [other, ack.checkpoint_id, before]
+        assert all(one.good for one in checkpoints.verify())
+        assert list(checkpoints.recover().active_tasks) == ["A"]
+    assert not (workspace.root / CHECKPOINTS / other).exists()
+    again = opened(workspace.root, storage__secondary=str(spare))
+    again.store.refresh()
+    again.states.keep_up()
+    assert (workspace.root / CHECKPOINTS / other / PAYLOAD).is_file()
+    assert (workspace.root / CHECKPOINTS / other / MANIFEST).is_file()
+    assert list(spare.rglob(PAYLOAD)) == []
+    assert all(one.good for one in again.states.checkpoints.verify())
+    assert list(again.states.checkpoints.problems()) == []
+
+
+def test_where_no_place_takes_a_checkpoint_the_update_is_acknowledged(opened: Opened, spare: Path) -> None:
+    """The acknowledgement says that the update is stored, and of the checkpoint alone that it is not (S1, S17)."""
+    workspace = opened(storage__secondary=str(spare))
+    fill(workspace)
+
+    def hook(name: str, path: str) -> None:
+        if name in CHANGES and not (path.startswith(str(spare)) and PAYLOAD not in path):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    known = io.set_hook(hook)
+    try:
+        ack = workspace.states.recorder.state_update({"update_type": "checkpoint"})
+    finally:
+        io.set_hook(known)
+    assert (ack.durability, ack.checkpoint_id) == ("fallback", "")
+    assert "neither place took the checkpoint" in ack.checkpoint_problem
+    assert "acknowledged" not in ack.checkpoint_problem
+    assert workspace.states.files.read(ack.path).values["update_type"] == "checkpoint"
+    assert workspace.states.checkpoints.list() == []
 
 
 # -- by itself ----------------------------------------------------------------------------------------------------

@@ -383,7 +383,9 @@ def test_the_account_survives_its_own_form(tmp_path: Path) -> None:
     """What is written is read back, negative sums included."""
     ledger = Ledger(tmp_path)
     assert ledger.read() is None
-    account = Account(at=1.5, base={"items": 10}, since={"items": -3, "threads": 7, "state": 9}, levels={"total": "full"})
+    account = Account(
+        at=1.5, base={"items": 10}, since={"items": -3, "threads": 7, "state": 9}, levels={"total": "full"}
+    )
     ledger.write(account)
     assert Ledger(tmp_path).read() == account
     assert (account.used("items"), account.total) == (7, 14)
