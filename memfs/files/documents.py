@@ -21,7 +21,11 @@ SCHEMAS = {
     QUESTIONS: "questions",
 }
 _SUFFIXES = (".yaml", ".yml", ".json")
-_STATE_SCHEMAS = {"feedback": "feedback_given", "checkpoint": "checkpoint_manifest"}
+_STATE_SCHEMAS = {
+    "feedback": "feedback_given",
+    "checkpoint": "checkpoint_manifest",
+    "hypothesis_version": "hypothesis",
+}
 
 
 def schema_of(path: str) -> str:

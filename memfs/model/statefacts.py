@@ -33,7 +33,7 @@ _TIMES = {
     "system_state": ("opened",),
     "continuation": ("created", "timestamp"),
     "feedback": ("given", "timestamp"),
-    "hypothesis": ("timestamp", "updated", "updated_at", "created", "created_at"),
+    **dict.fromkeys(statepaths.HYPOTHESIS_KINDS, ("timestamp", "updated", "updated_at", "created", "created_at")),
 }
 _LINKS = ("hypothesis", "hypothesis_id", "hypotheses", "hypothesis_ids")
 _IDS = ("id", "hypothesis_id", "name")
@@ -115,6 +115,13 @@ class Facts:
 
 
 _FIELDS = frozenset(one.name for one in fields(Facts))
+
+
+def version_order(facts: Facts) -> tuple[int, bool, float, int]:
+    """By what the versions of one hypothesis are sorted: by iteration, there by time, and last the one that stands."""
+    moment = facts.timestamp.timestamp() if facts.timestamp else float("-inf")
+    turn = statepaths.task_and_turn(facts.path)[1]
+    return facts.iteration or 0, facts.kind == "hypothesis", moment, turn
 
 
 def describe(path: str, values: Mapping[str, Any]) -> Facts:
@@ -237,6 +244,7 @@ _ABOUT = {
     "state_update": _update,
     "agent_output": _output,
     "hypothesis": _hypothesis,
+    "hypothesis_version": _hypothesis,
     "tournament_result": _result,
     "meta_review": _review,
     "continuation": _of_agent,

@@ -24,6 +24,9 @@ SIDECAR_SUFFIX = ".zst"
 MERGES = "merges"
 """The folder, below the workspace's own inside git's, where conflicts wait for a merge to be over."""
 
+HYPOTHESIS_KINDS = ("hypothesis_version", "hypothesis")
+"""The documents that hold a hypothesis: in each iteration its earlier versions, then the one that stands."""
+
 _LONGEST = 200
 _KEPT = 150
 _IN_DOCUMENTS = 10_000  # no schema lets a document hold a longer one: asking for it need not cost its length
@@ -44,6 +47,7 @@ _BELOW = {
     "state_updates": ("state_update", 1),
     "agent_outputs": ("agent_output", 2),
     "hypotheses": ("hypothesis", 1),
+    "hypothesis_versions": ("hypothesis_version", 2),
     "tournament_data": ("tournament_result", 1),
     "continuations": ("continuation", 1),
     "feedback": ("feedback", 1),
@@ -139,6 +143,12 @@ def hypothesis_path(n: int, hypothesis: str) -> str:
     return f"{iteration_folder(n)}/hypotheses/{encode_name(hypothesis)}.json"
 
 
+def version_path(n: int, hypothesis: str, timestamp: datetime, turn: int = 1) -> str:
+    """A version of a hypothesis that gave way to a later one; ``turn`` tells apart those of one microsecond."""
+    folder = f"{iteration_folder(n)}/hypothesis_versions/{encode_name(hypothesis)}"
+    return f"{folder}/{stamp_of(timestamp)}{_turn(turn)}.json"
+
+
 def tournament_path(n: int, result: str) -> str:
     """One result of the tournament."""
     return f"{iteration_folder(n)}/tournament_data/{encode_name(result)}.json"
@@ -227,8 +237,8 @@ def below_iteration(path: str) -> str:
 
 def document_kind(path: str) -> str:
     """Which document a path names: ``system_state``, ``state_update``, ``agent_output``, ``hypothesis``,
-    ``tournament_result``, ``meta_review``, ``continuation``, ``feedback``, ``conflict``, ``checkpoint``, ``aggregate``,
-    ``graph_checkpoint``, ``graph_writes``; "" where it names none.
+    ``hypothesis_version``, ``tournament_result``, ``meta_review``, ``continuation``, ``feedback``, ``conflict``,
+    ``checkpoint``, ``aggregate``, ``graph_checkpoint``, ``graph_writes``; "" where it names none.
     """
     if not path.endswith(".json") or "/." in path:
         return ""

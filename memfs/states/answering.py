@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from memfs.model.statefacts import STATEFUL
+from memfs.model.statefacts import STATEFUL, version_order
+from memfs.model.statepaths import HYPOTHESIS_KINDS
 from memfs.model.statequery import Question, Row
 from memfs.model.time import format_time
 from memfs.pipeline.deadline import Deadline
@@ -154,7 +155,7 @@ class Answering:
         summed: dict[str, Any] = {"iterations": iterations, "counts": counts}
         if update is not None:
             summed |= {key: update.values[key] for key in ("timestamp", "system_statistics") if key in update.values}
-        hypotheses = _latest_versions(self._find(self._question("hypothesis")))
+        hypotheses = _latest_versions(self._find(self._versions()))
         summed["hypotheses_by_state"] = summing.by_state(hypotheses)
         return summed
 
@@ -210,7 +211,7 @@ class Answering:
         wanted = self._wanted
         if wanted.summary:
             return []
-        question = self._question("hypothesis", hypotheses=wanted.hypotheses, agents=wanted.agents)
+        question = self._versions(hypotheses=wanted.hypotheses, agents=wanted.agents)
         if wanted.present:
             question = replace(question, iterations=())
         found = self._last(question, PRESENT_HYPOTHESES, "hypotheses")
@@ -220,6 +221,14 @@ class Answering:
                 self.notes.missing.append(f"there is no hypothesis {name!r}{self._where()}")
         chosen = sorted(found if wanted.full and not wanted.present else latest.values(), key=_version)
         return [one.values for one in chosen]
+
+    def _versions(self, **more: Any) -> Question:
+        """A question for hypotheses: those that stand; each of their versions where all is wanted, or a moment that is
+        over: what stood by then may have changed within its iteration since.
+        """
+        wanted = self._wanted
+        earlier = wanted.end is not None or (wanted.full and not wanted.present)
+        return self._question(*(HYPOTHESIS_KINDS if earlier else ("hypothesis",)), **more)
 
     def _tournament(self) -> dict[str, Any]:
         wanted = self._wanted
@@ -286,14 +295,14 @@ class Answering:
 
 
 def _latest_versions(found: Iterable[Any]) -> dict[str, Any]:
-    """Of rows or documents of hypotheses, the last of each; a later iteration comes after an earlier one."""
-    ordered = sorted(found, key=lambda one: _facts(one).iteration or 0)
+    """Of rows or documents of hypotheses, the last version of each."""
+    ordered = sorted(found, key=lambda one: version_order(_facts(one)))
     return {_facts(one).name: one for one in ordered}
 
 
-def _version(document: Document) -> tuple[str, int]:
+def _version(document: Document) -> tuple[Any, ...]:
     facts = document.row.facts
-    return facts.name, facts.iteration or 0
+    return facts.name, *version_order(facts)
 
 
 def _facts(one: Any) -> Any:

@@ -38,6 +38,7 @@ _COMPONENTS = {
     "system_state": "system",
     "state_update": "system",
     "hypothesis": "hypotheses",
+    "hypothesis_version": "hypotheses",
     "tournament_result": "tournament",
     "meta_review": "feedback",
     "feedback": "feedback",

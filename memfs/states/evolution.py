@@ -1,7 +1,7 @@
 """Evolution: where a hypothesis came from, and what came of it (seed 001, S10, S13).
 
 Owns the walk from parents to children and back, over all iterations, archived ones included. A hypothesis may stand in
-several iterations: each is a version of it.
+several iterations, and change within one: each is a version of it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from typing import ClassVar
 
 from memfs.errors import QueryInvalid
 from memfs.model.shape import Free, Shape
+from memfs.model.statefacts import version_order
+from memfs.model.statepaths import HYPOTHESIS_KINDS
 from memfs.model.statequery import Question, Row
 from memfs.states.reading import Document, StateReading
 
-_KIND = ("hypothesis",)
 _MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HypothesisVersion(Shape):
-    """A hypothesis as it stood in one iteration; ``document`` is all of it."""
+    """A hypothesis as it stood in an iteration, at its end or before; ``document`` is all of it."""
 
     lists: ClassVar[tuple[str, ...]] = ("parents",)
 
@@ -72,7 +73,7 @@ class HypothesisHistory(Shape):
 
 
 def hypothesis_history(reading: StateReading, hypothesis: str) -> HypothesisHistory:
-    """The versions of a hypothesis over the iterations, its ancestors and its descendants.
+    """The versions of a hypothesis over and within the iterations, its ancestors and its descendants.
 
     One that is not stored has no versions, and may have descendants: those that name it as a parent.
 
@@ -82,7 +83,7 @@ def hypothesis_history(reading: StateReading, hypothesis: str) -> HypothesisHist
     if not isinstance(hypothesis, str) or not hypothesis:
         raise QueryInvalid(f"{hypothesis!r} is not the id of a hypothesis", field="id", hint="give its id")
     reading.catch_up()
-    gathered = reading.gather(Question(kinds=_KIND, names=(hypothesis,)))
+    gathered = reading.gather(Question(kinds=HYPOTHESIS_KINDS, names=(hypothesis,)))
     missing = [f"{path} cannot be read: {reason}" for path, reason in gathered.problems.items()]
     walk = _Walk(reading)
     ancestors = walk.relatives(hypothesis, walk.parents)
@@ -91,7 +92,7 @@ def hypothesis_history(reading: StateReading, hypothesis: str) -> HypothesisHist
         missing.append(f"only {_MOST} relatives were followed")
     return HypothesisHistory(
         id=hypothesis,
-        versions=tuple(_version(one) for one in sorted(gathered.documents, key=_place)),
+        versions=tuple(_version(one) for one in sorted(gathered.documents, key=_order)),
         ancestors=ancestors,
         descendants=descendants,
         missing=tuple(missing),
@@ -128,16 +129,17 @@ class _Walk:
 
     def parents(self, name: str) -> list[str]:
         """Whom any version of a hypothesis names as parents."""
-        rows = self._find(Question(kinds=_KIND, names=(name,)))
+        rows = self._find(Question(kinds=HYPOTHESIS_KINDS, names=(name,)))
         return sorted({parent for row in rows for parent in row.facts.parents} - {name})
 
     def children(self, name: str) -> list[str]:
         """Who names a hypothesis as a parent."""
-        rows = self._find(Question(kinds=_KIND, parents=(name,)))
+        rows = self._find(Question(kinds=HYPOTHESIS_KINDS, parents=(name,)))
         return sorted({row.facts.name for row in rows} - {name})
 
     def _relative(self, name: str, away: int, via: list[str]) -> Relative:
-        rows = sorted(self._find(Question(kinds=_KIND, names=(name,))), key=lambda row: row.facts.iteration or 0)
+        found = self._find(Question(kinds=HYPOTHESIS_KINDS, names=(name,)))
+        rows = sorted(found, key=lambda row: version_order(row.facts))
         if not rows:
             return Relative(id=name, steps=away, via=tuple(via), known=False)
         return _relative(rows, name, away, via)
@@ -149,7 +151,7 @@ def _relative(rows: list[Row], name: str, away: int, via: list[str]) -> Relative
         id=name,
         steps=away,
         via=tuple(dict.fromkeys(via)),
-        iterations=tuple(row.facts.iteration for row in rows if row.facts.iteration is not None),
+        iterations=tuple(dict.fromkeys(row.facts.iteration for row in rows if row.facts.iteration is not None)),
         state=last.state,
         rating=last.rating,
         agent=last.agent,
@@ -157,8 +159,8 @@ def _relative(rows: list[Row], name: str, away: int, via: list[str]) -> Relative
     )
 
 
-def _place(document: Document) -> tuple[int, str]:
-    return document.row.facts.iteration or 0, document.row.path
+def _order(document: Document) -> tuple[int, bool, float, int]:
+    return version_order(document.row.facts)
 
 
 def _version(document: Document) -> HypothesisVersion:

@@ -272,22 +272,12 @@ class Recorder:
 
         What the caller gave no time can only be the very last one handed over again.
         """
-        free = self._first_free(path_of)
+        free = self._files.first_free(path_of)
         for turn in range(free - 1, max(free - 1 - (1 if unstamped else _COMPARED), 0), -1):
             there = self._there(path_of(turn))
             if there is not None and _alike(there.values, values, unstamped):
                 return _Place(there.path, there)
         return _Place(path_of(free))
-
-    def _first_free(self, path_of: Callable[[int], str]) -> int:
-        """The first turn that is free; found in steps that double, for tasks with thousands of outputs."""
-        low, high = 0, 1
-        while self._files.exists(path_of(high)):
-            low, high = high, high * 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._files.exists(path_of(middle)) else (low, middle)
-        return high
 
     def _there(self, path: str) -> State | None:
         try:

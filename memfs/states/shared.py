@@ -11,8 +11,8 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from functools import cache
+from datetime import UTC, datetime
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from memfs.files.merge.values import Merged, equal, merge
@@ -115,11 +115,19 @@ class SharedDocuments:
         values = {**merged.values, **stamp}
         if here is not None and equal({**here.values, **stamp}, values):
             return Shared(iteration=number, path=path, state=here)
-        changes = [Change(path, values, here.sha256 if here else "")]
-        changes += _records(number, path, stored, merged, now) if stored else []
-        written = self._files.write(changes, _sentence(path, merged))
+        records = _records(number, path, stored, merged, now) if stored else []
+        changes = [Change(path, values, here.sha256 if here else ""), *records]
+        if here is not None and statepaths.document_kind(path) == HYPOTHESIS:
+            changes.append(self._version(number, values["id"], here))
+        written = self._files.write(changes, _sentence(path, merged), alone=bool(records))
         fields = tuple(clash.field for clash in merged.conflicts)
         return Shared(iteration=number, path=path, written=written[0], conflicts=fields)
+
+    def _version(self, number: int, name: str, given_way: State) -> Change:
+        """What keeps the version that gives way, under its own time (S10)."""
+        made = time_in(given_way.values.get("timestamp")) or datetime.fromtimestamp(given_way.stamp.mtime_ns / 1e9, UTC)
+        path_of = partial(statepaths.version_path, number, name, made)
+        return Change(path_of(self._files.first_free(path_of)), given_way.values, "")
 
     def _begun(
         self, kind: str, name: str, known: Known, base: Mapping[str, Any] | None, stored: _Stored | None

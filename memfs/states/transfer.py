@@ -38,6 +38,7 @@ TYPES = (
     "state_update",
     "agent_output",
     "hypothesis",
+    "hypothesis_version",
     "tournament_result",
     "meta_review",
     "continuation",

@@ -145,6 +145,16 @@ class StateFiles:
         entry = self._parts.seen.entry(path)
         return entry is not None and entry.regular
 
+    def first_free(self, path_of: Callable[[int], str]) -> int:
+        """The first turn, from 1 on, whose path is free; found in steps that double, where thousands share a name."""
+        low, high = 0, 1
+        while self.exists(path_of(high)):
+            low, high = high, high * 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.exists(path_of(middle)) else (low, middle)
+        return high
+
     def stays(self, path: str) -> bool:
         """Whether there is such a document, and it does not wait for another branch.
 
@@ -193,7 +203,13 @@ class StateFiles:
 
     # -- writing ------------------------------------------------------------------------------------------------
     def write(
-        self, changes: Sequence[Change], message: str, *, source: str = "", critical: bool = False
+        self,
+        changes: Sequence[Change],
+        message: str,
+        *,
+        source: str = "",
+        critical: bool = False,
+        alone: bool | None = None,
     ) -> list[Written]:
         """Write documents, all or none: on return they survive kill -9 and power loss (S1, S2, S18).
 
@@ -205,6 +221,7 @@ class StateFiles:
             message: the sentence for the commit.
             source: which door it came through, for the commit's trailers.
             critical: write even where the area's quota is full (S16).
+            alone: as a commit of its own; by default, where there are several documents.
 
         Returns:
             What was written, in the order of ``changes``.
@@ -218,8 +235,9 @@ class StateFiles:
         """
         _refuse_twice(changes)
         encoded = [self._encoded(change, critical) for change in changes]
+        alone = len(encoded) > 1 if alone is None else alone
         with self._turns:
-            written = self._carried_out(encoded, message, source, critical)
+            written = self._carried_out(encoded, message, source, critical, alone)
         values = {one.change.path: one.values for one in encoded}
         for told in self.learned:
             told(written, values)
@@ -261,11 +279,13 @@ class StateFiles:
             sidecars.keep(self._parts, one, critical)
         return data
 
-    def _carried_out(self, encoded: Sequence[_Encoded], message: str, source: str, critical: bool) -> list[Written]:
+    def _carried_out(
+        self, encoded: Sequence[_Encoded], message: str, source: str, critical: bool, alone: bool
+    ) -> list[Written]:
         for _ in range(_TRIES):
             plans = [self._planned(one) for one in encoded]
             try:
-                stamps = self._store.carry_out(plans, message, source=source, critical=critical, alone=len(plans) > 1)
+                stamps = self._store.carry_out(plans, message, source=source, critical=critical, alone=alone)
             except Conflict as error:
                 if error.current:  # a person's edit that the policy protects
                     raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from memfs.states.similar import find_similar_states, likeness
 from memfs.store.statefiles import Change
 from memfs.testing import statecorpus as corpus
 from memfs.workspace import Workspace
+from tests.states.rig import NOON, Rig
 
 Opened = Callable[..., Workspace]
 
@@ -152,6 +154,61 @@ def test_versions_of_a_hypothesis_are_told_in_order(opened: Opened) -> None:
     history = hypothesis_history(states.reading, "Idea/7")
     assert [(one.iteration, one.rating) for one in history.versions] == [(1, 1200.0), (2, 1210.0), (11, 1250.0)]
     assert history.versions[0].document["note"] == "free"
+
+
+def test_every_version_within_an_iteration_stays(opened: Opened) -> None:
+    """A hypothesis that changes several times within an iteration has each version in its history, oldest first, also
+    where two have one time, a parent was taken back, and the iteration was archived (S10).
+    """
+    rig = Rig(opened())
+    states = ("generated", "reviewed", "active", "rejected")
+    for turn, state in enumerate(states):
+        parents = {"parents": None if turn else ["root"]}
+        rig.recorder.hypothesis({"id": "Idea/7", "state": state, "rating": 1200 + turn, **parents})
+        rig.later(minutes=turn % 2)
+    rig.recorder.hypothesis({"id": "Idea/7", "state": "rejected"})
+    rig.iterations.close(1)
+    rig.iterations.start(2)
+    rig.recorder.hypothesis({"id": "Idea/7", "state": "active"})
+    reading = rig.workspace.states.reading
+    history = hypothesis_history(reading, "Idea/7")
+    assert [(one.iteration, one.state) for one in history.versions] == [
+        *((1, state) for state in states),
+        (2, "active"),
+    ]
+    assert [one.document["rating"] for one in history.versions] == [1200, 1201, 1202, 1203, 1203]
+    assert [one.id for one in history.ancestors] == ["root"]
+    (child,) = hypothesis_history(reading, "root").descendants
+    assert (child.iterations, child.state) == ((1, 2), "active")
+    rig.workspace.store.flush()
+    rig.workspace.states.archiver.archive({1: rig.now}, level=3)
+    assert hypothesis_history(reading, "Idea/7").to_dict()["versions"] == [one.to_dict() for one in history.versions]
+
+
+def test_a_moment_that_is_over_has_the_hypothesis_as_it_stood(opened: Opened) -> None:
+    """What was asked for until a time is as it was, whatever changed within its iteration since (S3, S10)."""
+    rig = Rig(opened())
+    for state in ("new", "active", "rejected"):
+        rig.recorder.hypothesis({"id": "h", "state": state})
+        rig.later(hours=1)
+    retrieve = rig.workspace.states.retrieval.retrieve
+    then = retrieve("partial", end=NOON + timedelta(minutes=90)).content.hypothesis_data
+    assert [one["state"] for one in then] == ["active"]
+    assert retrieve("summary", end=NOON).content.system_state["hypotheses_by_state"] == {"new": 1}
+    every = retrieve("full", iterations=[1]).content.hypothesis_data
+    assert [one["state"] for one in every] == ["new", "active", "rejected"]
+    assert [one["state"] for one in retrieve("full").content.hypothesis_data] == ["rejected"]
+
+
+def test_changed_hypotheses_share_a_commit(opened: Opened) -> None:
+    """Keeping what gave way costs no commit: what many writers change at once is committed together (S10)."""
+    workspace = opened()
+    rig = Rig(workspace)
+    for state in ("new", "active"):
+        for number in range(5):
+            rig.recorder.hypothesis({"id": f"h{number}", "state": state})
+        rig.later(hours=1)
+    assert len(workspace.store.flush().commits) == 3  # the iteration's start, what was new, what changed
 
 
 def test_a_circle_of_parents_ends(opened: Opened) -> None:
