@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.corpus import Text, questions, read
 from benchmarks.surroundings import git, hermetic
-from memfs.index.place import forget_past, past_folder
+from memfs.index.place import past_folder
 from memfs.model import Query
 from memfs.teams.past import Travel
 from memfs.workspace import Workspace, open_workspace
@@ -55,7 +55,8 @@ def _fill(workspace: Workspace, texts: Sequence[Text], count: int) -> None:
 
 
 def _measure(workspace: Workspace, asked: list[Query], folder: Path, engine: str) -> None:
-    forget_past(workspace.repository.common_dir)
+    for path in past_folder(workspace.repository.common_dir).iterdir():
+        path.unlink()
 
     def ask(travel: Travel, revision: str) -> Callable[[], object]:
         return lambda: travel.at(revision).recall.search(asked[0])

@@ -23,7 +23,7 @@ from memfs.files.decoding import decode
 from memfs.files.lock import FileLock
 from memfs.files.tree import Tree
 from memfs.history.layout import Trusted, discover
-from memfs.home import home
+from memfs.home import base_folder
 from memfs.model.kinds import nearest
 from memfs.model.problem import WARNING, Problem
 from memfs.model.time import format_time, utc_now
@@ -304,8 +304,7 @@ def _document(root: Path, path: str) -> Mapping[str, Any]:
 # -- the list -----------------------------------------------------------------------------------------------------
 def list_path() -> Path:
     """Where this user's list lies: ``$XDG_CONFIG_HOME/memfs/trust.json``, else below ``~/.config``."""
-    named = os.environ.get("XDG_CONFIG_HOME", "")
-    return (Path(named) if os.path.isabs(named) else home() / ".config") / "memfs" / "trust.json"
+    return base_folder("XDG_CONFIG_HOME", ".config") / "memfs" / "trust.json"
 
 
 def _private_list() -> Path:

@@ -198,6 +198,7 @@ class Usage:
         if self._open is None:
             self._refuse_planted()
             io.make_private_folder(self._path.parent, self._path.parents[_ABOVE])
+            io.make_private_file(self._path)
             base = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, check_same_thread=False)
             self._open = base
             # the file may have come with an unpacked repository: nothing in it is to run

@@ -313,6 +313,20 @@ def make_private_folder(path: Path, home: Path | None = None) -> None:
         chmod(path, 0o700)
 
 
+def make_private_file(path: str | os.PathLike[str]) -> None:
+    """Make a file, empty, that only this user can read; one that is there is kept, and closed to others.
+
+    Raises:
+        NotRegularFile, StorageIO: as ``open_file``.
+    """
+    fd = open_file(path, os.O_RDONLY | os.O_CREAT | os.O_NONBLOCK)
+    try:
+        if os.fstat(fd).st_mode & 0o077:
+            chmod(fd, 0o600)
+    finally:
+        os.close(fd)
+
+
 def make_folders(path: Path) -> None:
     """Make a folder and its parents, those that are missing private to this user, and durable."""
     missing = [folder for folder in (path, *path.parents) if not _exists(folder)]

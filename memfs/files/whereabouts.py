@@ -7,14 +7,13 @@ event for later looks here. What is in a workspace, it does not know.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
 from memfs.errors import StorageIO, WorkspaceNotFound
-from memfs.home import home
+from memfs.home import base_folder
 
 MEMORY_FOLDER = "ContextMemory"
 WORKSPACE_VARIABLE = "MEMFS_WORKSPACE"
@@ -66,7 +65,4 @@ def _own() -> str:
 
 def user_folder() -> Path:
     """Where the workspace of this user lies, for whatever belongs to no other: in the user's data folder."""
-    named = os.environ.get("XDG_DATA_HOME", "")
-    if os.path.isabs(named):
-        return Path(named) / "memfs"
-    return home() / ("Library/Application Support" if sys.platform == "darwin" else ".local/share") / "memfs"
+    return base_folder("XDG_DATA_HOME", ".local/share", "Library/Application Support") / "memfs"

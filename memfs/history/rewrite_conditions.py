@@ -10,11 +10,13 @@ import re
 import time
 import tomllib
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
 from memfs.errors import EraseRefused, GitFailed, MemfsError
 from memfs.files import io
+from memfs.history.branchlist import Given, read_list
 from memfs.history.busy import situation
 from memfs.history.commitobject import SOURCE, parse_commit
 from memfs.history.configfile import read_config
@@ -180,13 +182,26 @@ def _no_other_trees(repository: Repository) -> None:
     if repository.git_dir != repository.common_dir:
         raise EraseRefused(
             "this is a linked working tree, and others use the same history",
-            hint="run it in the main working tree, after 'git worktree remove' of the others",
+            hint=f"run it in the main working tree; before, {_way_out(repository, others)}",
         )
     if others:
         raise EraseRefused(
             f"other working trees use this history: {', '.join(others)}",
-            hint="'git worktree remove' them, or 'git worktree prune' where they are gone",
+            hint=_way_out(repository, others),
         )
+
+
+def _way_out(repository: Repository, trees: Collection[str]) -> str:
+    """How to be rid of other working trees: memfs's own have caches and a state that git knows nothing of."""
+    given: dict[str, Given] = {}
+    with suppress(MemfsError):  # a list that cannot be read says nothing of any of them
+        given = read_list(repository.common_dir)
+    rows = {row.git_dir.rpartition("/")[2]: row for row in given.values() if row.git_dir}
+    drops = [f"'memfs branch drop {rows[name].name}'" for name in trees if name in rows]
+    steps = [f"{' and '.join(drops)}, where need be after 'memfs branch merge'"] if drops else []
+    if len(drops) < len(trees):
+        steps.append(f"'git worktree remove' {'the others' if drops else 'them'}, or 'git worktree prune' those gone")
+    return "; ".join(steps)
 
 
 def _no_foreign_objects(repository: Repository) -> None:

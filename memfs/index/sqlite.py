@@ -291,6 +291,8 @@ class SqliteIndex:
                 # What was there when it was opened for reading must still be: else an empty one would take its place.
                 mode = "rw" if self._open is not None else "rwc"
                 self.close()
+                if mode == "rwc":
+                    io.make_private_file(self._path)
                 self._open = sqlite3.connect(
                     f"file:{quote(str(self._path))}?mode={mode}", uri=True, check_same_thread=False
                 )

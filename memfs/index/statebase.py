@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from memfs.errors import IndexUnavailable, MemfsError, StorageIO
+from memfs.errors import IndexUnavailable, MemfsError, NotRegularFile, StorageIO
 from memfs.files import io
 
 FILE = "states.sqlite"
@@ -99,7 +99,7 @@ class StateBase:
                     return self._done(act) if write else act(self._connected())
                 except UnicodeEncodeError:  # a caller's path that no file of ours has; the file is not to blame
                     raise
-                except (*DAMAGE, StorageIO) as error:
+                except (*DAMAGE, NotRegularFile, StorageIO) as error:
                     if last:
                         raise IndexUnavailable(
                             f"{self._what} gives no answer: {error}",
@@ -139,6 +139,7 @@ class StateBase:
         self._drop()  # another process began anew: what is open has no name any more
         if not self._in_memory:
             io.make_private_folder(self._path.parent)
+            io.make_private_file(self._path)
         base = sqlite3.connect(
             _MEMORY if self._in_memory else self._path,
             timeout=_WAIT_SECONDS,

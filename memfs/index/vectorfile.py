@@ -211,6 +211,7 @@ class VectorFile:
         if self._path is not None:
             io.make_private_folder(self._path.parent)
             sweep(self._path.parent, self._path)
+            io.make_private_file(self._path)
         opened = sqlite3.connect(
             self._path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )

@@ -16,7 +16,6 @@ from typing import Any
 
 from memfs.errors import MemfsError, StorageIO
 from memfs.files import io
-from memfs.index.place import index_folder
 from memfs.model import MemoryItem
 from memfs.pipeline.conflictrecord import holds
 from memfs.pipeline.contradictions import traces
@@ -119,7 +118,7 @@ class ConflictScan:
 
     # -- the note -------------------------------------------------------------------------------------------------
     def _path(self) -> Path:
-        return index_folder(self._parts.tree.root) / FILE
+        return self._parts.index.folder / FILE
 
     def _read(self) -> _Note:
         """The note; an empty one where there is none that can be understood, so that all is compared anew."""

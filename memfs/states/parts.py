@@ -76,10 +76,9 @@ class States:
     @cached_property
     def index(self) -> StateIndex:
         """Knows where each document lies and what it is about."""
-        from memfs.index.place import index_folder
         from memfs.index.states import StateIndex
 
-        return self._first("index", StateIndex(index_folder(self.parts.tree.root)))
+        return self._first("index", StateIndex(self.parts.index.folder))
 
     @cached_property
     def reading(self) -> StateReading:

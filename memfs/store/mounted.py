@@ -7,18 +7,14 @@ no history; its index lies in this user's cache. Which workspace that is, and wh
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from pathlib import Path
 
 from memfs.errors import MemfsError, StorageIO
 from memfs.files.codec import Codec
 from memfs.files.rot import corrupt, rotten
 from memfs.files.tree import Content, Tree
-from memfs.index.engines import ENGINES
 from memfs.index.layers import SearchIndex
-from memfs.index.place import folder_named
 from memfs.model import Candidate, KindTable, MemoryItem, Problem, Query
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
@@ -37,13 +33,6 @@ _FOLD_AT_CLOSE = 200
 def reader_of(engine: str, invisible: bool) -> str:
     """Whose index it is (``index_folder``) where a workspace is read as a mount: settings decide what it holds."""
     return f"mounted {engine} {'invisible' if invisible else ''}".strip()
-
-
-def indexes_of_mounts(root: Path) -> list[Path]:
-    """The folders of this user's cache in which a workspace is indexed for those that mount it."""
-    place = Path(os.path.realpath(root))
-    readers = [reader_of(engine, invisible) for engine in ENGINES for invisible in (False, True)]
-    return [folder for reader in readers if (folder := folder_named(place, reader)).is_dir()]
 
 
 class MountedStore:

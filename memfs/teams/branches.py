@@ -364,7 +364,9 @@ class Branches:
         if layout is not None:
             left = take_away(layout, self._repository, tip or (row.start if row is not None else ""))
         elif row is not None:
-            forget_missing(row.folder, row.git_dir, self._repository)
+            forget_missing(row.folder, row.git_dir, self._repository, self._places.gone(row))
+        if row is not None:
+            self._places.forget_caches(row)
         if tip:
             self._move(f"delete {ref} {tip}")
         save_list(self._common, [one for one in read_list(self._common).values() if one.branch != ref])

@@ -21,6 +21,7 @@ from memfs.history.branchlist import Given, short_name
 from memfs.history.layout import Layout, state_folder
 from memfs.history.processes import users_of
 from memfs.history.repository import Repository
+from memfs.index.caches import drop
 from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.store.values import Flushed
@@ -66,6 +67,10 @@ class Places:
             return None
         git_dir = self._repository.common_dir / row.git_dir
         return replace(self._repository.layout, work_tree=Path(row.folder), git_dir=git_dir)
+
+    def forget_caches(self, row: Given) -> None:
+        """Remove what this user's cache has of a working tree that was taken away."""
+        drop(self._repository.state.parent, lambda root: root.is_relative_to(row.folder))
 
     def waiting(self, layout: Layout | None) -> int:
         """How many writes in a place are not committed yet."""

@@ -137,16 +137,19 @@ def take_away(layout: Layout, repository: Repository, commit: str) -> tuple[str,
     return left
 
 
-def forget_missing(folder: str, git_dir: str, repository: Repository) -> None:
-    """Remove git's record of a working tree whose folder is gone, or no working tree any more.
+def forget_missing(folder: str, git_dir: str, repository: Repository, layout: Layout | None) -> None:
+    """Remove git's record of a working tree whose folder is gone, or no working tree any more, and memfs's state.
 
     Args:
         git_dir: its git folder below the common one, "" where that is not known; by now it may be another's.
+        layout: what it was, None where that is not known.
     """
     place = repository.common_dir / git_dir
     own = place.parent == repository.common_dir / _FOLDERS and place.is_dir() and not place.is_symlink()
     if own and (read_small(place / "gitdir") == f"{folder}/.git" or not os.listdir(place)):
         _remove_record(place)
+    if layout is not None and not os.path.lexists(place):
+        _forget_state(layout)
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -255,14 +258,18 @@ def _require_free(folder: Path) -> None:
 # -- git's record -------------------------------------------------------------------------------------------------
 def _forget(layout: Layout) -> None:
     """Remove what git and memfs know of a working tree."""
-    state = state_folder(layout)
-    if not any(_holds_files(state / name) for name in _KEPT):
-        _remove_all(state)
+    _forget_state(layout)
     io.unlink(layout.work_tree / ".git", missing_ok=True)
     _remove_record(layout.git_dir)
     with suppress(StorageIO):  # others have theirs there, too
         io.rmdir(layout.git_dir.parent)
     io.sync_folder(layout.common_dir)
+
+
+def _forget_state(layout: Layout) -> None:
+    state = state_folder(layout)
+    if not any(_holds_files(state / name) for name in _KEPT):
+        _remove_all(state)
 
 
 def _remove_record(place: Path) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 from memfs.errors import LockTimeout, MemfsError, SettingInvalid, StorageIO
 from memfs.files import io
 from memfs.files.lock import FileLock
-from memfs.home import home
+from memfs.home import base_folder
 from memfs.model.occasion import Fire
 from memfs.model.time import format_time, parse_time
 from memfs.settings import BackupSettings
@@ -303,8 +303,7 @@ class Backups:
 
 def own_folder() -> Path:
     """Where backups go that were given no place: the user's own data folder, outside of every workspace."""
-    named = os.environ.get("XDG_DATA_HOME")
-    return (Path(named) if named else home() / ".local/share") / "memfs" / "backups"
+    return base_folder("XDG_DATA_HOME", ".local/share") / "memfs" / "backups"
 
 
 def _is_whole(path: Path) -> bool:

@@ -6,6 +6,7 @@ history is rewritten is ``erase_history``'s.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -26,7 +27,7 @@ from memfs.store.parts import CONTENT, Parts
 from memfs.upkeep import erase_record
 from memfs.upkeep.erase_history import HistoryErase
 from memfs.upkeep.erase_proof import Prover
-from memfs.upkeep.erase_purge import purge
+from memfs.upkeep.erase_purge import purge, states_of
 from memfs.upkeep.erase_target import Named, Target
 from memfs.upkeep.erase_values import Erased, Plan
 
@@ -143,10 +144,9 @@ class Eraser:
         A sync that goes on while history is rewritten would fetch the old one once more, merge and push it; who read
         what a session told, before it was taken out of there, would store it after the proof.
         """
-        states = sorted(path for path in self._repository.state.parent.iterdir() if path.is_dir())
-        locked = [state / LOCK for state in states]
-        if (spool := self._repository.state / spoolfile.FOLDER).is_dir():
-            locked.append(spool / spoolfile.LOCK)
+        states = states_of(self._parts)
+        spools = [state / spoolfile.FOLDER for state in states]
+        locked = [*(state / LOCK for state in states), *(one / spoolfile.LOCK for one in spools if one.is_dir())]
         with ExitStack() as locks:
             for path in locked:
                 try:
@@ -154,6 +154,16 @@ class Eraser:
                 except StorageIO:
                     if path.parent.exists():  # else its branch was dropped meanwhile, and nobody syncs there
                         raise
+            yield
+
+    @contextmanager
+    def _nobody_writes(self) -> Iterator[None]:
+        """Hold the locks of the stores of all workspaces of the repository. Needs ``commit.lock``."""
+        own = self._parts.lock
+        others = [state / own.path.name for state in states_of(self._parts) if state != self._repository.state]
+        with ExitStack() as locks:
+            for lock in (own, *(FileLock(path) for path in others if os.path.lexists(path))):
+                locks.enter_context(lock.hold("erase", timeout=_LOCK_WAIT))
             yield
 
     def _rewrite(self, named: Named | None) -> tuple[Target, Erased] | None:
@@ -166,7 +176,7 @@ class Eraser:
                 erase_record.clear(self._repository, ended=True)
                 return None
             try:
-                with self._parts.lock.hold("erase", timeout=_LOCK_WAIT):
+                with self._nobody_writes():
                     target, plan, unsigned = self._history.attempt(wanted, known)
                     purged = purge(self._parts, target)
             except Moved:

@@ -15,8 +15,8 @@ from memfs.files import io
 from memfs.history.busy import ERASE_FOLDER
 from memfs.history.rewrite_survey import Survey
 from memfs.history.rewrite_text import edit_commit, edit_tag
-from memfs.index.place import PAST, folder_named
 from memfs.store.parts import CONTENT, Parts
+from memfs.upkeep.erase_purge import abandoned, caches_of
 from memfs.upkeep.erase_target import Target, quoted_at
 
 _PIECE = 4 << 20
@@ -116,8 +116,8 @@ class Prover:
             "packs and loose objects": list(_files(common / "objects")),
             "reflogs": list(_files(common / "logs")),
             "journal and state": [path for path in _files(state) if not path.is_relative_to(record)],
-            "search index": list(_files(parts.index.folder)),
-            "what was read of the past": list(_files(folder_named(common, PAST))),
+            "caches": [path for cache in caches_of(parts) for path in _files(cache.folder)],
+            "folders that branches left": [path for root in abandoned(parts) for path in _files(root / CONTENT)],
         }
         seen = {common / "objects", common / "logs", state, *(common / name for name in _KEEP_OUT)}
         places["other files of git"] = [

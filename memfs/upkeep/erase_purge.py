@@ -12,22 +12,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from memfs.errors import CorruptRecord, LockTimeout, MemfsError
+from memfs.errors import CorruptRecord, MemfsError
 from memfs.files import io, spoolfile, zstd
+from memfs.files.journal import Journal
 from memfs.files.operation import FileChange, Operation
-from memfs.index.engines import engine
-from memfs.index.generations import POINTER, Generations
-from memfs.index.place import forget_past
-from memfs.index.statebase import FILE as STATES
-from memfs.index.triggerbase import FILE as TRIGGERS
+from memfs.files.tree import Tree
+from memfs.history.layout import discover
+from memfs.index.caches import Cache, caches, empty
+from memfs.index.place import recorded
 from memfs.model.ids import stem_of
 from memfs.model.statepaths import ARCHIVE, CHECKPOINTS, MERGES, PAYLOAD, document_of_sidecar
-from memfs.pipeline.conflictscan import FILE as COMPARED
-from memfs.pipeline.meanings import FOLDER as VECTORS
 from memfs.pipeline.warninglog import FILES as WARNINGS
 from memfs.served.log import FOLDER as SERVED
 from memfs.served.log import ServedLog
-from memfs.store.mounted import indexes_of_mounts
 from memfs.store.parts import CONTENT, Parts
 from memfs.store.setaside import DAMAGED_SUFFIX, FOLDER, SUFFIX, read_aside
 from memfs.upkeep.erase_archives import purge_archives
@@ -38,7 +35,6 @@ from memfs.usage import Usage
 Purge = Callable[[Parts, Target], int]
 TOLD = "told"
 """Where it is kept what each session was told, by the ids of items."""
-_WAIT = 60.0
 _LARGEST = 1 << 31
 _PIECE = 1 << 22
 
@@ -56,20 +52,36 @@ def holds(change: FileChange, parts: Parts, target: Target) -> bool:
     return parts.repository.blob_id(data) in target.blobs or target.traces.copied_in(data)
 
 
-def _journal(parts: Parts, target: Target) -> int:
-    """What waits is committed before; this finds what an interrupted erase left, and renews the file in any case."""
-    waiting = parts.journal.operations()
+def states_of(parts: Parts) -> list[Path]:
+    """The state folders of all workspaces that the repository ever had, those of removed working trees included."""
+    return sorted(path for path in parts.repository.state.parent.iterdir() if path.is_dir())
+
+
+def _journals(parts: Parts, target: Target) -> int:
+    """What waits here is committed before; this finds what an interrupted erase left, and what waits elsewhere."""
+    count = _journal(parts.journal, parts, target)
+    for state in states_of(parts):
+        if state != parts.repository.state and os.path.lexists(state / parts.journal.path.name):
+            journal = Journal(state / parts.journal.path.name)
+            try:
+                count += _journal(journal, parts, target)
+            finally:
+                journal.close()
+    return count
+
+
+def _journal(journal: Journal, parts: Parts, target: Target) -> int:
+    """One journal; its file is renewed in any case."""
+    waiting = journal.operations()
     touched = [found for found in waiting if any(holds(change, parts, target) for change in found.changes)]
-    reduced = [_without(found, parts, target) for found in touched]
-    if touched:
-        kept = [found for found in reduced if found.changes]
-        if kept:
-            parts.journal.append(kept)
-            for found in kept:
-                parts.journal.mark_applied(found.id)
-    if touched or os.path.lexists(parts.journal.path):
+    kept = [reduced for found in touched if (reduced := _without(found, parts, target)).changes]
+    if kept:
+        journal.append(kept)
+        for found in kept:
+            journal.mark_applied(found.id)
+    if touched or os.path.lexists(journal.path):
         # The commit behind the last drop has a new id, too.
-        parts.journal.drop([found.id for found in touched], tip=parts.repository.head_commit() or "")
+        journal.drop([found.id for found in touched], tip=parts.repository.head_commit() or "")
     return len(touched)
 
 
@@ -79,7 +91,10 @@ def _without(operation: Operation, parts: Parts, target: Target) -> Operation:
 
 
 def _set_aside(parts: Parts, target: Target) -> int:
-    folder = parts.repository.state / FOLDER
+    return sum(_set_aside_in(state / FOLDER, parts, target) for state in states_of(parts))
+
+
+def _set_aside_in(folder: Path, parts: Parts, target: Target) -> int:
     count = 0
     for path in _files(folder):
         if path.name.endswith(DAMAGED_SUFFIX):  # nobody can tell what is in it
@@ -107,23 +122,22 @@ def _set_aside(parts: Parts, target: Target) -> int:
 
 def _salvage(parts: Parts, target: Target) -> int:
     """Damaged journals are kept; one that holds the item goes as a whole."""
-    state = parts.repository.state
-    return sum(_drop(path, target) for path in _files(state) if path.parent == state and path != parts.journal.path)
+    files = [path for state in states_of(parts) for path in _files(state) if path.parent == state]
+    return sum(_drop(path, target) for path in files if path.name != parts.journal.path.name)
 
 
 def _uses(parts: Parts, target: Target) -> int:
     """An id can tell what its item was about."""
-    path = parts.repository.state / USES
-    if not os.path.lexists(path):
-        return 0
     ids = _ids(target)
-    usage = Usage(path)
-    try:
-        counted = len(usage.of(ids))
-        usage.forget(ids)
-        return counted
-    finally:
-        usage.close()
+    counted = 0
+    for path in [state / USES for state in states_of(parts) if os.path.lexists(state / USES)]:
+        usage = Usage(path)
+        try:
+            counted += len(usage.of(ids))
+            usage.forget(ids)
+        finally:
+            usage.close()
+    return counted
 
 
 def _ids(target: Target) -> set[str]:
@@ -133,13 +147,14 @@ def _ids(target: Target) -> set[str]:
 
 def _served(parts: Parts, target: Target) -> int:
     """When the item was handed out, and questions that quote it."""
-    log = ServedLog(parts.repository.state / SERVED)
-    return log.forget(_ids(target), lambda question: target.traces.quoted_in(question.encode("utf-8", "replace")))
+    logs = [ServedLog(state / SERVED) for state in states_of(parts)]
+    ids = _ids(target)
+    return sum(log.forget(ids, lambda text: target.traces.quoted_in(text.encode("utf-8", "replace"))) for log in logs)
 
 
 def _warnings(parts: Parts, target: Target) -> int:  # noqa: ARG001  it is short, and goes as a whole
     """The ids of what agents were warned with."""
-    found = [path for name in WARNINGS if os.path.lexists(path := parts.repository.state / name)]
+    found = [path for state in states_of(parts) for name in WARNINGS if os.path.lexists(path := state / name)]
     for path in found:
         io.unlink(path, missing_ok=True)
     return len(found)
@@ -147,7 +162,10 @@ def _warnings(parts: Parts, target: Target) -> int:  # noqa: ARG001  it is short
 
 def _events(parts: Parts, target: Target) -> int:
     """What sessions told and nobody has taken in yet, what was noted of them, and what they were told."""
-    state = parts.repository.state
+    return sum(_events_in(state, target) for state in states_of(parts))
+
+
+def _events_in(state: Path, target: Target) -> int:
     count = 0
     for path in spoolfile.waiting(state / spoolfile.FOLDER):
         count += spoolfile.keep_only(path, lambda text: not _told_in(text, target))
@@ -184,7 +202,7 @@ def _resolutions(parts: Parts, target: Target) -> int:
 def _merges(parts: Parts, target: Target) -> int:
     """Conflicts that a merge of git's left and nobody has written down yet, where they tell of the item."""
     count = 0
-    for path in _files(parts.repository.state / MERGES):
+    for path in [path for state in states_of(parts) for path in _files(state / MERGES)]:
         data = io.read_file(path, _LARGEST)
         if _told_in(data, target) or any(name in data for name in target.paths):
             io.unlink(path, missing_ok=True)
@@ -204,74 +222,57 @@ def _drop(path: Path, target: Target) -> bool:
     return True
 
 
-def _indexes(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
-    """Every generation of the index goes, whichever engine made it: the next look at the files makes a new one."""
-    return sum(map(_generations, _index_folders(parts)))
+def _caches(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
+    """Whatever is in a cache is made anew from files and history: indexes, vectors, what was read of the past."""
+    return sum(map(empty, caches_of(parts)))
 
 
-def _index_folders(parts: Parts) -> list[Path]:
-    """Where the workspace is indexed for this user: as itself, and as a mount of others."""
-    return [folder for folder in (parts.index.folder, *indexes_of_mounts(parts.tree.root)) if folder.is_dir()]
+def caches_of(parts: Parts) -> list[Cache]:
+    """The caches in which the item can be: those of the repository, wherever its workspaces lay, and of what mounts
+    them; also those of folders that are gone, as a deleted clone's: nobody else would ever empty them.
+    """
+    inside = (parts.repository.work_tree, parts.repository.common_dir)
 
+    def concerns(cache: Cache) -> bool:
+        root = cache.root
+        return cache.recorded or cache.orphaned or any(root is not None and root.is_relative_to(one) for one in inside)
 
-def _generations(folder: Path) -> int:
-    generations = Generations(folder, engine("memory"))  # it opens none of them
-    count = sum(name.startswith("gen-") for name in os.listdir(folder))
-    with generations.lock(_WAIT) as held:
-        if not held:
-            raise LockTimeout("another process is folding the index", path=str(folder), hint="try again in a moment")
-        io.unlink(folder / POINTER, missing_ok=True)
-        generations.prune(())
-    return count
-
-
-def _vectors(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
-    """What was embedded can be guessed from its vector: every model's vectors go, and are made anew."""
-    files = list(_files(parts.index.folder / VECTORS))
-    for path in files:
-        io.unlink(path, missing_ok=True)
-    return len(files)
-
-
-def _states(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
-    """What is known of state documents is learned anew from the files."""
-    files = [path for path in _files(parts.index.folder) if path.name.startswith(STATES)]
-    for path in files:
-        io.unlink(path, missing_ok=True)
-    return len(files)
-
-
-def _past(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
-    """What was read of revisions is read anew, of those that are left."""
-    return forget_past(parts.repository.common_dir)
-
-
-def _triggers(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
-    """What is known of episodes and rules is learned anew from the files."""
-    folders = _index_folders(parts)
-    files = [path for folder in folders for path in _files(folder) if path.name.startswith(TRIGGERS)]
-    for path in files:
-        io.unlink(path, missing_ok=True)
-    return len(files)
-
-
-def _comparisons(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
-    """Which items were compared, by path, and which of them contradict each other."""
-    path = parts.index.folder / COMPARED
-    known = os.path.lexists(path)
-    io.unlink(path, missing_ok=True)
-    return int(known)
+    return [cache for cache in caches(parts.repository.state.parent) if concerns(cache)]
 
 
 def _sidecars(parts: Parts, target: Target) -> int:
     """Large values of state documents lie beside them, outside of git."""
+    count = _sidecars_in(parts.tree, parts, target)
+    for root in abandoned(parts):
+        tree = Tree(root)
+        try:
+            count += _sidecars_in(tree, parts, target)
+        finally:
+            tree.close()
+    return count
+
+
+def _sidecars_in(tree: Tree, parts: Parts, target: Target) -> int:
     count = 0
-    for entry in list(parts.tree.scan(CONTENT)):
+    for entry in list(tree.scan(CONTENT)):
         document = document_of_sidecar(entry.path)
         if document and target.means(parts.repository.full(document)):
-            parts.tree.remove(entry.path)
+            tree.remove(entry.path)
             count += 1
     return count
+
+
+def abandoned(parts: Parts) -> list[Path]:
+    """The folders of former workspaces of the repository in which files stayed, and which no repository holds now."""
+    roots = sorted({root for _, root in recorded(parts.repository.state.parent)} - {parts.tree.root})
+    return [root for root in roots if (root / CONTENT).is_dir() and _in_no_repository(root)]
+
+
+def _in_no_repository(root: Path) -> bool:
+    try:
+        return discover(root) is None
+    except MemfsError:
+        return False
 
 
 def _checkpoints(parts: Parts, target: Target) -> int:
@@ -303,7 +304,7 @@ def _packed_in(parts: Parts, path: str, target: Target) -> bool:
 
 
 PLACES: dict[str, Purge] = {
-    "journal": _journal,
+    "journal": _journals,
     "set aside": _set_aside,
     "counts of uses": _uses,
     "record of what was handed out": _served,
@@ -313,13 +314,8 @@ PLACES: dict[str, Purge] = {
     "secondary location": _secondary,
     "remembered conflicts": _resolutions,
     "conflicts that a merge left": _merges,
-    "index generations": _indexes,
-    "vectors": _vectors,
     "archives": purge_archives,
-    "what was read of the past": _past,
-    "index of state documents": _states,
-    "index of episodes, rules and preferences": _triggers,
-    "comparisons": _comparisons,
+    "caches": _caches,
     "large values": _sidecars,
     "checkpoints": _checkpoints,
 }
@@ -354,4 +350,4 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-__all__ = ["PLACES", "holds", "out_of_reach", "purge", "remotes"]
+__all__ = ["PLACES", "abandoned", "caches_of", "holds", "out_of_reach", "purge", "remotes", "states_of"]

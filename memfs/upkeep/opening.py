@@ -166,7 +166,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
             repository=repository,
             codec=Codec(schemas, kinds, settings.security.allow_invisible),
             kinds=kinds,
-            index=SearchIndex(index_folder(root), settings.index.engine),
+            index=SearchIndex(index_folder(root, record=state.parent), settings.index.engine),
             policy=Policy(
                 commit=settings.history.commit,
                 interval=settings.history.interval_seconds,
