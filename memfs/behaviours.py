@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from memfs.errors import SettingInvalid
+from memfs.files.forked import renewed_in_child
 from memfs.model.kinds import nearest
 
 Facts = Mapping[str, Any]
@@ -53,6 +54,7 @@ class Behaviours:
         self._report = report
         self._reactions: dict[str, tuple[Reaction, ...]] = {}
         self._guard = threading.Lock()
+        renewed_in_child(self)
         self._thread = threading.local()
 
     def on(self, occasion: str, reaction: Reaction) -> Callable[[], None]:

@@ -379,6 +379,7 @@ def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None
     _arrange_chores(workspace)
     if os.path.lexists(repository.state / ERASE_FOLDER):
         workspace.eraser.take_up()
+    store.take_up()
     return workspace
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from memfs.errors import JournalDamaged, StorageIO
 from memfs.files import io, journalheader
+from memfs.files.forked import renewed_in_child
 from memfs.files.journalheader import MARK_BYTES, Header
 from memfs.files.operation import NotARecord, Operation, decode, encode, encode_mark
 
@@ -29,13 +30,18 @@ _FRAME = struct.Struct(">8sII")
 
 
 class Journal:
-    """One workspace's journal. Reading needs no lock; appending and dropping need the store's lock."""
+    """One workspace's journal. Reading needs no lock; appending and dropping need the store's lock.
+
+    Attributes:
+        own: the operations that this process appended and that still wait, by id.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.waiting: dict[str, Operation] = {}
         self.applied: set[str] = set()
         self.taken: set[str] = set()
+        self.own: set[str] = set()
         self.damage: list[JournalDamaged] = []
         self._header = Header()
         self._latest: dict[str, str] = {}
@@ -51,11 +57,18 @@ class Journal:
         self._fd = -1
         self._writing_fd = -1
         self._lock = threading.RLock()
+        renewed_in_child(self)
 
     def close(self) -> None:
         """Release the file."""
         with self._lock:
             self._reset()
+
+    def begin_anew_in_child(self) -> None:
+        """Read it all again: a thread of the parent may have been in the middle of it."""
+        self._fd = self._writing_fd = -1  # not closed: the thread may have closed them, and others have their numbers
+        self._reset()
+        self._gap, self._unmarked, self.own = True, [], set()
 
     # -- reading ------------------------------------------------------------------------------------------------
     @property
@@ -284,6 +297,7 @@ class Journal:
             self._count += len(operations)
             for operation in operations:
                 self._add(operation)
+                self.own.add(operation.id)
             self.taken.update(operation.id for operation in operations if came)
 
     def _abandon(self, start: int) -> None:
@@ -327,6 +341,7 @@ class Journal:
             self.taken = self.taken if taken is None else set(taken)
             gone = set(operation_ids)
             rest = [operation for name, operation in self.waiting.items() if name not in gone]
+            self.own &= {operation.id for operation in rest}
             self._replace(rest, tip or self._header.tip)
 
     def _renew(self) -> None:

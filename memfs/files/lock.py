@@ -17,7 +17,6 @@ import os
 import socket
 import threading
 import time
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from pathlib import Path
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.files import io
 from memfs.files.flock import leads_to, locked, release
+from memfs.files.forked import renewed_in_child
 from memfs.files.queue import Turn
 
 _FIRST_WAIT = 0.0005
@@ -44,7 +44,7 @@ class FileLock:
         self._twin = path.with_name(f".{path.name}.twin")
         self._queue = path.with_name(f".{path.name}.queue")
         self._threads = threading.Lock()
-        _known.add(self)
+        renewed_in_child(self)
 
     @contextmanager
     def hold(self, purpose: str, timeout: float = 30.0) -> Iterator[None]:
@@ -178,18 +178,15 @@ class FileLock:
 
 
 _held: set[int] = set()
-_known: weakref.WeakSet[FileLock] = weakref.WeakSet()
 
 
 def _forget_in_child() -> None:
     """A forked child holds none of its parent's locks: with its copies of their files it would keep them from others
-    after the parent's death, and its threads would wait for threads that it does not have.
+    after the parent's death.
     """
     for fd in _held:
         os.close(fd)
     _held.clear()
-    for lock in _known:
-        lock._threads = threading.Lock()
 
 
 os.register_at_fork(after_in_child=_forget_in_child)

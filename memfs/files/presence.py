@@ -10,7 +10,6 @@ import json
 import os
 import secrets
 import time
-import weakref
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any
 from memfs.errors import MemfsError, StorageIO
 from memfs.files import io
 from memfs.files.flock import leads_to, locked
+from memfs.files.forked import renewed_in_child
 
 _SUFFIX = ".json"
 _LIMIT = 4096
@@ -58,7 +58,7 @@ class Presence:
             os.close(fd)
             return
         self._path, self._fd = path, fd
-        _known.add(self)
+        renewed_in_child(self)
 
     def say(self, facts: Mapping[str, Any]) -> None:
         """Replace what the note says."""
@@ -75,22 +75,11 @@ class Presence:
             os.close(self._fd)
             self._fd = -1
 
-    def forget(self) -> None:
-        """In a forked child: let go of the parent's note, so that it ends with the parent."""
+    def begin_anew_in_child(self) -> None:
+        """Let go of the parent's note, so that it ends with the parent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-
-_known: weakref.WeakSet[Presence] = weakref.WeakSet()
-
-
-def _forget_in_child() -> None:
-    for presence in _known:
-        presence.forget()
-
-
-os.register_at_fork(after_in_child=_forget_in_child)
 
 
 def present(folder: Path) -> list[Present]:

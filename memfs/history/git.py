@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from memfs.errors import GitFailed, HistoryUnavailable
 from memfs.files import io
+from memfs.files.forked import renewed_in_child
 from memfs.history import environment
 from memfs.history.layout import Layout
 from memfs.history.objects import Object
@@ -85,6 +86,7 @@ class GitCommands:
         self.layout = layout
         self.folder = folder
         self._lock = threading.Lock()
+        renewed_in_child(self)
         self._repo: Repo | None = None
         self._owner = 0
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memfs.errors import MemfsError, SigningFailed
+from memfs.files.forked import renewed_in_child
 from memfs.history.commitobject import with_signature
 from memfs.history.group import Writer
 from memfs.history.identity import sanitised, sole_agent
@@ -38,6 +39,7 @@ class Signing:
         self._git = git
         self._notes: list[Problem] = []
         self._guard = threading.Lock()
+        renewed_in_child(self)
 
     def signed(self, commit: bytes, writers: Iterable[Writer]) -> bytes:
         """A commit object with its signature, or as it is where it is not to be signed.

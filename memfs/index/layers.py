@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
+from memfs.files.forked import renewed_in_child
 from memfs.index.base import Index, IndexStats, TermStatistics
 from memfs.index.engines import engine as engine_named
 from memfs.index.generations import FILES, NOBODY, Generation, Generations, number_of
@@ -50,6 +51,7 @@ class SearchIndex:
         self.folder = folder
         self._lock = threading.RLock()
         self._folding = threading.Lock()
+        renewed_in_child(self)
         self._current: Generation | None = None
         self._table: StampTable | None = None
         self._index: Index | None = None
@@ -251,6 +253,13 @@ class SearchIndex:
         with self._lock:
             self._forget()
 
+    def begin_anew_in_child(self) -> None:
+        """Read the base again, and let the next freshness check find what the overlay had."""
+        _abandoned.append(self._index)
+        self._index = self._seen = None
+        self._losses.clear()
+        self._forget()
+
     # -- inside -----------------------------------------------------------------------------------------------------
     def _switch(self) -> bool:
         """Take up the generation that is named now, if it is another one; note what it lacks."""
@@ -393,6 +402,10 @@ class SearchIndex:
         self._index, self._table = index, table
         self._number += 1
         self._fresh = self._fresh.rebased(table, changes.versions)
+
+
+# What a parent process reads with: nothing of it is closed in a child, for it may be in the middle of something.
+_abandoned: list[Index | None] = []
 
 
 def _damaged(reason: object) -> IndexUnavailable:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import CorruptRecord, ExtraMissing
 from memfs.files import io
+from memfs.files.forked import renewed_in_child
 from memfs.index.embedder import Vector
 from memfs.index.vectors import numeric
 
@@ -45,6 +46,7 @@ class MiniLmEmbedder:
         self.weight = 0.6
         self.least = 0.25
         self._lock = threading.Lock()
+        renewed_in_child(self)
 
     def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """A vector for each text; what stands after its first 256 word pieces does not count.

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from memfs.errors import ExtraMissing, IndexUnavailable, ItemNotFound, QueryInvalid
+from memfs.files.forked import renewed_in_child
 from memfs.index.embedder import Vector, unit
 from memfs.index.vectorfile import Kept, VectorFile, unpacked
 
@@ -72,6 +73,7 @@ class VectorStore:
         """
         self._file = VectorFile(path, model)
         self._lock = threading.RLock()
+        renewed_in_child(self)
         self._rows = _rows()
         self._clock = 0
         self._version = -1

@@ -5,12 +5,13 @@ Owns a bounded queue and the one thread that empties it. What the work is, it do
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Generic, TypeVar
+
+from memfs.files.forked import renewed_in_child
 
 Task = TypeVar("Task")
 
@@ -61,12 +62,15 @@ class Background(Generic[Task]):
         self._busy = False
         self._closed = False
         self._thread: threading.Thread | None = None
-        self._process = os.getpid()
+        renewed_in_child(self)
+
+    def begin_anew_in_child(self) -> None:
+        """Begin with no task and no thread: what waits in the parent, the parent does."""
+        self._news, self._thread = threading.Condition(), None
+        self._waiting, self._bunched, self._hurry, self._busy = {}, set(), 0, False
 
     def add(self, key: str, task: Task) -> bool:
         """Have a task done; one that waits under the same key is replaced. False where there is no room, or no more."""
-        if self._process != os.getpid():  # a forked child has no such thread, and the lock may be held for ever
-            return False
         with self._news:
             if self._closed:
                 return False
@@ -93,7 +97,7 @@ class Background(Generic[Task]):
 
         Called by a task itself it returns at once.
         """
-        if self._thread is None or threading.current_thread() is self._thread or self._process != os.getpid():
+        if self._thread is None or threading.current_thread() is self._thread:
             return True
         with self._news:
             self._hurry += 1
@@ -105,8 +109,6 @@ class Background(Generic[Task]):
 
     def close(self, seconds: float) -> int:
         """Do what waits, for at most so long, and end; return how many tasks were left undone."""
-        if self._process != os.getpid():
-            return 0
         self.settle(seconds)
         with self._news:
             self._closed = True

@@ -8,7 +8,6 @@ moment; recall uses what is there. Knows nothing of questions.
 from __future__ import annotations
 
 import hashlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,6 +16,7 @@ from itertools import islice
 from weakref import ref
 
 from memfs.errors import EndpointFailed, MemfsError
+from memfs.files.forked import renewed_in_child
 from memfs.files.secrets import find
 from memfs.index.embedder import Embedder, EndpointEmbedder, Vector
 from memfs.index.layers import SearchIndex
@@ -81,8 +81,8 @@ class Embeddings:
         self._report = report
         self._turn = threading.Lock()
         self._guard = threading.Lock()
+        renewed_in_child(self)
         self._worker: threading.Thread | None = None
-        self._process = os.getpid()
         self._ending = threading.Event()
         self._marks: dict[str, str] | None = None
         self._generation = -1
@@ -92,12 +92,16 @@ class Embeddings:
         self.problem = ""
 
     # -- behind the scenes ------------------------------------------------------------------------------------------
+    def begin_anew_in_child(self) -> None:
+        """Look again at what is lacking, with a thread of its own."""
+        self._worker, self._seen = None, _nothing
+        if not self._ending.is_set():
+            self._ending = threading.Event()
+
     def keep_up(self, patience: float = 0.0) -> None:
         """Have what is lacking made by a thread of its own, and wait for it so many seconds at most."""
         stamps = self._index.stamps()
         with self._guard:
-            if self._process != os.getpid():  # a child has none of its parent's threads
-                self._process, self._worker, self._turn = os.getpid(), None, threading.Lock()
             idle = self._worker is None or not self._worker.is_alive()
             if not idle or stamps is self._seen() or self._ending.is_set() or self._resting():
                 return
@@ -120,14 +124,14 @@ class Embeddings:
     def settle(self) -> None:
         """Wait until the thread has made what it is at."""
         worker = self._worker
-        if worker is not None and self._process == os.getpid():
+        if worker is not None:
             worker.join()
 
     def close(self) -> None:
         """Stop after the batch that is being made, and release the vectors."""
         self._ending.set()
         worker = self._worker
-        if worker is not None and self._process == os.getpid():
+        if worker is not None:
             worker.join(_END_SECONDS)
         self.vectors.close()
 

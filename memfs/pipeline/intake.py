@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from memfs.errors import Conflict
+from memfs.files.forked import renewed_in_child
 from memfs.model import MemoryItem
 from memfs.model.occasion import Fire
 from memfs.model.review import ReviewResult, StoreResult
@@ -57,6 +58,7 @@ class Intake:
         self._trivial = TrivialFilter()
         self._neighbourhood = Neighbourhood(store, parts.kinds)
         self._turn = threading.RLock()
+        renewed_in_child(self)
 
     def reviewed_by(self, judge: Judge) -> Intake:
         """This intake with another judge."""

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from memfs.errors import Conflict, IdExists, IndexUnavailable, MemfsError
+from memfs.files.forked import renewed_in_child
 from memfs.files.lock import FileLock
 from memfs.files.secrets import reason_in
 from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query
@@ -100,6 +101,11 @@ class Patterns:
         self._unwritten: dict[str, int] = {}
         self._looked = False
         self.patience = CLOSE_SECONDS
+        renewed_in_child(self)
+
+    def begin_anew_in_child(self) -> None:
+        """Count from nothing: what the parent counted, the parent writes down."""
+        self._unwritten = {}
 
     # -- learning ---------------------------------------------------------------------------------------------------
     def later(self, item: MemoryItem) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from memfs.errors import MemfsError
+from memfs.files.forked import renewed_in_child
 from memfs.index.layers import SearchIndex
 from memfs.model.memory_config import MemoryConfig
 from memfs.store import Store
@@ -40,6 +41,7 @@ class Meanings:
         self._current: tuple[tuple[str, str], Meaning] | None = None
         self._service: Endpoint | None = None
         self._changing = threading.RLock()
+        renewed_in_child(self)
 
     def current(self) -> Meaning | None:
         """What finds by meaning; None where the memory context asks for none, or for what cannot be had.

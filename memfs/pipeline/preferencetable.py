@@ -18,6 +18,7 @@ from math import inf, log
 from typing import Any, NamedTuple
 
 from memfs.errors import IndexUnavailable, StorageIO
+from memfs.files.forked import renewed_in_child
 from memfs.index.analyzer import identity, terms
 from memfs.index.question import weights
 from memfs.index.rowbase import RowBase
@@ -106,6 +107,7 @@ class PreferenceTable:
         self._parts = parts
         self._folder = f"{CONTENT}/{parts.kinds.get(KIND).folder}/"
         self._lock = threading.Lock()
+        renewed_in_child(self)
         self._seen: tuple[StampTable, Mapping[str, str]] | None = None
         self._below: Mapping[str, str] = {}
         self._missed: dict[str, str] = {}

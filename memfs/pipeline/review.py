@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from memfs.errors import SettingInvalid
+from memfs.files.forked import renewed_in_child
 from memfs.model import MemoryItem
 from memfs.model.review import ReviewResult
 from memfs.pipeline.reviewer import (
@@ -69,6 +70,7 @@ class Review:
         self._reviewers = tuple(reviewers)
         self._seconds = seconds
         self._guard = threading.Lock()
+        renewed_in_child(self)
         self._busy: Counter[str] = Counter()
         self._immediate = frozenset(one.name for one in self._reviewers if type(one) in _IMMEDIATE)
         twice = [name for name, count in Counter(one.name for one in self._reviewers).items() if count > 1]

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from math import floor, inf
 
 from memfs.errors import IndexUnavailable, StorageIO
+from memfs.files.forked import renewed_in_child
 from memfs.index.triggerbase import TriggerBase
 from memfs.index.triggertable import Pool, TriggerTable
 from memfs.model import Candidate, MemoryItem, Stamp
@@ -78,6 +79,7 @@ class Triggers:
         self._unkept: dict[str, TriggerRow | None] = {}
         self._after: dict[tuple[str, float], tuple[int, tuple[int, int]]] = {}
         self._lock = threading.RLock()
+        renewed_in_child(self)
         store.following.listeners.append(self._heard)
 
     # -- asking -----------------------------------------------------------------------------------------------------

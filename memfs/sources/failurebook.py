@@ -16,6 +16,7 @@ from typing import Any
 from memfs.errors import MemfsError
 from memfs.files import io, jsontext
 from memfs.files.decoding import decode
+from memfs.files.forked import renewed_in_child
 
 FILE = "sources.json"
 IN_A_ROW = 3
@@ -79,6 +80,7 @@ class FailureBook:
         self._path = path
         self._now = now
         self._lock = threading.Lock()
+        renewed_in_child(self)
         self._known: dict[str, Failures] | None = None
 
     def paused(self, name: str) -> str:

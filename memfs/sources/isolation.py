@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from memfs.files.forked import renewed_in_child
 from memfs.model.episode import StateSnapshot
 from memfs.sources.failurebook import Busy, Failed, FailureBook, Late, told
 from memfs.sources.plugin import Delivery, ItemSource, MemoryPlugin, Selection
@@ -79,6 +80,7 @@ class Guard:
         self.seconds = seconds
         self.book = book or FailureBook()
         self._lock = threading.Lock()
+        renewed_in_child(self)
         self._busy: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from memfs.errors import MemfsError
+from memfs.files.forked import renewed_in_child
 from memfs.files.scan import Entry
 from memfs.files.tomltext import FILE
 from memfs.files.tree import Tree
@@ -59,6 +60,7 @@ class KnownFiles:
         self._top = resolved if self._root.is_relative_to(resolved) else self._root
         self._files: dict[str, _File] = {}
         self._lock = threading.Lock()
+        renewed_in_child(self)
 
     def text(self, prompt: str = "") -> KnownText:
         """What they say at present, and the prompt; a file that cannot be read says nothing."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memfs.errors import MemfsError, SettingInvalid
+from memfs.files.forked import renewed_in_child
 from memfs.files.tomltext import FILE
 from memfs.index.place import index_folder
 from memfs.model.episode import StateSnapshot
@@ -75,6 +76,7 @@ class Plugins:
         self.guard = guard
         self._untrusted = untrusted
         self._lock = threading.RLock()
+        renewed_in_child(self)
         self._loaded: dict[Delivery, tuple[Loaded, ...]] = {}
         self._unusable: dict[Delivery, tuple[Unusable, ...]] = {}
         self._added: dict[str, Loaded] = {}

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from memfs.errors import ItemNotFound, MemfsError, SettingInvalid, StorageIO, WorkspaceNotFound
+from memfs.files.forked import renewed_in_child
 from memfs.model import MemoryItem, Problem
 from memfs.model.ids import of_mount
 from memfs.model.kinds import nearest
@@ -73,6 +74,7 @@ class Mounts:
         self._refused: dict[str, Problem] = {}
         self._gone_at: dict[str, float] = {}
         self._guard = threading.RLock()
+        renewed_in_child(self)
         self.names: tuple[str, ...] = tuple(self._paths)
 
     def __bool__(self) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import SettingInvalid
+from memfs.files.forked import renewed_in_child
 
 if TYPE_CHECKING:
     from memfs.sources.delivery import Deliverer
@@ -25,6 +26,7 @@ class Overrides:
         self._added: list[tuple[MemoryPlugin, Mapping[str, Any] | None]] = []
         self._made: tuple[Deliverer, Deliverer] | None = None
         self._changing = threading.RLock()
+        renewed_in_child(self)
 
     def over(self, usual: Deliverer) -> Deliverer:
         """The deliverer with what is wanted otherwise; the usual one where nothing is."""

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from memfs.files.forked import renewed_in_child
 from memfs.model.episode import StateSnapshot
 from memfs.model.time import utc_now
 from memfs.pipeline.situations import plain_files
@@ -31,6 +32,7 @@ class Warned:
         """``log``: what other processes know; without one only this one's warnings count."""
         self._log, self._clock = log, clock
         self._guard = threading.Lock()
+        renewed_in_child(self)
         self._exact: OrderedDict[str, Given] = OrderedDict()
         self._near: dict[str, Given] = {}
 

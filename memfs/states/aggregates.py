@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, CorruptRecord, ItemNotFound, MemfsError
 from memfs.files import jsontext
+from memfs.files.forked import renewed_in_child
 from memfs.model.kinds import nearest
 from memfs.model.statepaths import AGGREGATE_NAMES, aggregate_path
 from memfs.model.statequery import Question, Row
@@ -90,6 +91,7 @@ class Aggregates:
         self._working: list[threading.Thread] = []
         self._live: dict[tuple[int, str], dict[str, Any]] = {}
         self._guard = threading.Lock()
+        renewed_in_child(self)
 
     def read(self, name: str) -> dict[str, Any]:
         """One aggregate as it stands on disk: as of the last closing, review or rebuild; ``behind`` says how far back.

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memfs.errors import ArchiveInvalid, CorruptRecord, HistoryError
+from memfs.files.forked import renewed_in_child
 from memfs.model.statepaths import ARCHIVE, iteration_of
 from memfs.store.parts import Parts
 from memfs.upkeep.archivefile import FRAME_BYTES, Member, Payload, damaged, verify
@@ -88,6 +89,7 @@ class Archives:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._guard = threading.Lock()
+        renewed_in_child(self)
         self._kept: dict[str, tuple[Facts, Index, dict[str, Member]]] = {}
         self._closed: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._listing: tuple[Facts | None, dict[int, tuple[str, ...]]] | None = None

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from memfs.files.forked import renewed_in_child
 from memfs.model.shape import plain
 
 _MOST = 10_000
@@ -36,6 +37,7 @@ class Known:
         self._characters = 0
         self.since = time.time_ns() if since is None else since
         self._guard = threading.Lock()
+        renewed_in_child(self)
         self._seen: OrderedDict[tuple[str, str, int], str] = OrderedDict()
         self._numbers: OrderedDict[tuple[str, str, int], dict[str, int | float]] = OrderedDict()
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from memfs.errors import ContentError, CorruptItem, CorruptRecord, HistoryError, MemfsError, NotRegularFile, PathEscape
 from memfs.files import io
+from memfs.files.forked import renewed_in_child
 from memfs.history.treediff import changed_paths
 from memfs.index.states import Folder, StateIndex
 from memfs.model.statefacts import Facts, describe
@@ -68,6 +69,7 @@ class Looking:
         self._parts = parts
         self._root = parts.tree.root
         self._turn = threading.RLock()
+        renewed_in_child(self)
         self._glances = Glances(self._root)
         self._everywhere_ns = 0
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from memfs.errors import IndexUnavailable, QueryInvalid
+from memfs.files.forked import renewed_in_child
 from memfs.index.states import News
 from memfs.model.statepaths import aggregate_path
 from memfs.model.statequery import Question
@@ -48,6 +49,7 @@ class Retrieval:
         self._reading = reading
         self._kept = StateCache()
         self._guard = threading.Lock()
+        renewed_in_child(self)
         self._counted = (0, 0)
 
     def retrieve(

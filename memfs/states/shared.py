@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from memfs.files.forked import renewed_in_child
 from memfs.files.merge.values import Merged, equal, merge
 from memfs.model import statepaths
 from memfs.model.statequery import Question
@@ -69,6 +70,7 @@ class SharedDocuments:
         self._iterations = iterations
         self._clock = clock
         self._turn = threading.Lock()
+        renewed_in_child(self)
 
     def store(
         self,

@@ -17,6 +17,7 @@ from datetime import datetime
 from itertools import chain
 
 from memfs.errors import ContentError, MemfsError, QueryInvalid, SecretDetected
+from memfs.files.forked import renewed_in_child
 from memfs.files.secrets import Finding, check_reason, find, found_in_value
 from memfs.model import Problem, statepaths
 from memfs.model.threads import KEPT_IN, Kept, Place, Snapshot, TaskWrites
@@ -53,6 +54,7 @@ class Threads:
         self.files = files
         self._clock = clock
         self._guard = threading.Lock()
+        renewed_in_child(self)
         self._homes: OrderedDict[Place, Homes] = OrderedDict()
 
     # -- writing ------------------------------------------------------------------------------------------------

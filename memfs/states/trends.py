@@ -10,6 +10,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from memfs.errors import ContentError, CorruptRecord
+from memfs.files.forked import renewed_in_child
 from memfs.model.insights import TrendReport
 from memfs.model.statequery import Question, Row
 from memfs.states.patterns import Named, patterns_of, trends_of
@@ -28,6 +29,7 @@ class Trends:
         self._reading = reading
         self._known: dict[tuple[str, str], list[Named]] = {}
         self._guard = threading.Lock()
+        renewed_in_child(self)
 
     def patterns(self) -> TrendReport:
         """Every pattern that a meta-review names: first and last seen, counts by iteration, direction.

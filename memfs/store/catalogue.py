@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from memfs.errors import MemfsError
+from memfs.files.forked import renewed_in_child
 from memfs.index.layers import SearchIndex
 from memfs.model import Candidate, Kind, MemoryItem, Query
 from memfs.store.parts import CONTENT
@@ -44,6 +45,7 @@ class Catalogue(Generic[Facts]):
         self._kept: dict[str, _Kept[Facts]] = {}
         self._bytes = 0
         self._guard = threading.Lock()
+        renewed_in_child(self)
 
     def of(self, query: Query) -> list[Facts]:
         """The facts of all items that pass a query's filters, the newest first; see ``Seeking.every``.

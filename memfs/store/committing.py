@@ -52,15 +52,23 @@ class Committing:
         self._edits = edits
 
     def flush(
-        self, *, adopt: bool = False, include_staged: bool = False, quiet_seconds: float = 0, message: str = ""
+        self,
+        *,
+        adopt: bool = False,
+        include_staged: bool = False,
+        quiet_seconds: float = 0,
+        message: str = "",
+        patience: float = 10,
     ) -> Flushed:
         """Commit what waits, and a person's edits too when ``adopt`` is set.
+
+        Who commits already is waited for at most ``patience`` seconds.
 
         It does not raise when git is busy or refuses: the journal keeps everything, and ``reason`` says why it waits.
         """
         refuse_text(message, "message")
         try:
-            with self._parts.commit_lock.hold("commit", timeout=10):
+            with self._parts.commit_lock.hold("commit", timeout=patience):
                 return self._flush(adopt, include_staged, quiet_seconds, message)
         except MemfsError as error:
             return Flushed(waiting=len(self._parts.journal.waiting), reason=str(error))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from memfs.errors import Conflict, SchemaInvalid
+from memfs.files.forked import renewed_in_child
 from memfs.model.ids import check_id, stem_of
 from memfs.store.documents import CONTEXTS
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts
@@ -32,6 +33,7 @@ class Contexts:
         self._store = store
         self._parts = parts
         self._changing = threading.Lock()
+        renewed_in_child(self)
 
     def names(self) -> list[str]:
         """The names of the contexts there are, sorted."""

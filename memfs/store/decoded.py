@@ -12,6 +12,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 
+from memfs.files.forked import renewed_in_child
 from memfs.model import MemoryItem, Stamp
 
 _MOST = 2_000
@@ -35,6 +36,7 @@ class Decoded:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._bytes = 0
         self._guard = threading.Lock()
+        renewed_in_child(self)
 
     def item(self, path: str, stamp: Stamp, decode: Callable[[], MemoryItem], *, checked: bool) -> MemoryItem:
         """The item in a file that was just read, decoded anew unless the same bytes were.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
 from memfs.files.codec import Codec
+from memfs.files.forked import renewed_in_child
 from memfs.files.rot import corrupt, rotten
 from memfs.files.scan import Entry
 from memfs.files.secrets import refuse_file
@@ -49,7 +50,12 @@ class Following:
         self._scanned = False
         self._closed: list[str] = []
         self._lock = threading.RLock()
+        renewed_in_child(self)
         self.listeners: list[Listener] = []
+
+    def begin_anew_in_child(self) -> None:
+        """Know nothing of the files, as their index does."""
+        self._rejected, self._owners, self._scanned, self._closed = {}, None, False, []
 
     # -- asking ---------------------------------------------------------------------------------------------------
     def is_item(self, path: str) -> bool:

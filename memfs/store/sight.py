@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from memfs.files.forked import renewed_in_child
 from memfs.store.following import Following
 from memfs.store.outcome import Refreshed
 from memfs.store.values import Eyes
@@ -30,12 +31,21 @@ class Sight:
         self._news = news
         self._eyes: Eyes | None = None
         self._make: Callable[[], Eyes] | None = None
+        self._made: Callable[[], Eyes] | None = None
         self._turn = threading.RLock()
+        renewed_in_child(self)
         self._once = threading.local()
 
     def watch_with(self, make: Callable[[], Eyes]) -> None:
         """Begin to watch with the next ``follow``."""
         self._make = make
+
+    def begin_anew_in_child(self) -> None:
+        """Watch with eyes of its own: those of the parent see nothing in a child."""
+        self._once = threading.local()
+        if self._eyes is not None:
+            _abandoned.append(self._eyes)
+            self._eyes, self._make = None, self._made
 
     @property
     def state(self) -> str:
@@ -98,5 +108,9 @@ class Sight:
         make, self._make = self._make, None
         if make is None:
             return False
-        self._eyes = make()
+        self._eyes, self._made = make(), make
         return True
+
+
+# Eyes of a parent process: taking them apart in a child would end what the parent sees with.
+_abandoned: list[Eyes] = []

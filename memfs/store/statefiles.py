@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memfs.errors import Conflict, ContentError, HistoryError, ItemTooLarge, MemfsError, PathEscape
+from memfs.files.forked import renewed_in_child
 from memfs.files.placing import sha256
 from memfs.files.plain import plain
 from memfs.files.rot import corrupt, rotten
@@ -101,6 +102,7 @@ class StateFiles:
         self.learned: list[Learned] = []
         self._turns = threading.Lock()
         self._guard = threading.Lock()
+        renewed_in_child(self)
         self._stamps: OrderedDict[str, Stamp] = OrderedDict()
         self._invalid: dict[str, Problem] = {}
 

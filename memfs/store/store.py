@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from memfs.errors import Conflict, CorruptItem, StorageIO
-from memfs.files.operation import FileChange
+from memfs.files.forked import renewed_in_child
+from memfs.files.operation import FileChange, Operation
 from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
 from memfs.store.batch import Batch
 from memfs.store.edits import HandEdits
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 _TRIES = 20
 _COMMITTING = ("interval", "each", "batch")
+_BY_TIME = ("interval", "each")
+_GRACE = 1.0
 _FOLD_AT = 500
 _FOLD_AT_CLOSE = 200
 
@@ -58,10 +61,12 @@ class Store:
         self._window = Window(self._flush_window, parts.policy.interval, self.note_failure)
         self.sight = Sight(self.following, self.refresh, self.writing.news)
         self._planning = threading.RLock()
+        renewed_in_child(self)
         self.wrote = False  # by anybody who holds this store
         self.seeking = Seeking(parts, self.follow, self.refresh)
         ended = end_interrupted(parts)
         self.notes: list[Problem] = [*ended, *self.writing.recover(), *map(Problem.of, parts.journal.damage)]
+        self._left = bool(parts.journal.waiting)
 
     @cached_property
     def _committing(self) -> Committing:
@@ -173,6 +178,8 @@ class Store:
     def _carry_out(
         self, plans: list[Planned], message: str, source: str, *, batch: bool = False, critical: bool = False
     ) -> Mapping[str, Stamp]:
+        if self._left:
+            self.take_up(at_once=True)
         branch = self.writing.branch()
         changing = [plan for plan in plans if self.writing.changes(plan, branch)]
         if not changing:
@@ -310,7 +317,8 @@ class Store:
                 self.fold()
 
     def tend(self) -> None:
-        """Do what is due from time to time: fold the index, make a backup."""
+        """Do what is due from time to time: commit what others left, fold the index, make a backup."""
+        self._take_up_late()
         self.fold_if_large()
         self._parts.gate.tend()
 
@@ -351,8 +359,12 @@ class Store:
 
     def pending(self) -> Pending:
         """What waits for its commit, and why."""
-        count = len(self._parts.journal.operations())
-        return Pending(count=count, reason=self._parts.repository.busy() if count else "")
+        waiting = self._parts.journal.operations()
+        reason = self._parts.repository.busy() if waiting else ""
+        left = any(operation.id not in self._parts.journal.own for operation in waiting)
+        late = self._overdue(waiting) if self._parts.policy.commit in _BY_TIME else left
+        paths = dict.fromkeys(change.path for operation in waiting for change in operation.changes)
+        return Pending(count=len(waiting), reason=reason, paths=tuple(paths), late=late or bool(reason))
 
     def hand_edits(self, among: Iterable[str] | None = None) -> list[str]:
         """Paths a person changed since the last commit; of ``among`` only, where that is given."""
@@ -379,11 +391,39 @@ class Store:
         if policy not in _COMMITTING or (policy != "interval" and not home):
             return home
         flushed = self._committing.flush()
+        self._left = False
         self.notes.extend(flushed.notes)
         if policy == "interval":
             self._committing.maintain_if_due()
             self.tend()
         return home and flushed.waiting == 0
+
+    def take_up(self, *, at_once: bool = False) -> int:
+        """Commit soon what was left by others, who may have been killed before they could, where the policy says so.
+
+        The first write does so at once: who is always killed within its window would never commit.
+
+        Returns:
+            How many commits were made.
+        """
+        if not self._left or self._parts.policy.commit not in _COMMITTING:
+            return 0
+        if not at_once:
+            self._window.opened(late=True)
+            return 0
+        self._left = False
+        flushed = self._committing.flush(patience=0)
+        self.notes.extend(flushed.notes)
+        return len(flushed.commits)
+
+    def _take_up_late(self) -> None:
+        """Commit what has waited for so long that who wrote it must have been killed."""
+        if self._parts.policy.commit in _BY_TIME and self._overdue(self._parts.journal.operations()):
+            self._window.opened(late=True)
+
+    def _overdue(self, waiting: Sequence[Operation]) -> bool:
+        age = self._parts.clock().timestamp() - waiting[0].time if waiting else 0.0
+        return abs(age) > self._parts.policy.interval + _GRACE  # below zero once a clock was set back
 
     def close(self) -> None:
         """Commit what waits where the policy says so, fold the index, release everything."""

@@ -28,10 +28,19 @@ class Eyes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """What is not in git yet: how many operations, and why they wait ("" when the window is merely open)."""
+    """What is not in git yet.
+
+    Attributes:
+        count: how many operations.
+        reason: why git takes none now, "" when it would.
+        paths: the files they change, in order of writing.
+        late: whether git takes none now, the window of the policy is over, or others wrote them, who may be gone.
+    """
 
     count: int
     reason: str
+    paths: tuple[str, ...] = ()
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

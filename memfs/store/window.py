@@ -8,7 +8,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from memfs.files.forked import renewed_in_child
+
 _RETRY_SECONDS = 2.0
+_LATE_SECONDS = 0.5
 
 
 class Window:
@@ -20,15 +23,24 @@ class Window:
 
     def __init__(self, flush: Callable[[], bool], seconds: float, failed: Callable[[Exception], None]) -> None:
         self._flush = flush
-        self._seconds = seconds
+        self._seconds = self._wait = seconds
         self._failed = failed
         self._open = threading.Event()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._guard = threading.Lock()
+        renewed_in_child(self)
 
-    def opened(self) -> None:
-        """Something was written."""
+    def begin_anew_in_child(self) -> None:
+        """Close by a thread of its own: what is open in the parent, the parent closes."""
+        self._open, self._thread, closed = threading.Event(), None, self._closing.is_set()
+        self._closing = threading.Event()
+        if closed:
+            self._closing.set()
+
+    def opened(self, late: bool = False) -> None:
+        """Something waits: written just now, or ``late``, by somebody whose window never closed."""
+        self._wait = min(self._seconds, _LATE_SECONDS) if late else self._seconds
         self._open.set()
         with self._guard:
             if self._thread is None and not self._closing.is_set():
@@ -38,7 +50,7 @@ class Window:
     def _run(self) -> None:
         while not self._closing.is_set():
             self._open.wait()
-            if self._closing.wait(self._seconds):
+            if self._closing.wait(self._wait):
                 return
             self._open.clear()
             while not self._flushed():

@@ -20,6 +20,7 @@ from memfs import setting_values
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.files import tomltext
 from memfs.files.codec import Codec
+from memfs.files.forked import renewed_in_child
 from memfs.history.objects import Entry
 from memfs.history.quarantine import require_clean
 from memfs.history.repository import Repository
@@ -108,6 +109,7 @@ class Travel:
         self._index_folder = index_folder
         self._meanings: tuple[tuple[str, str], PastMeanings] | None = None
         self._turn = threading.RLock()
+        renewed_in_child(self)
         self._open: OrderedDict[tuple[str, datetime], Past] = OrderedDict()
 
     def at(

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import cached_property
 
 from memfs.errors import ItemNotFound, MemfsError
+from memfs.files.forked import renewed_in_child
 from memfs.index.treeindex import TreeIndex
 from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Query
 from memfs.model.ids import stem_of
@@ -53,6 +54,7 @@ class PastStore:
         self._reading = reading
         self._build = build
         self._turn = threading.RLock()
+        renewed_in_child(self)
         self._decoded = Decoded()
         self._failures: list[Problem] = []
         self.seeking = Seeking(self, Refreshed, Refreshed)

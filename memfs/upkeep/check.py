@@ -33,6 +33,7 @@ from memfs.upkeep.repair import Repairer
 Examine = Callable[["Checker"], Iterator[Problem]]
 
 ATTRIBUTES = f"{CONTENT}/.gitattributes"
+_NAMED = 5
 _TOO_MANY_FOR_WHOOSH = 200_000
 
 
@@ -96,6 +97,8 @@ class Checker:
             done.append(f"wrote {ATTRIBUTES} anew")
         if mergedriver.install(self.parts.repository):
             done.append("installed the merge driver")
+        if self.store.take_up(at_once=True):
+            done.append("committed what was left by a process that ended before it could")
         return [*done, f"built the index anew over {self.store.reindex()} item(s)"]
 
     def invalid_edits(self) -> list[str]:
@@ -211,12 +214,16 @@ def _head_hint(ref: str | None) -> str:
 
 def _waiting(checker: Checker) -> Iterator[Problem]:
     pending = checker.store.pending()
-    if pending.count and pending.reason:
+    if pending.late:
+        more = len(pending.paths) - _NAMED
+        named = ", ".join(pending.paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        why = f": {pending.reason}" if pending.reason else ""
+        when = "memfs commits them when that is over" if pending.reason else "'memfs commit' commits them"
         yield Problem(
             path="",
             code="CommitsWaiting",
-            message=f"{pending.count} write(s) wait for their commit: {pending.reason}",
-            hint="they are safe in the journal; memfs commits them when that is over",
+            message=f"{pending.count} write(s) wait for their commit{why} ({named})",
+            hint=f"they are safe in the journal; {when}",
             severity=WARNING,
         )
     for row in checker.recovered.list():

@@ -281,5 +281,6 @@ def test_an_import_that_ends_early_stored_all_or_nothing(error: int | None, open
         seen.add(again.store.count())
         assert {fate.became for fate in arriving_in(again).take_in("graph", rows)} <= {Became.STORED, Became.SAME}
         assert again.store.count() == 3
+        again.store.flush()
         assert again.checker.check() == []
     assert seen == {0, 3}

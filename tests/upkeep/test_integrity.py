@@ -527,6 +527,7 @@ def test_a_damaged_index_is_told_and_made_anew(opened: Opened, engine: str) -> N
     first.store.put(MemoryItem(TEXT, "semantic", id="cat"))
     first.recall.search("cat")
     first.store.fold()
+    first.store.flush()
     first.close()
     (generation,) = first.parts.index.folder.glob("gen-*")
     stamps = generation / "stamps"

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 
+_NAMED = 20
+
+
 @verb("status", example="memfs status\nmemfs -C ~/project status --json")
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> int:
@@ -71,6 +74,7 @@ def _status(workspace: Workspace) -> dict[str, Any]:
         "branch": head.branch or None,
         "pending_commits": pending.count,
         "pending_reason": pending.reason,
+        "pending": list(pending.paths),
         "hand_edits": edits,
         "index": {"engine": workspace.settings.index.engine, "fresh": not (learned and store.refresh())},
         "watch": watch_facts(workspace.repository.state),
@@ -106,6 +110,10 @@ def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> 
     rows |= merges_row(facts)
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
+    for path in facts["pending"][:_NAMED]:
+        print_raw(f"{'':11}{styled('waiting', fg='yellow')} {clean(path)}")
+    if len(facts["pending"]) > _NAMED:
+        print_raw(f"{'':11}{styled('waiting', fg='yellow')} and {len(facts['pending']) - _NAMED} more")
     for path in edits:
         wrong = "  invalid: 'memfs commit' leaves it alone" if path in invalid else ""
         print_raw(f"{'':11}{styled('edited', fg='yellow')} {clean(path)}{wrong}")
