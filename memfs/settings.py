@@ -168,6 +168,9 @@ class RecallSettings:
     )
     deduplicate: bool = _setting(True, "Whether the command line and agents' doors leave out what repeats a hit.")
     max_tokens: int = _setting(0, "Most tokens an answer holds unless told otherwise; 0: no bound.", low=0, high=10**7)
+    state_seconds: float = _setting(
+        0.5, "How long an answer about agents' state takes unless told otherwise; 0: no bound.", low=0, high=86_400
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,6 +87,7 @@ def own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("MEMFS_RECALL_STATE_SECONDS", "0")  # an answer is whole on a busy machine, too
     return home
 
 

@@ -156,7 +156,8 @@ class ContextMemory(Facade):
             start, end: the first and the last moment; a time without an offset is UTC.
             agents, components, hypotheses, metrics: only these, by name.
             iterations: only these, by number; archived ones too.
-            deadline: seconds; what is not found by then is named in the answer's ``missing``.
+            deadline: seconds; what is not found by then is named in the answer's ``missing``. By default the setting
+                ``recall.state_seconds``, half a second; ``math.inf`` for the whole, however long that takes.
 
         Raises:
             QueryInvalid: an argument cannot be understood; ``field`` names it.

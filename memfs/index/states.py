@@ -47,6 +47,19 @@ class News:
     hypotheses: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows that were found for a question; each is decoded when its turn comes, which takes most of the time."""
+
+    raw: Sequence[Sequence[object]]
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(tables.row_of, self.raw)
+
+
 class StateIndex:
     """What is known of every state document of one workspace. Shared by threads and processes.
 
@@ -82,8 +95,12 @@ class StateIndex:
     # -- documents ----------------------------------------------------------------------------------------------------
     def find(self, question: Question) -> list[Row]:
         """The documents that agree with a question, by time; ones without a time come before the others."""
+        return list(self.found(question))
+
+    def found(self, question: Question) -> Found:
+        """As ``find``, for a caller who may not have the time for all of them."""
         sql, values = select.documents(question)
-        return self._base.ask(lambda base: [tables.row_of(found) for found in base.execute(sql, values)])
+        return Found(self._base.ask(lambda base: base.execute(sql, values).fetchall()))
 
     def row(self, path: str) -> Row | None:
         """What is known of one document, None where nothing is."""

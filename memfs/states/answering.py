@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 from memfs.model.statefacts import STATEFUL, version_order
@@ -85,9 +86,14 @@ class Answering:
         given = {"start": wanted.start, "end": wanted.end, "iterations": iterations, **more}
         return Question(kinds=kinds, **given)
 
-    def _find(self, question: Question) -> list[Row]:
+    def _find(self, question: Question, what: str) -> list[Row]:
+        """What is known of the documents for a question, as far as there is time."""
         self.notes.questions.append(question)
-        return self._index.find(question)
+        found = self._index.found(question)
+        rows = list(takewhile(lambda _: not self._deadline.passed, found))
+        if len(rows) < len(found):
+            self._late(f"{len(found) - len(rows)} of {len(found)} {what} were not counted in time")
+        return rows
 
     def _read(self, question: Question, what: str) -> list[Document]:
         """The documents for a question, and notes of what could not be read."""
@@ -155,7 +161,7 @@ class Answering:
         summed: dict[str, Any] = {"iterations": iterations, "counts": counts}
         if update is not None:
             summed |= {key: update.values[key] for key in ("timestamp", "system_statistics") if key in update.values}
-        hypotheses = _latest_versions(self._find(self._versions()))
+        hypotheses = _latest_versions(self._find(self._versions(), "hypotheses"))
         summed["hypotheses_by_state"] = summing.by_state(hypotheses)
         return summed
 
@@ -163,7 +169,7 @@ class Answering:
     def _agents(self) -> dict[str, dict[str, Any]]:
         names = list(self._wanted.agents) or self._all_agents()
         if self._wanted.summary:
-            return summing.agents(self._find(self._question("agent_output", agents=tuple(names))), names)
+            return summing.agents(self._find(self._question("agent_output", agents=tuple(names)), "outputs"), names)
         states = {}
         for number, name in enumerate(names):
             if self._deadline.passed:
@@ -180,7 +186,7 @@ class Answering:
         if self._wanted.present:
             self.notes.questions.append(Question(kinds=("agent_output", "continuation")))
             return self._index.agents(("agent_output", "continuation"))
-        rows = self._find(self._question("agent_output", "continuation"))
+        rows = self._find(self._question("agent_output", "continuation"), "agents' documents")
         return sorted({row.facts.agent for row in rows if row.facts.agent})
 
     def _agent(self, name: str) -> dict[str, Any]:
@@ -234,7 +240,7 @@ class Answering:
         wanted = self._wanted
         question = self._question("tournament_result", hypotheses=wanted.hypotheses)
         if wanted.summary:
-            rows = self._find(question)
+            rows = self._find(question, "tournament results")
             return {"count": len(rows), "participants": len({name for row in rows for name in row.facts.hypotheses})}
         if wanted.present:
             question = replace(question, iterations=())
@@ -270,6 +276,9 @@ class Answering:
 
     def _add_metrics(self, system: dict[str, Any], agents: dict[str, dict[str, Any]]) -> None:
         if not self._wanted.metrics:
+            return
+        if self._deadline.passed:
+            self._late(f"the figures {', '.join(self._wanted.metrics)} were not read in time")
             return
         question = self._question(metrics=self._wanted.metrics)
         self.notes.questions.append(question)

@@ -13,7 +13,7 @@ import re
 import stat
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from memfs.states.archives import Archives
 
 _BATCH = 500
+_AT_ONCE = 50
 _MINUTE_NS = 60_000_000_000
 _FEW = 5_000
 _MOST_OPEN = 5
@@ -140,8 +141,21 @@ class Looking:
             if not self._look_at_folders(self._index.folders(ITERATIONS), deadline):
                 return False
         else:
-            self.refresh(path for path in paths if _is_text(path) and document_kind(path) and self._differs(path))
-        self._index.note(head=head)
+            if not self._look_at_changed(sorted(path for path in paths if _is_text(path)), head, notes, deadline):
+                return False
+        self._index.note(head=head, halfway="")
+        return True
+
+    def _look_at_changed(self, paths: Sequence[str], head: str, notes: Mapping[str, str], deadline: Deadline) -> bool:
+        """Look at what a commit changed, from where the last look at it had no more time."""
+        commit, _, done = notes.get("halfway", "").partition(" ")
+        waiting = [path for path in paths if commit != head or path > done]
+        for start in range(0, len(waiting), _AT_ONCE):
+            if deadline.passed:
+                return False
+            some = waiting[start : start + _AT_ONCE]
+            self.refresh(path for path in some if document_kind(path) and self._differs(path))
+            self._index.note(halfway=f"{head} {some[-1]}")
         return True
 
     def _differs(self, path: str) -> bool:

@@ -92,7 +92,7 @@ class States:
         """Answers questions for the system's state."""
         from memfs.states.retrieval import Retrieval
 
-        return self._first("retrieval", Retrieval(self.reading))
+        return self._first("retrieval", Retrieval(self.reading, self.settings.recall.state_seconds or None))
 
     # -- writing --------------------------------------------------------------------------------------------------
     @cached_property

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, CorruptItem, CorruptRecord, IndexUnavailable, MemfsError
 from memfs.files import jsontext
-from memfs.index.states import StateIndex
+from memfs.index.states import Found, StateIndex
 from memfs.model.shape import plain
 from memfs.model.statefacts import describe
 from memfs.model.statepaths import document_kind, iteration_of
@@ -107,7 +107,7 @@ class StateReading:
         """The documents that agree with a question, as many as there is time for. Does not look for changes first."""
         found = Gathered()
         for _ in range(_TRIES):
-            found, stale = self.documents(self.index.find(question), deadline)
+            found, stale = self.documents(self.index.found(question), deadline)
             if not stale:
                 break
         return found
@@ -210,15 +210,15 @@ class StateReading:
             return values
         return sidecars.fill(self.parts, values, path, self._archives.read)
 
-    def documents(self, rows: Iterable[Row], deadline: Deadline = _NEVER) -> tuple[Gathered, bool]:
+    def documents(self, rows: Collection[Row] | Found, deadline: Deadline = _NEVER) -> tuple[Gathered, bool]:
         """What the rows stand for, and whether one of them was out of date: then others may answer the question."""
         documents: list[Document] = []
         problems: dict[str, str] = {}
         unread, stale = 0, False
-        for row in rows:
+        for done, row in enumerate(rows):
             if deadline.passed:
-                unread += 1
-                continue
+                unread = len(rows) - done
+                break
             try:
                 values, proof = self.loaded(row)
             except FileNotFoundError:

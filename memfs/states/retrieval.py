@@ -6,6 +6,7 @@ as long as that stays as it was. What belongs into it, ``memfs.states.answering`
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,8 +46,10 @@ class _Basis:
 class Retrieval:
     """Answers questions for the state of one workspace's system. May be used from several threads."""
 
-    def __init__(self, reading: StateReading) -> None:
+    def __init__(self, reading: StateReading, seconds: float | None = None) -> None:
+        """``seconds``: how long an answer takes where the question does not say; None for as long as it needs."""
         self._reading = reading
+        self._default = seconds
         self._kept = StateCache()
         self._guard = threading.Lock()
         renewed_in_child(self)
@@ -81,7 +84,8 @@ class Retrieval:
             hypotheses: only these, and tournament results of theirs.
             iterations: only of these.
             metrics: names of figures to bring along, with their history.
-            deadline: seconds after which what there is comes back, with sentences that say what is missing.
+            deadline: seconds after which what there is comes back, with sentences that say what is missing;
+                ``math.inf`` for all of it, however long that takes. By default what the settings say.
 
         Raises:
             QueryInvalid: naming the argument that makes no sense.
@@ -98,8 +102,8 @@ class Retrieval:
                 "metrics": metrics,
             },
         )
-        limit = Deadline(_seconds(deadline))
-        looked = self._reading.catch_up(limit)
+        limit = Deadline(self._default if deadline is None else _seconds(deadline))
+        looked = self._reading.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
         basis = self._kept.proof(wanted)
         if looked and basis is not None and self._holds(basis, limit):
             with suppress(KeyError):
@@ -144,6 +148,9 @@ class Retrieval:
                 notes.missing.append(_LOOK_LATE)
             basis = _Basis(generation, answering.newest, tuple(notes.questions), tuple(notes.proofs.items()))
             if notes.late or not looked:
+                notes.missing.append(
+                    f"the {deadline.seconds:g} s for this answer were over: a longer deadline finds more"
+                )
                 return made
             if self._unmoved(basis):
                 self._kept.keep(wanted, made, basis)
@@ -225,8 +232,8 @@ def _rates(hits: int, misses: int) -> dict[str, Any]:
 
 
 def _seconds(deadline: Any) -> float | None:
-    if deadline is None:
-        return None
     if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not deadline >= 0:
-        raise QueryInvalid(f"{deadline!r} is no time limit", field="deadline", hint="give seconds, 0 or more")
-    return float(deadline)
+        raise QueryInvalid(
+            f"{deadline!r} is no time limit", field="deadline", hint="give seconds, 0 or more, or math.inf"
+        )
+    return None if math.isinf(deadline) else float(deadline)

@@ -65,7 +65,7 @@ def find_similar_states(reading: StateReading, state: Mapping[str, Any], limit: 
         ranked = sorted(((likeness(given, row.facts), row) for row in _candidates(reading, given)), key=_order)
         best = [(score, row) for score, row in ranked if score > 0.0][: max(limit, 0) + 1]
         scores = {row.path: score for score, row in best}
-        gathered, stale = reading.documents(row for _, row in best)
+        gathered, stale = reading.documents([row for _, row in best])
         found = [_similar(scores[one.row.path], one) for one in gathered.documents if one.values != own]
         if not stale:
             break

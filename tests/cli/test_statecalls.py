@@ -62,6 +62,8 @@ def test_what_is_asked_for_can_be_named(memfs: Memfs) -> None:
     assert memfs("state", "show", "--request", "summary").json["request_type"] == "summary"
     assert memfs("state", "show", "--iteration", "9").json["missing"] == ["there is no iteration 9"]
     assert memfs("state", "show", "--since", "7d", "--hypothesis", "h9").json["partial"] is True
+    assert memfs("state", "show", "--deadline", "0").json["missing"][-1].startswith("the 0 s for this answer were over")
+    assert memfs("state", "show", "--whole").json["partial"] is False
 
 
 def test_a_refused_document_is_named_by_its_line(memfs: Memfs) -> None:
@@ -84,6 +86,7 @@ def test_a_refused_document_is_named_by_its_line(memfs: Memfs) -> None:
         (("store", "hypothesis"), '{"id": "a"}\n[]\n', 1, "standard input:2: not a JSON object"),
         (("store", "hypothesis", "--agent", "x"), "", 2, "none of the options of 'show'"),
         (("show", "h1"), "", 2, "'show' takes options only"),
+        (("show", "--whole", "--deadline", "3"), "", 2, "'--whole' has no deadline"),
         (("show", "--since", "someday"), "", 2, "--since"),
         (("show", "--since", "1d", "--until", "2d"), "", 2, "--since: the start lies after the end"),
         (("resume",), "", 2, "'resume' takes a TOKEN"),

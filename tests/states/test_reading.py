@@ -22,6 +22,7 @@ from memfs.index.statebase import FILE
 from memfs.model import statepaths as paths
 from memfs.model.stamp import RACY_NS
 from memfs.model.statequery import Question
+from memfs.pipeline.deadline import Deadline
 from memfs.states import looking
 from memfs.states.parts import States
 from memfs.store.statefiles import Change
@@ -148,6 +149,33 @@ def test_another_process_and_its_commit_are_seen(opened: Opened, git: Callable[.
     assert found(states, Question(agents=("Elsewhere",))) == []
     git(workspace.root, "checkout", "-q", "main")
     assert found(states, Question(agents=("Elsewhere",))) == ["x.json"]
+
+
+def test_a_look_at_a_large_commit_goes_on_where_time_was_over(
+    opened: Opened, git: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a commit changed is looked at in portions: questions without the time for all of it get through it (S14)."""
+    monkeypatch.setattr(looking, "_AT_ONCE", 4)
+    workspace = opened()
+    states = workspace.states
+    write(states, 1)
+    workspace.store.flush()
+    write(states, 2, 3, 4, 5)
+    workspace.store.flush()
+    states.reading.catch_up()
+    git(workspace.root, "checkout", "-q", "HEAD~4")
+    asked = [0]
+
+    def tick() -> float:
+        asked[0] += 1
+        return float(asked[0])
+
+    looks = 0
+    while not states.reading.catch_up(Deadline(4.0, tick)):
+        looks += 1
+        assert looks < 40
+    assert looks > 5
+    assert states.index.newest_iteration() == 1
 
 
 def test_two_open_handles_see_each_others_writes(opened: Opened) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from memfs.errors import QueryInvalid
 from memfs.model import statepaths as paths
 from memfs.model.states import RetrievedState
 from memfs.pipeline.deadline import Deadline
-from memfs.states import answering
+from memfs.states import answering, retrieval
 from memfs.states.parts import States
 from memfs.states.wanted import wanted_of
 from memfs.store.statefiles import Change
@@ -250,6 +251,44 @@ def test_a_deadline_in_the_middle_says_how_many_were_not_read(
     made = answering.Answering(reading, wanted_of("partial", {"components": ["hypotheses"]}), deadline)
     assert len(made.content()["hypothesis_data"]) == 3
     assert made.notes.missing == ["12 of 15 hypotheses were not read in time"]
+
+
+def test_without_a_deadline_the_setting_bounds_an_answer(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a second, or what the settings say, bounds an answer without a deadline; infinity brings all (S14)."""
+    monkeypatch.delenv("MEMFS_RECALL_STATE_SECONDS")
+    workspace = opened()
+    assert workspace.settings.recall.state_seconds == 0.5
+    states = workspace.states
+    states.files.write(
+        [Change(paths.hypothesis_path(1, f"h{number}"), {"id": f"h{number}"}) for number in range(20)], "Hypotheses"
+    )
+    load, slept = states.reading.loaded, [0.0]
+
+    def slowly(row: Any) -> Any:
+        slept[0] += 0.1
+        return load(row)
+
+    monkeypatch.setattr(states.reading, "loaded", slowly)
+    monkeypatch.setattr(retrieval, "Deadline", lambda seconds: Deadline(seconds, tick=lambda: slept[0]))
+    found = states.retrieval.retrieve("partial", components=["hypotheses"])
+    assert found.partial
+    assert len(ids(found)) in (5, 6)
+    assert found.missing[-2].endswith("of 20 hypotheses were not read in time")
+    assert found.missing[-1] == "the 0.5 s for this answer were over: a longer deadline finds more"
+    whole = states.retrieval.retrieve("partial", components=["hypotheses"], deadline=math.inf)
+    assert (whole.partial, whole.missing, len(ids(whole))) == (False, (), 20)
+
+
+def test_a_deadline_bounds_what_is_counted_too(workspace: Workspace) -> None:
+    """A summary and figures that time was lacking for say so: no row is decoded once the time is over (S14)."""
+    reading = workspace.states.reading
+    reading.catch_up()
+    asked = {"request_type": "summary", "values": {"iterations": [3], "metrics": ["yield"]}}
+    made = answering.Answering(reading, wanted_of(**asked), Deadline(0))
+    made.content()
+    assert made.notes.late
+    assert "5 of 5 hypotheses were not counted in time" in made.notes.missing
+    assert "the figures yield were not read in time" in made.notes.missing
 
 
 def test_one_damaged_document_leaves_the_rest(workspace: Workspace) -> None:

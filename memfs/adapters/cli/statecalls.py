@@ -6,6 +6,7 @@ answer holds, it does not know.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,18 @@ if TYPE_CHECKING:
     from memfs.states.recording import Recorder
     from memfs.workspace import Workspace
 
-_ASKED = ("agents", "components", "hypotheses", "metrics", "iterations", "since", "until", "deadline", "request_type")
+_ASKED = (
+    "agents",
+    "components",
+    "hypotheses",
+    "metrics",
+    "iterations",
+    "since",
+    "until",
+    "deadline",
+    "request_type",
+    "whole",
+)
 _NAMES = {"start": "--since", "end": "--until", "request_type": "--request"}
 
 
@@ -53,6 +65,7 @@ _NAMES = {"start": "--since", "end": "--until", "request_type": "--request"}
 @click.option("--since", metavar="WHEN", help="With show: not before this date, time or age.")
 @click.option("--until", metavar="WHEN", help="With show: not after it.")
 @click.option("--deadline", type=click.FloatRange(0), metavar="SECONDS", help="With show: what is found by then.")
+@click.option("--whole", is_flag=True, help="With show: all of it, however long that takes.")
 @click.pass_context
 def state(ctx: click.Context, /, action: str, what: str | None, file: str | None, as_json: bool, **given: Any) -> None:
     """Store documents of a multi-agent system, and ask for its state.
@@ -63,10 +76,12 @@ def state(ctx: click.Context, /, action: str, what: str | None, file: str | None
 
     Exit code 1: refused; of 'store' what came before the refused document is stored.
     """
-    if action != "show" and any(given[name] not in (None, ()) for name in _ASKED):
+    if action != "show" and any(given[name] not in (None, (), False) for name in _ASKED):
         raise click.UsageError(f"'{action}' takes none of the options of 'show'", ctx)
     if action == "show" and what is not None:
         raise click.UsageError("'show' takes options only, such as --agent NAME", ctx)
+    if given["whole"] and given["deadline"] is not None:
+        raise click.UsageError("'--whole' has no deadline", ctx)
     if action == "resume" and (what is None or file is not None):
         raise click.UsageError("'resume' takes a TOKEN", ctx)
     with opened(ctx) as workspace:
@@ -174,9 +189,10 @@ def _tell(ack: Acknowledgement) -> None:
 def _asked(workspace: Workspace, given: Mapping[str, Any]) -> dict[str, Any]:
     named = {name: given[name] or None for name in ("agents", "components", "hypotheses", "iterations", "metrics")}
     since, until = when(given["since"], "since"), when(given["until"], "until", end=True)
+    deadline = math.inf if given["whole"] else given["deadline"]
     chosen = given["request_type"] or ("partial" if any(named.values()) else "full")
     try:
-        found = workspace.states.retrieval.retrieve(chosen, start=since, end=until, deadline=given["deadline"], **named)
+        found = workspace.states.retrieval.retrieve(chosen, start=since, end=until, deadline=deadline, **named)
     except QueryInvalid as error:
         raise Unclear.of(error, _NAMES.get(error.field or "", f"--{(error.field or '').removesuffix('s')}")) from error
     answer: dict[str, Any] = found.to_dict()
