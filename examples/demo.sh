@@ -106,6 +106,7 @@ run 'memfs analyze Evolution --iterations 5'
 expect "suggested weight"
 
 say "8. It can go on after a crash: from the newest checkpoint that is whole. Here, one bit of the newest is flipped."
+run "echo '{\"checkpoint_data\": {\"in_flight_tasks\": [{\"task_id\": \"ranking-011\", \"agent\": \"Ranking\"}]}}' | memfs state store state_update"
 run 'memfs checkpoint create --json'
 good=$(sed -n 's/.*"id": *"\(ckpt_[0-9_]*\)".*/\1/p' "$out")
 run 'memfs checkpoint create --json'
@@ -115,7 +116,7 @@ printf '\377' | dd of="ContextMemory/checkpoints/$bad/state.tar.zst" bs=1 seek=2
 run 'memfs checkpoint recover'
 expect "$good"
 expect "$bad"
-expect "ranking-010"
+expect "ranking-011"
 
 say "9. Memory comes up by itself: what failed once is warned about the second time; where nothing is like it, nothing is said."
 run 'memfs episode record "Sent a second test label to Kestrel" --file src/labels.py --agent scout --outcome failure --error "HTTP 409: label exists, cancel it first"'
