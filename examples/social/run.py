@@ -43,7 +43,7 @@ def main(root: Path) -> None:
         for name, score in result.review.agent_scores.items():
             print(f"{name:<24}{score:4.1f}  {result.review.reasons[name]}")
         (found,) = memory.retrieve("who decides about a release?", memory_types=["social"])
-        print(f"{found.type}: {found.content}")
+        print(f"{found.type}: {found.content} (people: {', '.join(found.metadata['people'])})")
         print(dict(memory.stats().by_type))
 
 

@@ -35,21 +35,29 @@ class MemoryCoordinator(Facade):
         db_path: str | os.PathLike[str] | None = None,
         workspace: Workspace | None = None,
         agent_review: AgentReview | None = None,
+        storage: type[StoragePipeline] = StoragePipeline,
+        retrieval: type[RetrievalPipeline] = RetrievalPipeline,
     ) -> None:
-        """As ``Facade``, and ``agent_review``: who judges, instead of the reviewers that the settings name."""
+        """As ``Facade``.
+
+        Args:
+            agent_review: who judges drafts and answers, instead of the reviewers that the settings name.
+            storage, retrieval: the pipelines, where a subclass reads or ranks memories in its own way.
+        """
         super().__init__(path, db_path=db_path, workspace=workspace)
         self.agent_review = agent_review
+        self._storage, self._retrieval = storage, retrieval
         self._later = Later()
 
     @property
     def storage(self) -> StoragePipeline:
         """What stores."""
-        return StoragePipeline(workspace=self.workspace, agent_review=self.agent_review)
+        return self._storage(workspace=self.workspace, agent_review=self.agent_review)
 
     @property
     def retrieval(self) -> RetrievalPipeline:
         """What retrieves."""
-        return RetrievalPipeline(workspace=self.workspace)
+        return self._retrieval(workspace=self.workspace, agent_review=self.agent_review)
 
     def store(
         self,

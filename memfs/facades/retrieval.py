@@ -6,19 +6,45 @@ ranking, budget and duplicates are the business of ``Recaller``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memfs.facades.memory import Memory, memories_of, memory_of
 from memfs.facades.opening import Facade
+from memfs.facades.review import AgentReview, relevance_by
 from memfs.model import Query, Recall
 from memfs.pipeline import strategies
 from memfs.pipeline.conventions import withheld
+from memfs.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memfs.pipeline.retrieval import Recaller
 
 
 class RetrievalPipeline(Facade):
     """Finds memories of one workspace."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        db_path: str | os.PathLike[str] | None = None,
+        workspace: Workspace | None = None,
+        agent_review: AgentReview | None = None,
+    ) -> None:
+        """As ``Facade``, and ``agent_review``: whose ``score_relevance`` orders answers, where it is one's own (D7)."""
+        super().__init__(path, db_path=db_path, workspace=workspace)
+        self.agent_review = agent_review
+
+    @property
+    def _recall(self) -> Recaller:
+        recall = self.workspace.recall
+        if self.agent_review is None:
+            return recall
+        judges = relevance_by(self.agent_review, self.workspace.settings.review.relevance_seconds)
+        return recall if judges is None else recall.reviewed_by(judges)
 
     def retrieve(
         self,
@@ -46,7 +72,7 @@ class RetrievalPipeline(Facade):
             QueryInvalid: an argument cannot be understood; ``field`` names it.
         """
         chosen = _fields(memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, more)
-        return _memories(self.workspace.recall.search(Query(text=query, **chosen), leave_out=withheld))
+        return _memories(self._recall.search(Query(text=query, **chosen), leave_out=withheld))
 
     def batch_retrieve(
         self,
@@ -62,7 +88,7 @@ class RetrievalPipeline(Facade):
         """``retrieve`` for several questions over one state of the index; the answers by question (C5)."""
         chosen = _fields(memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, more)
         asked = [Query(text=text, **chosen) for text in dict.fromkeys(queries)]
-        found = self.workspace.recall.search_many(asked, leave_out=withheld)
+        found = self._recall.search_many(asked, leave_out=withheld)
         return {text: _memories(answer) for text, answer in found.items()}
 
 

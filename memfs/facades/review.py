@@ -11,8 +11,9 @@ from typing import ClassVar
 from memfs.facades.memory import Memory
 from memfs.model import MemoryItem
 from memfs.model.review import ReviewResult
+from memfs.pipeline.relevance import Relevance
 from memfs.pipeline.review import Review
-from memfs.pipeline.reviewer import RelevanceReviewer, Score
+from memfs.pipeline.reviewer import RelevanceReviewer, Reviewer, Score
 from memfs.pipeline.reviewers import RELEVANCE_REVIEWERS, STORAGE_REVIEWERS, reviewers_named
 
 Judged = Memory | MemoryItem | str
@@ -36,12 +37,12 @@ class AgentReview:
 
     def review_storage(self, memory: Judged) -> ReviewResult:
         """What the storage judges say of a draft: each one's score and reason, 0 to 10, and their mean."""
-        return self._review("storage", self.STORAGE_AGENTS, self._seconds).storage(_item(memory))
+        return self._review("storage", self.STORAGE_AGENTS, self._seconds).storage(item_of(memory))
 
     def score_relevance(self, memory: Judged, query: str) -> float:
         """How much a memory has to do with a question, 0 to 1: the mean of the retrieval judges."""
         review = self._review("relevance", self.RETRIEVAL_AGENTS, self._relevance_seconds)
-        return review.relevance([_item(memory)], query)[0]
+        return review.relevance([item_of(memory)], query)[0]
 
     def _review(self, question: str, names: Sequence[str], seconds: float) -> Review:
         """The same one for the same judges, so that it knows which of them are still busy."""
@@ -50,12 +51,39 @@ class AgentReview:
 
     def _score_storage(self, memory: MemoryItem, agent_type: str) -> tuple[float, str]:
         (reviewer,) = reviewers_named([agent_type])
+        if not isinstance(reviewer, Reviewer):
+            return 0.0, "it judges no drafts"
         score = reviewer.score_storage(memory)
         return score.value, score.reason
 
     def _score_relevance(self, memory: MemoryItem, query: str, agent_type: str) -> float:
         (reviewer,) = reviewers_named([agent_type])
         return reviewer.score_relevance(memory, query).value if isinstance(reviewer, RelevanceReviewer) else 0.0
+
+
+def relevance_by(review: AgentReview, seconds: float) -> Relevance | None:
+    """What orders answers by the word of a review; None for one that judges them as the workspace does anyway.
+
+    Args:
+        seconds: how long it may take over one answer.
+    """
+    own = type(review)
+    names = ("score_relevance", "_score_relevance", "RETRIEVAL_AGENTS")
+    if isinstance(review, AgentReview) and all(getattr(own, name) is getattr(AgentReview, name) for name in names):
+        return None
+    return Relevance([_Whole(review)], seconds, alone=True)
+
+
+class _Whole:
+    """A review as one judge of answers."""
+
+    name = "agent_review"
+
+    def __init__(self, review: AgentReview) -> None:
+        self._review = review
+
+    def score_relevance(self, item: MemoryItem, query: str) -> Score:
+        return Score(self._review.score_relevance(item, query))
 
 
 class _Judge:
@@ -72,7 +100,8 @@ class _Judge:
         return Score(self._review._score_relevance(item, query, self.name))
 
 
-def _item(memory: Judged) -> MemoryItem:
+def item_of(memory: Judged) -> MemoryItem:
+    """A memory, or a text alone, as an item."""
     if isinstance(memory, MemoryItem):
         return memory
     if isinstance(memory, str):

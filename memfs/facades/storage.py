@@ -9,8 +9,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from memfs.facades.memory import Memory
 from memfs.facades.opening import Facade
-from memfs.facades.review import AgentReview
+from memfs.facades.review import AgentReview, item_of
 from memfs.model import MemoryItem
 from memfs.model.item import Trust
 from memfs.model.review import StoreResult
@@ -67,14 +68,22 @@ class StoragePipeline(Facade):
         workspace.kinds.get(str(memory_type))
         if trivial := self.trivial_filter.reason(content):  # before all else: an empty text makes no item
             return StoreResult(stored=False, memory_id=None, consensus_score=0.0, reason=trivial)
-        item = MemoryItem(
-            content,
-            str(memory_type),
-            trust=Trust.AGENT.value,
-            metadata=metadata or {},
-            context=context or {},
-        )
+        extracted = self._extract_memory(content, str(memory_type), metadata, context)
+        item = item_of(extracted).replace(trust=Trust.AGENT.value)
         intake = workspace.intake
         if self.agent_review is not None:
             intake = intake.reviewed_by(self.agent_review.review_storage)
         return intake.store(item, source=SOURCE)
+
+    def _extract_memory(
+        self,
+        content: str,
+        memory_type: str,
+        metadata: Mapping[str, Any] | None,
+        context: Mapping[str, Any] | None,
+    ) -> MemoryItem | Memory:
+        """The draft that a text makes; a subclass may read more out of it, by type (D7).
+
+        Title, keywords, names and dates are filled in afterwards, where they are missing.
+        """
+        return MemoryItem(content, memory_type, metadata=metadata or {}, context=context or {})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -31,6 +31,7 @@ from memfs.store.parts import Parts
 from memfs.usage import Usage
 
 Judge = Callable[[MemoryItem], ReviewResult]
+Extraction = Callable[[MemoryItem], tuple[MemoryItem, Mapping[str, str]]]
 _TRIES = 3
 
 
@@ -38,7 +39,15 @@ class Intake:
     """Takes drafts into one workspace. May be used from several threads."""
 
     def __init__(
-        self, store: Store, parts: Parts, usage: Usage, judge: Judge, *, threshold: float = 6.0, fire: Fire
+        self,
+        store: Store,
+        parts: Parts,
+        usage: Usage,
+        judge: Judge,
+        *,
+        extraction: Extraction = lambda item: (item, {}),
+        threshold: float = 6.0,
+        fire: Fire,
     ) -> None:
         """Take drafts in.
 
@@ -46,6 +55,7 @@ class Intake:
             store, parts: where they go.
             usage: where a repeated draft counts as a use of the item it repeats.
             judge: what is said of a draft, such as ``Review.storage``.
+            extraction: what reads a draft before it is judged, such as ``Review.extraction``.
             threshold: the mean score, 0 to 10, from which a draft is stored.
             fire: raises an occasion with its facts, as ``Behaviours.fire`` does.
         """
@@ -53,6 +63,7 @@ class Intake:
         self._clock = parts.clock
         self._usage = usage
         self._judge = judge
+        self._extraction = extraction
         self._threshold = threshold
         self._fire = fire
         self._trivial = TrivialFilter()
@@ -86,8 +97,10 @@ class Intake:
         """
         if review and not item.data and (trivial := self._trivial.reason(gist(item))):
             return StoreResult(stored=False, memory_id=None, consensus_score=0.0, reason=trivial)
-        draft = extract(item, self._clock())
+        draft, unread = self._extraction(extract(item, self._clock()))
         verdict = self._judge(draft) if review else None
+        if verdict is not None and unread:
+            verdict = replace(verdict, absent={**unread, **verdict.absent})
         score = verdict.consensus_score if verdict else 0.0
         if verdict is not None and (refusal := self._refusal(verdict)):
             return StoreResult(stored=False, memory_id=None, consensus_score=score, reason=refusal, review=verdict)
@@ -100,7 +113,8 @@ class Intake:
                 return replace(kept, memory_id=into, merged_into=into, reason=reason, **_told(found))
             stored = put(draft.replace(links=_linked(draft, found)), expected="")
         self._fire("memory_stored", {"item": stored})
-        return replace(kept, memory_id=stored.id, reason=_praise(verdict, self._threshold), **_told(found))
+        praise = _praise(verdict, self._threshold, verdict.absent if verdict else unread)
+        return replace(kept, memory_id=stored.id, reason=praise, **_told(found))
 
     def _neighbours(self, draft: MemoryItem) -> Neighbours:
         return self._neighbourhood.of(draft, self._clock())
@@ -146,10 +160,10 @@ def _told(found: Neighbours) -> dict[str, Any]:
     }
 
 
-def _praise(verdict: ReviewResult | None, threshold: float) -> str:
+def _praise(verdict: ReviewResult | None, threshold: float, absent: Mapping[str, str]) -> str:
+    left_out = f"; left out: {', '.join(absent)}" if absent else ""
     if verdict is None:
-        return "stored without review"
-    left_out = f"; left out: {', '.join(verdict.absent)}" if verdict.absent else ""
+        return f"stored without review{left_out}"
     return f"stored: {verdict.consensus_score:.1f} of at least {threshold:g}{left_out}"
 
 
@@ -160,4 +174,6 @@ def intake_of(store: Store, parts: Parts, usage: Usage, settings: ReviewSettings
         SettingInvalid: a reviewer is named that there is none of, or the endpoint cannot be asked.
     """
     review = Review(reviewers_of(settings), settings.seconds)
-    return Intake(store, parts, usage, review.storage, threshold=settings.threshold, fire=fire)
+    return Intake(
+        store, parts, usage, review.storage, extraction=review.extraction, threshold=settings.threshold, fire=fire
+    )

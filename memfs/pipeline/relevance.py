@@ -1,8 +1,8 @@
 """Relevance: what reviewers say of the hits of an answer (C4).
 
 Owns how many hits they see, how much their word counts (that of the built-in ones, which work by rules, a little; that
-of a model much), and what relevance is told of a hit. Who they are, and how they are asked, is the business of
-``memfs.pipeline.reviewers`` and ``review``.
+of a model and of one's own much), and what relevance is told of a hit. Who they are, and how they are asked, is the
+business of ``memfs.pipeline.reviewers`` and ``review``.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from itertools import pairwise
 from memfs.model import Hit
 from memfs.pipeline.review import Review
 from memfs.pipeline.reviewer import BatchReviewer, RelevanceReviewer
-from memfs.pipeline.reviewers import RELEVANCE_REVIEWERS, model_of, reviewers_named
+from memfs.pipeline.reviewers import RELEVANCE_REVIEWERS, STORAGE_REVIEWERS, model_of, reviewers_named
 from memfs.settings import ReviewSettings
 
 JUDGED = 30
 """The most hits that reviewers see."""
-RULES, MODEL = "reviewers", "model"
+RULES, OWN, MODEL = "reviewers", "own_reviewers", "model"
 # Chosen in benchmarks/retrieval: more than this for the rules gained nothing.
-_SHARES = {RULES: 0.15, MODEL: 2.0}
+_SHARES = {RULES: 0.15, OWN: 2.0, MODEL: 2.0}
+_CANDIDATES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,44 +36,57 @@ class Judged:
 class Relevance:
     """Asks the reviewers of one workspace what hits have to do with a question."""
 
-    def __init__(self, reviewers: Sequence[RelevanceReviewer | BatchReviewer], seconds: float) -> None:
-        """``seconds``: how long they may take over one answer, all together."""
+    def __init__(
+        self, reviewers: Sequence[RelevanceReviewer | BatchReviewer], seconds: float, *, alone: bool = False
+    ) -> None:
+        """Ask these.
+
+        Args:
+            seconds: how long they may take over one answer, all together.
+            alone: whether their word alone is the score, and not a factor of it.
+        """
         self._review = Review(reviewers, seconds)
         self.seconds = seconds
-        self._models = frozenset(one.name for one in reviewers if isinstance(one, BatchReviewer))
+        self._alone = alone
+        self._groups = {one.name: _group(one) for one in reviewers}
 
     def room(self, limit: int) -> int:
-        """How many hits to have judged for an answer of at most ``limit``: a model may find the best far down."""
-        return JUDGED if self._models else min(JUDGED, limit + limit // 5)
+        """How many hits to have judged for an answer of at most ``limit``: a word that counts may lift one far."""
+        if self._alone:
+            return max(JUDGED, _CANDIDATES * limit)
+        return min(JUDGED, limit + limit // 5) if {*self._groups.values()} <= {RULES} else JUDGED
 
     def judged(self, hits: Sequence[Hit], text: str, seconds: float | None = None) -> Judged:
         """The hits in the order that the reviewers' word gives them.
 
-        A hit's score is multiplied by ``reviewers``, 1 and a share of the mean score of the rules, and by ``model``, 1
-        and twice the mean score of models.
+        A hit's score is multiplied by ``reviewers``, 1 and a share of the mean score of the rules, by
+        ``own_reviewers``, 1 and twice the mean score of one's own, and by ``model``, the same of models.
 
         Args:
             text: what was asked.
             seconds: how long the reviewers may take, where that is less than they usually may.
         """
-        seen = list(hits[:JUDGED])
+        seen = list(hits) if self._alone else list(hits[:JUDGED])
         if not seen or not text:
             return Judged(list(hits))
         result = self._review.relevance_result([hit.item for hit in seen], text, seconds)
         marked = seen
-        for reason in (RULES, MODEL):
-            scores = [row for name, row in result.by_reviewer.items() if (name in self._models) == (reason == MODEL)]
+        for reason in (RULES, OWN, MODEL):
+            scores = [row for name, row in result.by_reviewer.items() if self._groups[name] == reason]
             if scores:
                 rows = zip(marked, zip(*scores, strict=True), strict=True)
                 marked = [_marked(hit, reason, sum(row) / len(row)) for hit, row in rows]
-        if all(one.score >= other.score for one, other in pairwise(seen)):  # else a strategy has its own order
+        if self._alone and result.by_reviewer:
+            scored = [replace(hit, score=told(hit.reasons) or 0.0) for hit in marked]
+            marked = sorted(scored, key=lambda hit: -hit.score)
+        elif all(one.score >= other.score for one, other in pairwise(seen)):  # else a strategy has its own order
             marked.sort(key=lambda hit: -hit.score)
-        return Judged([*marked, *hits[JUDGED:]], result.absent)
+        return Judged([*marked, *hits[len(seen) :]], result.absent)
 
 
 def told(reasons: Mapping[str, float]) -> float | None:
-    """What reviewers said of a hit with these reasons, 0 to 1: a model's word first; None where none did."""
-    for reason in (MODEL, RULES):
+    """What reviewers said of a hit with these reasons, 0 to 1: a model's word first, then one's own; else None."""
+    for reason in (MODEL, OWN, RULES):
         if reason in reasons:
             return (reasons[reason] - 1.0) / _SHARES[reason]
     return None
@@ -99,13 +113,20 @@ def _marked(hit: Hit, reason: str, mean: float) -> Hit:
     return replace(hit, score=hit.score * factor, reasons={**hit.reasons, reason: factor})
 
 
+def _group(reviewer: RelevanceReviewer | BatchReviewer) -> str:
+    """The reason under which a reviewer's word counts."""
+    if isinstance(reviewer, BatchReviewer):
+        return MODEL
+    return RULES if reviewer.name in RELEVANCE_REVIEWERS else OWN
+
+
 def relevance_of(settings: ReviewSettings) -> Relevance:
-    """The relevance reviewers of a workspace, as its settings say: the built-in two, and a model where one is set.
+    """The relevance reviewers of a workspace, as its settings say: the built-in two, a model where one is set, and
+    those of one's own that judge answers, too.
 
     Raises:
-        SettingInvalid: the model's address cannot be asked.
+        SettingInvalid: a reviewer is named that there is none of, or the model's address cannot be asked.
     """
-    reviewers: list[RelevanceReviewer | BatchReviewer] = [
-        one for one in reviewers_named(RELEVANCE_REVIEWERS) if isinstance(one, RelevanceReviewer)
-    ]
+    names = [*RELEVANCE_REVIEWERS, *(name for name in settings.reviewers if name not in STORAGE_REVIEWERS)]
+    reviewers = [one for one in reviewers_named(names) if isinstance(one, RelevanceReviewer | BatchReviewer)]
     return Relevance([*reviewers, *model_of(settings)], settings.relevance_seconds)

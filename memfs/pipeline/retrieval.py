@@ -6,6 +6,7 @@ deadline. Finding is ``memfs.pipeline.finding``'s business, what becomes of it t
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
@@ -27,6 +28,8 @@ from memfs.store.readable import Readable
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from memfs.pipeline.relevance import Relevance
 
 _TEXT_LIMIT = 5_000
 _TRIES = 2
@@ -128,6 +131,12 @@ class Recaller:
     def over(self, store: Readable) -> Recaller:
         """One that answers from another store, by the same rules."""
         return Recaller(store, self._preset_name, self._clock, self._kinds, helpers=self._helpers, tick=self._tick)
+
+    def reviewed_by(self, relevance: Relevance) -> Recaller:
+        """This one with other judges of its answers; what both run in the background is one."""
+        other = copy.copy(self)
+        other._helpers = replace(self._helpers, relevance=lambda: relevance)
+        return other
 
     def close(self) -> None:
         """Wait for what runs in the background; what has not begun is given up."""

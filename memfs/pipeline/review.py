@@ -23,14 +23,15 @@ from memfs.model.review import ReviewResult
 from memfs.pipeline.reviewer import (
     RELEVANCE_SCALE,
     STORAGE_SCALE,
+    AnyReviewer,
     BatchReviewer,
+    Extractor,
     RelevanceReviewer,
     Reviewer,
     Score,
 )
 from memfs.pipeline.reviewers import Analyzer, KnowledgeArchaeologist, Patterns
 
-AnyReviewer = Reviewer | RelevanceReviewer | BatchReviewer
 # They neither wait nor fail: threads of their own would take longer than they do.
 _IMMEDIATE = frozenset({Analyzer, Patterns, KnowledgeArchaeologist})
 _Told = tuple[str, object, str]
@@ -96,6 +97,25 @@ class Review:
             reasons={name: score.reason for name, score in scores.items()},
             absent=absent,
         )
+
+    def extraction(self, item: MemoryItem) -> tuple[MemoryItem, Mapping[str, str]]:
+        """A draft with what those that read drafts made of it, one after the other, and who gave none in time.
+
+        Whatever they do, it keeps its id, its type and its trust.
+        """
+        deadline = time.monotonic() + self._seconds
+        absent: dict[str, str] = {}
+        for one in self._reviewers:
+            if isinstance(one, Extractor):
+                left = max(0.0, deadline - time.monotonic())
+                answers, missing = self._ask({one.name: partial(one.extract, item)}, left)
+                absent |= missing
+                for answer in answers.values():
+                    if isinstance(answer, MemoryItem):
+                        item = answer.replace(id=item.id, memory_type=item.memory_type, trust=item.trust)
+                    else:
+                        absent[one.name] = _line(f"what it made of the draft is no memory: {ascii(answer)[:80]}")
+        return item, absent
 
     def relevance(self, items: Sequence[MemoryItem], query: str) -> list[float]:
         """The mean score of each item, 0 to 1, in their order; 0 where nobody answered."""

@@ -1,7 +1,7 @@
-"""Reviewer: the protocol of those who judge drafts and answers (seed 003, C3).
+"""Reviewer: the protocols of those who read drafts, judge them, and judge answers (seed 003, C3, D7).
 
-Owns the shape of a reviewer and of its score. Who is asked, for how long, and what the scores decide is
-``memfs.pipeline.review``'s business.
+Owns what a reviewer may be able to do, and the shape of its score. Who is asked, for how long, and what the scores
+decide is ``memfs.pipeline.review``'s business.
 """
 
 from __future__ import annotations
@@ -38,6 +38,16 @@ class Reviewer(Protocol):
 
 
 @runtime_checkable
+class Extractor(Protocol):
+    """A reviewer that also reads what drafts of a type say into fields of their own, before they are judged."""
+
+    name: str
+
+    def extract(self, item: MemoryItem) -> MemoryItem:
+        """The draft with what its text says in title, tags, metadata and the like; as it is where it is none of its."""
+
+
+@runtime_checkable
 class RelevanceReviewer(Protocol):
     """A reviewer that also judges what an item is worth to a question."""
 
@@ -55,3 +65,6 @@ class BatchReviewer(Protocol):
 
     def score_relevance_all(self, items: Sequence[MemoryItem], query: str) -> Sequence[Score]:
         """One score an item, in their order, 0 to 1."""
+
+
+AnyReviewer = Reviewer | RelevanceReviewer | BatchReviewer | Extractor

@@ -17,7 +17,7 @@ from memfs.index.analyzer import terms
 from memfs.index.question import weights
 from memfs.model import MemoryItem
 from memfs.model.kinds import nearest
-from memfs.pipeline.reviewer import Reviewer, Score
+from memfs.pipeline.reviewer import AnyReviewer, Reviewer, Score
 from memfs.pipeline.wording import whole
 from memfs.settings import ReviewSettings
 
@@ -213,14 +213,14 @@ def _remembered(text: str) -> tuple[str, ...]:
 
 
 # -- from settings ------------------------------------------------------------------------------------------------
-def reviewers_of(settings: ReviewSettings) -> list[Reviewer]:
-    """Who judges drafts: the reviewers that settings name, and the model where an endpoint is set.
+def reviewers_of(settings: ReviewSettings) -> list[AnyReviewer]:
+    """Who reads and judges drafts: the reviewers that settings name, and the model where an endpoint is set.
 
     Raises:
         SettingInvalid: as ``reviewers_named``, the endpoint cannot be asked, or there is nobody.
     """
-    found: list[Reviewer] = [*reviewers_named(settings.reviewers), *model_of(settings)]
-    if not found:
+    found: list[AnyReviewer] = [*reviewers_named(settings.reviewers), *model_of(settings)]
+    if not any(isinstance(one, Reviewer) for one in found):
         hint = "name at least one reviewer, such as 'analyzer'"
         raise SettingInvalid("nobody reviews", field="review.reviewers", hint=hint)
     return found
@@ -243,13 +243,13 @@ def model_of(settings: ReviewSettings) -> list[LlmReviewer]:
 
 
 # -- finding one by name ------------------------------------------------------------------------------------------
-_BUILT_IN: Mapping[str, Callable[[], Reviewer]] = {
+_BUILT_IN: Mapping[str, Callable[[], AnyReviewer]] = {
     maker.name: maker for maker in (Analyzer, Patterns, KnowledgeArchaeologist)
 }
-_registered: dict[str, Callable[[], Reviewer]] = {}
+_registered: dict[str, Callable[[], AnyReviewer]] = {}
 
 
-def register_reviewer(name: str, maker: Callable[[], Reviewer]) -> None:
+def register_reviewer(name: str, maker: Callable[[], AnyReviewer]) -> None:
     """Make a reviewer known by name in this process, for ``review.reviewers`` and ``reviewers_named``.
 
     Args:
@@ -270,7 +270,7 @@ def register_reviewer(name: str, maker: Callable[[], Reviewer]) -> None:
     _registered[name] = maker
 
 
-def reviewers_named(names: Iterable[str]) -> list[Reviewer]:
+def reviewers_named(names: Iterable[str]) -> list[AnyReviewer]:
     """The reviewers of these names, in order, each once.
 
     A name is that of a built-in or registered reviewer, of an entry point in the group ``memfs.reviewers`` of an
@@ -282,19 +282,19 @@ def reviewers_named(names: Iterable[str]) -> list[Reviewer]:
     return [_named(name) for name in dict.fromkeys(names)]
 
 
-def _named(name: str) -> Reviewer:
+def _named(name: str) -> AnyReviewer:
     maker = _BUILT_IN.get(name) or _registered.get(name) or _imported(name)
     found = maker()
-    if not isinstance(found, Reviewer) or not isinstance(found.name, str) or not found.name:
+    if not isinstance(found, AnyReviewer) or not isinstance(found.name, str) or not found.name:
         raise SettingInvalid(
             f"what {name!r} names is no reviewer",
             field="review.reviewers",
-            hint="it needs a name and a method score_storage(item); see docs/review.md",
+            hint="it needs a name and a method such as score_storage(item); see docs/review.md",
         )
     return found
 
 
-def _imported(name: str) -> Callable[[], Reviewer]:
+def _imported(name: str) -> Callable[[], AnyReviewer]:
     """The maker that an installed package offers under a name, or that ``module:attribute`` means."""
     import importlib  # a workspace without reviewers of its own is spared these
     from importlib.metadata import EntryPoint, entry_points

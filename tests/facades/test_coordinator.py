@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,69 @@ def coordinator(opened: Open) -> Iterator[MemoryCoordinator]:
     """A coordinator over a workspace of its own."""
     with MemoryCoordinator(workspace=opened()) as made:
         yield made
+
+
+# -- one's own ways to read and to judge -----------------------------------------------------------------------------
+class Colours(AgentReview):
+    """Judges answers by a colour, whatever they say else."""
+
+    def _score_relevance(self, memory: MemoryItem, query: str, agent_type: str) -> float:
+        return 1.0 if "green" in memory.content else 0.1
+
+
+class Whole(AgentReview):
+    """Judges answers in one go."""
+
+    def score_relevance(self, memory: Any, query: str) -> float:
+        return 0.9 if "green" in memory.content else 0.0
+
+
+class Failing(AgentReview):
+    """Cannot judge."""
+
+    def score_relevance(self, memory: Any, query: str) -> float:
+        raise RuntimeError("no opinion today")
+
+
+class Tagged(StoragePipeline):
+    """Reads a colour out of episodes."""
+
+    def _extract_memory(self, content: str, memory_type: str, metadata: Any, context: Any) -> MemoryItem | Memory:
+        made = super()._extract_memory(content, memory_type, metadata, context)
+        if memory_type != MemoryType.EPISODIC:
+            return made
+        return dataclasses.replace(made, metadata={**made.metadata, "colour": "green"})
+
+
+@pytest.mark.parametrize("review", [Colours, Whole])
+def test_a_review_of_ones_own_orders_answers(opened: Open, review: type[AgentReview]) -> None:
+    """What ``score_relevance`` says decides the order, beyond the words of the question; its score is told (C4, D7)."""
+    with MemoryCoordinator(workspace=opened(), agent_review=review()) as memory:
+        for text in ("paint the paint shed with paint", "paint the long fence green one day", "paint nothing else"):
+            memory.workspace.store.put(MemoryItem(text, "semantic"))
+        found = memory.retrieve("paint shed", limit=2)
+        assert found[0].content == "paint the long fence green one day"
+        assert found[0].relevance_score == pytest.approx(1.0 if review is Colours else 0.9)
+        assert memory.batch_retrieve(["paint shed"])["paint shed"][0].content == found[0].content
+        assert len(memory.retrieve("")) == 3
+
+
+def test_a_review_that_fails_leaves_the_order_as_it_was(opened: Open) -> None:
+    """A judge that raises is left out like any other: the answer stands (C4, D7)."""
+    workspace = opened()
+    for text in ("paint the shed", "paint the fence"):
+        workspace.store.put(MemoryItem(text, "semantic"))
+    with MemoryCoordinator(workspace=workspace, agent_review=Failing()) as memory:
+        assert memory.retrieve("paint shed")[0].content == "paint the shed"
+
+
+def test_extraction_of_ones_own_is_called_by_type(opened: Open) -> None:
+    """A storage pipeline that overrides ``_extract_memory`` reads more out of a text (C3, D7)."""
+    with MemoryCoordinator(workspace=opened(), storage=Tagged) as memory:
+        for kind in (MemoryType.EPISODIC, MemoryType.SEMANTIC):
+            memory.store(REDIS + f" ({kind.value})", kind)
+        colours = {one.type: one.metadata.get("colour") for one in memory.retrieve("Redis")}
+        assert colours == {MemoryType.EPISODIC: "green", MemoryType.SEMANTIC: None}
 
 
 # -- storing ------------------------------------------------------------------------------------------------------

@@ -46,6 +46,17 @@ def test_the_new_type_is_like_any_other(social: Workspace) -> None:
     assert (social.root / f"ContextMemory/memories/social/{found.id}.yaml").exists()
 
 
+def test_it_reads_drafts_and_judges_answers(social: Workspace) -> None:
+    """What it reads out of a draft is stored before anybody judges it, and its word orders answers (D7)."""
+    memory = MemoryCoordinator(workspace=social)
+    memory.store("Releases are signed off by the team that is on call, and releases wait for it", "social")
+    memory.store("Tomasz maintains the label printer, ask Ines about parcels", "social")
+    first, *rest = memory.retrieve("releases ines", memory_types=["social"])
+    assert first.metadata["people"] == ["Ines", "Tomasz"]
+    assert rest
+    assert memory.retrieve("releases", memory_types=["social"])[0].content.startswith("Releases")
+
+
 def test_its_body_is_checked(social: Workspace) -> None:
     """The shape of its data is that of ``kinds.yaml`` (C2, K3)."""
     social.store.put(MemoryItem(TEXT, "social", data={"person": "Ines", "reach_by": "chat"}))

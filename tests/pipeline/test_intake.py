@@ -119,6 +119,16 @@ def test_who_was_left_out_is_told(intake: Intake) -> None:
     assert result.reason == "stored: 8.0 of at least 6; left out: b"
 
 
+def test_a_reader_that_failed_is_told_with_and_without_review(intake: Intake) -> None:
+    """What read nothing out of a draft is named in the verdict and in the reason (C3, D7)."""
+    intake._extraction = lambda item: (item.replace(tags=("read",)), {"reader": "it failed"})
+    result = intake.store(MemoryItem(DECISION))
+    assert result.review is not None
+    assert result.review.absent == {"reader": "it failed"}
+    assert result.reason.endswith("; left out: reader")
+    assert intake.store(MemoryItem("Hi there"), review=False).reason == "stored without review; left out: reader"
+
+
 def test_a_secret_is_refused_by_the_store(workspace: Workspace, intake: Intake) -> None:
     """The intake is no way around the secret scan."""
     with pytest.raises(SecretDetected):

@@ -200,3 +200,42 @@ def test_the_built_in_ones_take_no_thread() -> None:
     result = Review([Own(), Analyzer(), Slow()]).storage(MemoryItem("Use tabs"))
     assert list(result.agent_scores) == ["own", "analyzer", "slow"]
     assert threading.current_thread() not in asked.values()
+
+
+class Reader:
+    """A reviewer that reads drafts as it is told."""
+
+    def __init__(self, name: str, read: Callable[[MemoryItem], object]) -> None:
+        self.name = name
+        self._read = read
+
+    def extract(self, item: MemoryItem) -> MemoryItem:
+        return self._read(item)  # type: ignore[return-value]  # some of these tests answer wrongly on purpose
+
+
+def test_readers_work_one_after_the_other_and_change_neither_id_nor_trust() -> None:
+    """Each reads what the one before made of the draft; id, type and trust stay the caller's (D7)."""
+    draft = MemoryItem("A text to read", "episodic", id="one", trust="agent")
+    readers = [
+        Reader("a", lambda item: item.replace(title="Read by a", trust="user", memory_type="rule")),
+        Reader("b", lambda item: item.replace(title=item.title + " and b", id="two")),
+    ]
+    read, absent = Review(readers).extraction(draft)
+    assert (read.title, read.id, read.type, read.trust) == ("Read by a and b", "one", "episodic", "agent")
+    assert absent == {}
+
+
+def test_a_reader_that_fails_or_is_late_is_left_out_and_named(never: threading.Event) -> None:
+    """One that raises, hangs, or gives something else leaves the draft as it was, and the report says why (D7)."""
+    readers = [
+        Reader("raises", lambda _: raising(ValueError("no idea"))()),
+        Reader("odd", lambda _: "text"),
+        Reader("hangs", lambda _: never.wait(LONG)),
+        Reader("late", lambda item: item.replace(title="too late")),
+    ]
+    read, absent = Review(readers, seconds=0.2).extraction(ITEM)
+    assert read.content == ITEM.content
+    assert set(absent) >= {"raises", "odd", "hangs"}
+    assert "no idea" in absent["raises"]
+    assert "no memory" in absent["odd"]
+    assert "no answer within" in absent["hangs"]
