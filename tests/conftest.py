@@ -74,7 +74,7 @@ _homes = count()
 
 @pytest.fixture(autouse=True)
 def own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Clear ``GIT_*`` and ``MEMFS_*``, and give the test its own HOME and git identity."""
+    """Clear ``GIT_*`` and ``MEMFS_*``, and give the test its own HOME and git identity, in UTC."""
     for name in list(os.environ):
         if name.startswith(("GIT_", "MEMFS_", "XDG_")):
             monkeypatch.delenv(name)
@@ -88,6 +88,8 @@ def own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("MEMFS_RECALL_STATE_SECONDS", "0")  # an answer is whole on a busy machine, too
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
     return home
 
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memfs.model import Hit, MemoryItem, MemoryType
-from memfs.model.time import format_time
+from memfs.model.time import Moment, format_time
 from memfs.pipeline.relevance import relevances
 from memfs.pipeline.tokens import count_tokens
 from memfs.pipeline.wording import gist
@@ -29,7 +29,7 @@ class Memory:
         id: the item's id.
         type: its type: a ``MemoryType``, or plain text where the workspace added the type.
         content: its text; the title where it has no other.
-        timestamp: when it happened, in UTC.
+        timestamp: when it happened, in UTC; ``memfs.model.time.Moment``, which compares with ``datetime.now()``, too.
         token_count: about how many tokens the content is (``memfs.pipeline.tokens``).
         metadata: free facts.
         context: the circumstances it belongs to.
@@ -72,7 +72,7 @@ def memory_of(item: MemoryItem, relevance: float | None = None, use: Use | None 
         id=item.id,
         type=MemoryType(item.memory_type) if known else item.memory_type,
         content=content,
-        timestamp=item.timestamp or item.created or _LONG_AGO,
+        timestamp=Moment.of(item.timestamp or item.created or _LONG_AGO),
         token_count=count_tokens(content),
         metadata={**item.metadata, **({} if use is None else _told(use))},
         context=dict(item.context),

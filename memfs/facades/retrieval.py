@@ -64,7 +64,7 @@ class RetrievalPipeline(Facade):
             memory_types: only these types; None means all.
             limit: at most so many.
             max_tokens: together at most so many tokens.
-            since: only what happened since then; a time without an offset is UTC.
+            since: only what happened since then; a time without an offset is local time.
             deduplicate: leave out what repeats a better one, from ``similarity_threshold`` on.
             more: other fields of ``Query``, such as ``context``, ``sessions``, ``strategy`` or ``seconds``.
 

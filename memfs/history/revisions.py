@@ -6,23 +6,12 @@ revisions go to its input, dates become numbers.
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from memfs.errors import GitFailed, HistoryUnavailable
 from memfs.history.git import GitCommands
 from memfs.model.time import parse_until, parse_when
 
-_AGO = re.compile(r"(\d{1,6}|an?)[ ._-]*(second|minute|hour|day|week|month|year)s?[ ._-]+ago")
-_SECONDS = {
-    "second": 1,
-    "minute": 60,
-    "hour": 3600,
-    "day": 86400,
-    "week": 7 * 86400,
-    "month": 30 * 86400,
-    "year": 31536000,
-}
 _LONGEST = 250
 _HINT = "give a commit, a branch, HEAD~2, a date such as 2026-03-01 or an age such as '3 days ago'"
 
@@ -53,14 +42,7 @@ def parse_moment(text: str, now: datetime, *, end: bool = False) -> datetime | N
     Args:
         end: a day means its end, else its beginning.
     """
-    plain = text.strip().lower()
-    if plain in ("now", "today", "yesterday"):
-        return now - timedelta(days=1) if plain == "yesterday" else now
-    ago = _AGO.fullmatch(plain)
     try:
-        if ago:
-            count = int(ago[1]) if ago[1].isdigit() else 1
-            return now - timedelta(seconds=count * _SECONDS[ago[2]])
         return (parse_until if end else parse_when)(text, now)
     except (ValueError, OverflowError):
         return None

@@ -15,7 +15,7 @@ from typing import Any
 
 from memfs.errors import SchemaInvalid
 from memfs.model.kinds import nearest
-from memfs.model.time import parse_time, utc_now
+from memfs.model.time import Moment, given_time, utc_now
 
 
 class Outcome(StrEnum):
@@ -159,7 +159,7 @@ def _outcome(value: Outcome | str) -> Outcome:
 
 def _moment(value: datetime | str | None) -> datetime:
     try:
-        return utc_now() if value is None else parse_time(value)
+        return Moment.of(utc_now() if value is None else given_time(value))
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         hint = "write it like 2026-03-01T10:00:00Z"
         raise SchemaInvalid(f"{ascii(value)[:60]} is not a date or time", field="timestamp", hint=hint) from error

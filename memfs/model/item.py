@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from memfs.errors import SchemaInvalid
-from memfs.model.time import parse_time
+from memfs.model.time import given_time
 
 
 class Trust(StrEnum):
@@ -257,7 +257,7 @@ def _moment(name: str, value: str | datetime) -> datetime:
     if isinstance(value, datetime) and value.tzinfo is UTC:
         return value
     try:
-        return parse_time(value)
+        return given_time(value)
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise SchemaInvalid(
             f"{value!r} is not a date or time", field=name, hint="write it like 2026-03-01T10:00:00Z"

@@ -12,7 +12,7 @@ from typing import Any
 
 from memfs.errors import QueryInvalid
 from memfs.model.item import MemoryItem
-from memfs.model.time import parse_time, parse_until, parse_when, utc_now
+from memfs.model.time import given_time, parse_until, parse_when, utc_now
 
 MOST = 10_000
 """The most items a query may ask for."""
@@ -113,7 +113,7 @@ def moment(
         return None
     try:
         if isinstance(value, datetime):
-            return parse_time(value)
+            return given_time(value)
         return (parse_until if end else parse_when)(value, now or utc_now())
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         raise QueryInvalid(

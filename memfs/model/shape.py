@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 from memfs.errors import ItemTooDeep, SchemaInvalid
 from memfs.model.kinds import nearest
-from memfs.model.time import format_time, parse_time
+from memfs.model.time import Moment, format_time, given_time
 
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
 
@@ -119,11 +119,11 @@ def _dotted(where: str, name: str) -> str:
     return ".".join(part for part in (where, name) if part)
 
 
-def _moment(value: Any, name: str) -> datetime | None:
+def _moment(value: Any, name: str) -> Moment | None:
     if value is None:
         return None
     try:
-        return parse_time(value)
+        return Moment.of(given_time(value))
     except (ValueError, TypeError, AttributeError, OverflowError):
         message = f"{value!r} is not a point in time"
         raise SchemaInvalid(message, field=name, hint="write 2026-03-01T10:00:00Z") from None

@@ -1,12 +1,14 @@
 """Points in time as memfs reads and writes them: UTC, ISO 8601.
 
-Owns parsing and formatting; knows nothing of items or files. The clock is a function so that tests can set it.
+Owns parsing and formatting, and what a time without an offset means: UTC in a file, which travels, and local time in
+what a caller gives. Knows nothing of items or files. The clock is a function so that tests can set it.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 _RELATIVE = re.compile(r"(\d{1,6})\s*(s|m|h|d|w|mo|y)")
 _AGO = re.compile(r"(\d{1,6}|an?)[ ._-]*(second|minute|hour|day|week|month|year)s?[ ._-]+ago")
@@ -28,16 +30,75 @@ def from_timestamp_ns(nanoseconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def parse_time(value: str | datetime) -> datetime:
-    """Read a point in time; a naive one means UTC.
+class Moment(datetime):
+    """A point in time in UTC, as classes of the seeds hand it out: it also compares with naive datetimes.
 
-    Args:
-        value: a datetime or ISO 8601 text such as ``2026-03-01``, ``2026-03-01T10:00:00Z``.
+    Those mean local time, like what ``datetime.now()`` gives. As a key it is what an equal time with an offset is.
+    """
+
+    __slots__ = ()
+
+    def __lt__(self, other: Any) -> bool:
+        return super().__lt__(_aware(other))
+
+    def __le__(self, other: Any) -> bool:
+        return super().__le__(_aware(other))
+
+    def __gt__(self, other: Any) -> bool:
+        return super().__gt__(_aware(other))
+
+    def __ge__(self, other: Any) -> bool:
+        return super().__ge__(_aware(other))
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(_aware(other))
+
+    __hash__ = datetime.__hash__
+
+    def __sub__(self, other: Any) -> Any:
+        return super().__sub__(_aware(other))
+
+    def __rsub__(self, other: Any) -> Any:
+        return -(self - other)
+
+    @classmethod
+    def of(cls, moment: datetime) -> Moment:
+        """The same point in time, of this class."""
+        there = given_time(moment)
+        return cls(*there.timetuple()[:6], there.microsecond, UTC)
+
+
+def _aware(other: Any) -> Any:
+    return given_time(other) if isinstance(other, datetime) and other.tzinfo is None else other
+
+
+def given_time(value: str | datetime) -> datetime:
+    """Read a point in time as a caller gives it, in UTC; one without an offset is local time.
 
     Raises:
         ValueError: the text is not a point in time.
     """
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(value.strip())
+    try:
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        if moment.tzinfo is not None:
+            raise
+        return moment.replace(tzinfo=UTC)  # the first and last days that there are have no local time
+
+
+def parse_time(value: str | datetime) -> datetime:
+    """Read a point in time as a file has it, in UTC: text without an offset means UTC, wherever it is read.
+
+    Args:
+        value: ISO 8601 text such as ``2026-03-01``, ``2026-03-01T10:00:00Z``, or a datetime (``given_time``).
+
+    Raises:
+        ValueError: the text is not a point in time.
+    """
+    if isinstance(value, datetime):
+        return given_time(value)
+    moment = datetime.fromisoformat(value.strip())
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -52,6 +113,8 @@ def time_in(value: object) -> datetime | None:
 def parse_when(value: str, now: datetime) -> datetime:
     """Read a point in time or an age before ``now`` such as ``7d``, ``12h``, ``3mo``, ``2 days ago``, ``yesterday``.
 
+    A point in time without an offset is local time: somebody gives it, here.
+
     Raises:
         ValueError, OverflowError: the text is neither.
     """
@@ -63,7 +126,7 @@ def parse_when(value: str, now: datetime) -> datetime:
     if ago := _AGO.fullmatch(plain):
         number = int(ago[1]) if ago[1].isdigit() else 1
         return now - timedelta(seconds=number * _SECONDS[_UNITS[ago[2]]])
-    return parse_time(value)
+    return given_time(value)
 
 
 def parse_until(value: str, now: datetime) -> datetime:
@@ -72,8 +135,9 @@ def parse_until(value: str, now: datetime) -> datetime:
     Raises:
         ValueError, OverflowError: the text is no point in time.
     """
-    moment = parse_when(value, now)
-    return moment + timedelta(days=1, microseconds=-1) if _DAY.fullmatch(value.strip()) else moment
+    if not _DAY.fullmatch(value.strip()):
+        return parse_when(value, now)
+    return given_time(datetime.fromisoformat(value.strip()) + timedelta(days=1, microseconds=-1))
 
 
 def format_time(moment: datetime) -> str:

@@ -21,6 +21,7 @@ from memfs.errors import MemfsError, StorageIO
 from memfs.files import io
 from memfs.files.flock import leads_to, locked, release
 from memfs.model.ids import of_mount
+from memfs.model.time import given_time
 from memfs.served.handed import Handed, line_of, reduced, rows_in
 from memfs.served.recipient import recipient
 
@@ -210,7 +211,8 @@ class ServedLog:
             since: not before this time.
             now: the present, by which lines are too old to be told.
         """
-        oldest = max(filter(None, (since, (now or datetime.now(UTC)) - self._age)))
+        oldest = (now or datetime.now(UTC)) - self._age
+        oldest = oldest if since is None else max(given_time(since), oldest)
         wanted = frozenset(one.casefold() for one in ids)
         found = [
             row

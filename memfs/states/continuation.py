@@ -18,7 +18,7 @@ from memfs.files.merge.values import equal
 from memfs.model import statepaths
 from memfs.model.shape import plain
 from memfs.model.statequery import Question
-from memfs.model.time import format_time, parse_time, utc_now
+from memfs.model.time import format_time, given_time, parse_time, utc_now
 from memfs.states.checkpoint_tasks import is_final
 from memfs.states.contention import settled
 from memfs.states.glance import Glance
@@ -209,7 +209,7 @@ class Continuations:
             if expires is None:
                 hours = self._hours()
                 return format_time(now + timedelta(hours=hours)) if hours > 0 else None
-            return format_time(now + expires if isinstance(expires, timedelta) else parse_time(expires))
+            return format_time(now + expires if isinstance(expires, timedelta) else given_time(expires))
         except (ValueError, OverflowError, TypeError, AttributeError):
             message = f"{_shown(expires)} is not a point in time"
             raise SchemaInvalid(message, field="expires", hint="write 2026-03-01T10:00:00Z") from None

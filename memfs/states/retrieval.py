@@ -21,7 +21,7 @@ from memfs.index.states import News
 from memfs.model.statepaths import aggregate_path
 from memfs.model.statequery import Question
 from memfs.model.states import RetrievedContent, RetrievedState
-from memfs.model.time import parse_time
+from memfs.model.time import Moment, parse_time
 from memfs.pipeline.deadline import Deadline
 from memfs.states.answering import Answering, Notes
 from memfs.states.reading import Proof, StateReading
@@ -158,7 +158,7 @@ class Retrieval:
         return made
 
     def _answer(self, wanted: Wanted, made: Mapping[str, Any], cached: bool) -> RetrievedState:
-        start, end = (parse_time(one) if one else None for one in made["range"])
+        start, end = (Moment.of(parse_time(one)) if one else None for one in made["range"])
         return RetrievedState(
             request_type=wanted.request_type,
             timestamp_range=(start, end),

@@ -14,7 +14,7 @@ from typing import Any
 from memfs.errors import QueryInvalid
 from memfs.model.kinds import nearest
 from memfs.model.states import REQUEST_TYPES
-from memfs.model.time import parse_time
+from memfs.model.time import given_time
 
 SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK = "system", "agents", "hypotheses", "tournament", "feedback"
 SECTIONS = (SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK)
@@ -117,7 +117,7 @@ def _section(name: str) -> str | None:
 
 def _moment(value: Any, name: str) -> datetime | None:
     try:
-        return None if value is None else parse_time(value)
+        return None if value is None else given_time(value)
     except (ValueError, TypeError, AttributeError, OverflowError):
         message = f"{value!r} is not a point in time"
         raise QueryInvalid(message, field=name, hint="write 2026-03-01T10:00:00Z") from None

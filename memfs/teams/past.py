@@ -30,6 +30,7 @@ from memfs.index.place import past_folder
 from memfs.index.rows import micros
 from memfs.index.treeshelf import TreeShelf
 from memfs.model import KindTable
+from memfs.model.time import given_time
 from memfs.pipeline.finding import Helpers
 from memfs.pipeline.meanings import VECTOR_DB
 from memfs.pipeline.relevance import Relevance, relevance_of
@@ -141,7 +142,7 @@ class Travel:
             self._repository.require_readable()
             require_clean(self._repository, commit)
         time = self._repository.commit_object(commit).time
-        moment = now or time
+        moment = given_time(now) if now is not None else time
         with self._turn:
             past = self._open.get((commit, moment))
             if past is None:

@@ -19,7 +19,7 @@ from memfs.history.log import OWN_PATHS
 from memfs.history.objects import REGULAR
 from memfs.history.treediff import changed_paths
 from memfs.model import Query
-from memfs.model.query import MOST
+from memfs.model.query import MOST, moment
 from memfs.model.statepaths import AGGREGATES
 from memfs.store import Store
 from memfs.store.parts import Parts
@@ -45,6 +45,10 @@ class Selection:
     agent: str = ""
     commits: tuple[str, ...] = ()
     since: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Take a time without an offset for local time."""
+        object.__setattr__(self, "since", moment("since", self.since))
 
     def check(self) -> None:
         """Refuse one that does not say whose changes are meant.
