@@ -213,6 +213,22 @@ def test_broad_handlers_stand_only_around_foreign_code() -> None:
     assert wrong == []
 
 
+def test_the_command_line_prints_in_one_place() -> None:
+    """What a verb prints passes the module that escapes it (faults row 17)."""
+    printing = re.compile(r"\b(print|click\.s?echo|sys\.std(out|err)\.write)\(")
+    own = {
+        "output.py",
+        "streams.py",
+        "driving.py",
+    }  # what git calls does without click
+    wrong = [
+        path.name
+        for path in sorted((PACKAGE / "adapters/cli").glob("*.py"))
+        if path.name not in own and printing.search(path.read_text(encoding="utf-8"))
+    ]
+    assert wrong == []
+
+
 def test_no_clock_on_the_wall_decides_a_test() -> None:
     """A busy machine is no failure: what must be quick is held against the time of its own process."""
     hurried = re.compile(r"assert time\.(monotonic|perf_counter|time)\(\) - \w+ < (?!LONG\b)")

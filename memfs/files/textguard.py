@@ -1,7 +1,7 @@
 """Characters that a reader cannot see.
 
-Owns which characters are refused, which are only worth a warning, and how they are shown. Must not know YAML, JSON or
-items.
+Owns which characters are refused, which are only worth a warning, and how text from outside is shown: every door
+prints through ``shown`` or ``shown_line``. Must not know YAML, JSON or items.
 
 Refused: tag characters outside emoji flags, bidirectional controls, runs of variation selectors (all three carry text
 that a person does not see and a model reads), NUL and lone surrogates. Warned about: zero-width characters and
@@ -24,10 +24,13 @@ _SUSPECT = re.compile(
     "[\x00\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef]"
 )
-_UNSHOWN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\u3164"
-    "\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef]"
+# joiners are shown as they are between letters and signs that need them: in Persian, in emoji
+UNSHOWN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e01ef]"
+    "|(?<![^\x00-\x7f\u2000-\u206f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\u2000-\u206f])"
 )
+"""A character that a terminal would obey or a reader not see; tabs and newlines are none."""
 _JOINER = "\u200d"
 
 
@@ -67,7 +70,12 @@ def findings(text: str) -> Iterator[Finding]:
 
 def shown(text: str) -> str:
     """The text with every unseen or terminal-controlling character written as ``\\u{202E}``; tabs and newlines stay."""
-    return _UNSHOWN.sub(lambda match: f"\\u{{{ord(match[0]):X}}}", text)
+    return UNSHOWN.sub(lambda match: f"\\u{{{ord(match[0]):X}}}", text)
+
+
+def shown_line(text: str) -> str:
+    """The text as one line, whatever it holds: as ``shown``, with newlines written as ``\\n`` (faults row 17)."""
+    return shown(text).replace("\n", "\\n")
 
 
 def _joins_symbols(text: str, at: int) -> bool:

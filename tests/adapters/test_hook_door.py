@@ -340,3 +340,16 @@ def test_an_agent_that_is_named_is_given_its_feedback(program: Program, workspac
     workspace.states.recorder.meta_review({"iteration_number": 1, "critique": told, "research_overview": {}})
     assert "look wider" in program.context("SessionStart", session="scout", source="startup", agent_type="Scout")
     assert "look wider" not in program.context("SessionStart", session="other", source="startup")
+
+
+def test_a_remark_is_one_line_whatever_it_tells(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No name in an error ends the line in which a hook complains, or commands a terminal (row 17)."""
+
+    def fails(*_: object, **__: object) -> None:
+        raise StorageFull("no room", path="x\nmemfs: trusted\x1b[2J\u202e.yaml")
+
+    monkeypatch.setattr("memfs.capture.spool.Spool.append", fails)
+    program = Program(workspace.root)
+    program.asks("where do deploys go?")
+    assert [remark for remark in program.remarks if "no room" in remark]
+    assert not any(sign in remark for remark in program.remarks for sign in "\n\x1b\u202e")

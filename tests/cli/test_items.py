@@ -42,7 +42,7 @@ def test_show_for_a_person_and_raw(root: Path, memfs: Memfs) -> None:
         "path"
     ]
     shown = memfs("show", "x").out
-    for expected in ("x\nT\n", "semantic", "tags       a", "k = v", path, "\n\nthe text\n"):
+    for expected in ("x\nT\n", "semantic", "tags       a", "k = v", path, "\n\n  the text\n"):
         assert expected in shown
     assert memfs("show", "x", "--raw").out == (root / path).read_text()
 

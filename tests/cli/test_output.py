@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -10,30 +11,100 @@ from memfs.adapters.cli import output
 from memfs.errors import SchemaInvalid
 from memfs.model import Link, MemoryItem, Origin, Problem
 
+FORGED = "x\nmemfs: trusted\r\x1b[2J\u202e\u2028\x85\v::error::y"
+SHOWN = "x\\nmemfs: trusted\\u{D}\\u{1B}[2J\\u{202E}\\u{2028}\\u{85}\\u{B}::error::y"
+
 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
-        ("back\rwards\x7f", "back\\x0dwards\\x7f"),
-        ("c1 \x9b31m", "c1 \\x9b31m"),
-        ("abc\u202edcba", "abc\\u202edcba"),
-        ("zero\u200bwidth\ufeff", "zero\\u200bwidth\\ufeff"),
-        ("tag\U000e0041", "tag\\U000e0041"),
-        ("lone\ud800", "lone\\ud800"),
-        ("join\u200ded", "join\\u200ded"),
-        ("\u200c\u200d\u200c", "\\u200c\\u200d\\u200c"),
+        ("\x1b[31mred\x07", "\\u{1B}[31mred\\u{7}"),
+        ("back\rwards\x7f", "back\\u{D}wards\\u{7F}"),
+        ("c1 \x9b31m", "c1 \\u{9B}31m"),
+        ("abc\u202edcba", "abc\\u{202E}dcba"),
+        ("zero\u200bwidth\ufeff", "zero\\u{200B}width\\u{FEFF}"),
+        ("tag\U000e0041", "tag\\u{E0041}"),
+        ("lone\ud800", "lone\\u{D800}"),
+        ("join\u200ded", "join\\u{200D}ed"),
+        ("\u200c\u200d\u200c", "\\u{200C}\\u{200D}\\u{200C}"),
+        ("two\nlines", "two\\nlines"),
+        (FORGED, SHOWN),
     ],
 )
 def test_what_a_terminal_would_obey_or_hide_is_shown_as_an_escape(text: str, shown: str) -> None:
-    """Control, bidi, zero-width and tag characters never reach a terminal as they are (row 17)."""
+    """Line ends, control, bidi, zero-width and tag characters never reach a terminal as they are (row 17)."""
     assert output.clean(text) == shown
 
 
-@pytest.mark.parametrize("text", ["line\n\tindented", "Grüße, 世界", "👩\u200d👩\u200d👧", "نمی\u200cخواهم", "❤️"])
+@pytest.mark.parametrize("text", ["\tindented", "Grüße, 世界", "👩\u200d👩\u200d👧", "نمی\u200cخواهم", "❤️"])
 def test_real_text_is_shown_as_it_is(text: str) -> None:
-    """Newlines, tabs, other scripts and joined emoji are nobody's attack."""
+    """Tabs, other scripts and joined emoji are nobody's attack."""
     assert output.clean(text) == text
+
+
+def _hostile() -> SchemaInvalid:
+    return SchemaInvalid(FORGED, path=FORGED, field=FORGED, hint=FORGED)
+
+
+@pytest.mark.parametrize(
+    ("say", "lines"),
+    [
+        (lambda: output.print_raw(FORGED), 1),
+        (lambda: output.print_raw(f"a {output.styled(FORGED, fg='red')} b"), 1),
+        (lambda: output.print_table([(FORGED, FORGED), ("a", "b")], dim=(0,)), 2),
+        (lambda: output.print_problem(Problem(path=FORGED, code="x", message=FORGED, hint=FORGED)), 2),
+        (lambda: output.note(FORGED), 1),
+        (lambda: output.complain(FORGED, FORGED), 2),
+        (lambda: output.write_error(_hostile()), 2),
+        (lambda: output.print_command(FORGED), 1),
+        (lambda: output.print_text(FORGED, "  "), 2),
+        (lambda: output.print_json_line({FORGED: FORGED}), 1),
+        (lambda: output.note_partial([FORGED]), 1),
+    ],
+)
+@pytest.mark.parametrize("terminal", [False, True])
+def test_nothing_from_outside_forges_a_line(
+    say: Callable[[], None],
+    lines: int,
+    terminal: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is printed, it has as many lines as memfs meant, and no escape that memfs did not make (row 17)."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal, raising=False)
+    say()
+    captured = capsys.readouterr()
+    printed = captured.out + captured.err
+    assert len(printed.splitlines()) == lines
+    assert all(sign not in printed for sign in ("\x1b[2J", "\u202e", "\r"))
+
+
+@pytest.mark.parametrize("colour", ["\x1b[31m", "\x1b[0m"])
+def test_only_our_own_styles_reach_a_terminal(
+    colour: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A colour that stands in a name is shown as an escape beside one that memfs chose."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    output.print_raw(f"{output.styled('ours', fg='green')} {colour}theirs")
+    assert capsys.readouterr().out == f"\x1b[32mours\x1b[0m \\u{{1B}}{colour[1:]}theirs\n"
+
+
+@pytest.mark.parametrize("text", ["::error::x", "  ::add-mask::x", "a ##[error]x"])
+def test_no_line_commands_a_runner_of_workflows(
+    text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No text from outside is a command in a log of GitHub Actions, in lines, texts and JSON (B4)."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    output.print_raw(text)
+    output.print_text(f"x\n{text}", "  ")
+    output.print_json(text)
+    printed = capsys.readouterr().out
+    assert "##[" not in printed
+    assert not any(line.lstrip().startswith("::") for line in printed.splitlines())
+    assert printed.splitlines()[0] in ("\\u{3A}:error::x", "  \\u{3A}:add-mask::x", "a \\u{23}#[error]x")
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    output.print_raw(text)
+    assert capsys.readouterr().out == f"{text}\n"
 
 
 def test_one_line_folds_and_cuts() -> None:
@@ -119,6 +190,6 @@ def test_styles_need_a_terminal_that_wants_them(monkeypatch: pytest.MonkeyPatch)
     """Colours appear on a terminal only, and NO_COLOR turns them off there."""
     assert output.styled("x", fg="red") == "x"
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    assert output.styled("x\x1b", fg="red") == "\x1b[31mx\\x1b\x1b[0m"
+    assert output.styled("x", fg="red") != "x"
     monkeypatch.setenv("NO_COLOR", "1")
     assert output.styled("x", fg="red") == "x"

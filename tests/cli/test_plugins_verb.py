@@ -71,7 +71,7 @@ def test_p2_doctor_names_what_is_broken_and_counts(memfs: Memfs, broken: str, ro
         assert (found["name"], found["failures"], found["in_a_row"]) == ("broken", failures, failures)
     assert found["paused"].startswith("it is paused for")
     ran = memfs("plugins", "doctor")
-    assert "broken  broken (triggered, broken_source:Broken): RuntimeError: out of \\x1b[31mluck" in ran.out
+    assert "broken  broken (triggered, broken_source:Broken): RuntimeError: out of \\u{1B}[31mluck" in ran.out
     assert "failed 5 times on this machine, 5 in a row" in ran.out
     assert "mend it, or take it out of memory.triggered" in ran.out
     assert "\x1b" not in ran.out

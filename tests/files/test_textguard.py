@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memfs.files.textguard import findings, shown
+from memfs.files.textguard import findings, shown, shown_line
 
 SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
 
@@ -45,6 +45,7 @@ def test_row_17_zero_width_characters_only_warn(character: str) -> None:
 def test_row_17_output_shows_escapes() -> None:
     """What is printed shows hidden and terminal-controlling characters as escapes and leaves the rest."""
     assert shown("a\u202eb\x1b[31m\tü\n\u200b") == "a\\u{202E}b\\u{1B}[31m\tü\n\\u{200B}"
+    assert shown_line("a\nb\x85c") == "a\\nb\\u{85}c"
 
 
 def test_a_long_hidden_run_is_shortened() -> None:

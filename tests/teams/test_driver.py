@@ -233,7 +233,7 @@ def test_whatever_goes_wrong_both_versions_are_in_the_file(
     assert Path(names[1]).read_text() == "<<<<<<< ours\na: 2\nb: 1\n=======\na: 3\nb: 1\n>>>>>>> theirs\n"
     err = capfd.readouterr().err
     assert err.count("\n") == 1
-    assert "boom \\x1b[31m" in err
+    assert "boom \\u{1B}[31m" in err
 
 
 def test_without_the_program_git_joins_as_text(joining: Two) -> None:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from memfs.errors import IdExists, ItemNotFound, MemfsError, PathEscape, SecretDetected
 from memfs.facades.pages import Page, Pages
+from memfs.files.textguard import shown_line
 
 ROOT = "/memories"
 MOST_LINES = 999_999
@@ -129,7 +130,7 @@ class Commands:
             raise Refused(_escape(path)) from None
         except MemfsError as error:
             hint = f" ({_LEAVE_OUT if isinstance(error, SecretDetected) else error.hint})" if error.hint else ""
-            raise Refused(f"{path}: {error.sentence}{hint}") from error
+            raise Refused(shown_line(f"{path}: {error.sentence}{hint}")) from error
 
 
 # -- paths --------------------------------------------------------------------------------------------------------

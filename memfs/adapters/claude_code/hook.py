@@ -78,7 +78,9 @@ class Hook:
     def report(self, sentence: str) -> None:
         """Say what went wrong, in one line, and write it down for ``memfs status``."""
         event = self.name
-        line = " ".join(sentence.split())[:500]
+        from memfs.files.textguard import shown_line  # most hooks have nothing to report
+
+        line = shown_line(" ".join(sentence.split()))[:500]
         self._complain(f"memfs hook {event}: {line}" if event else f"memfs hook: {line}")
         if self._place is not None:
             troubles.note(self._place.state, event or "an unnamed event", line)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.adapters.cli.frame import opened, verb
-from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, say, styled
+from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_text, styled
 
 if TYPE_CHECKING:
     from memfs.sources.agents_block import AgentsBlock, Done, Looked
@@ -85,7 +85,7 @@ def _show(block: AgentsBlock, file: str | None, preferences: bool | None, as_jso
         print_json({"text": text, "tokens": _tokens(text), "left_out": [one.id for one in block.left_out()]})
         return
     if text:
-        say(text.rstrip("\n"))
+        print_text(text.rstrip("\n"))
     _note_left_out(block)
     note(f"about {count(_tokens(text), 'token')}" if text else _NOTHING)
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from memfs.adapters.cli.frame import Invocation, set_settings, set_workspace
-from memfs.adapters.cli.output import complain, write_error
+from memfs.adapters.cli.output import complain, print_raw, write_error
 from memfs.adapters.cli.streams import drop_output, secure
 from memfs.adapters.cli.verbs import ALIASES, FAMILIES, VERBS
 from memfs.errors import MemfsError
@@ -74,7 +74,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     if wanted and not ctx.resilient_parsing:
         from memfs.version import __version__  # one more file to read, wanted only here
 
-        click.echo(f"memfs {__version__}")
+        print_raw(f"memfs {__version__}")
         ctx.exit()
 
 

@@ -5,7 +5,6 @@ Owns the words and tables. When an iteration is due, and how it is archived, is 
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,21 @@ import click
 
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.keeping import size
-from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, styled, time_text
+from memfs.adapters.cli.output import (
+    clean,
+    count,
+    note,
+    print_json,
+    print_raw,
+    print_table,
+    progress,
+    styled,
+    time_text,
+)
 
 if TYPE_CHECKING:
     from memfs.states.archives import Verdict
-    from memfs.states.archiving import Archived, Progress
+    from memfs.states.archiving import Archived
     from memfs.states.growth import Growth
     from memfs.states.retention import Kept
     from memfs.workspace import Workspace
@@ -58,8 +67,8 @@ def archive(
     _check(ctx, action, numbers, chosen, dry_run or days is not None)
     with opened(ctx) as workspace:
         if action == "run":
-            progress = None if as_json else _progress()
-            done = workspace.states.retention.run(dry_run, active_days=days, iterations=chosen, progress=progress)
+            with progress("Packing") as step:
+                done = workspace.states.retention.run(dry_run, active_days=days, iterations=chosen, progress=step)
             _print_kept(done, dry_run, as_json)
             return int(bool(done.archived.reason or done.archived.left))
         if action == "unpack":
@@ -78,12 +87,6 @@ def _check(ctx: click.Context, action: str, numbers: tuple[int, ...], chosen: tu
         raise click.UsageError(f"'{action}' takes no numbers; --iteration N archives one", ctx)
     if action != "run" and (chosen or asked):
         raise click.UsageError(f"'{action}' takes none of --dry-run, --older-than and --iteration", ctx)
-
-
-def _progress() -> Progress | None:
-    if not sys.stderr.isatty():
-        return None
-    return lambda done, of: click.echo(f"\rpacked {done:,} of {of:,} documents", err=True, nl=done == of)
 
 
 def _print_kept(done: Kept, dry_run: bool, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from click.shell_completion import get_completion_class
 
 from memfs.adapters.cli.app import cli
 from memfs.adapters.cli.frame import verb
-from memfs.adapters.cli.output import print_raw
+from memfs.adapters.cli.output import print_text
 
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -31,4 +31,4 @@ def completion(shell: str | None) -> None:
     made = get_completion_class(name)
     if made is None:
         raise click.UsageError(f"name the shell: {', '.join(_SHELLS)}")
-    print_raw(made(cli, {}, "memfs", "_MEMFS_COMPLETE").source())
+    print_text(made(cli, {}, "memfs", "_MEMFS_COMPLETE").source())

@@ -13,7 +13,7 @@ import click
 
 from memfs.adapters.cli.frame import Unclear, opened, verb
 from memfs.adapters.cli.landing import SOURCE, land
-from memfs.adapters.cli.output import clean, count, note, print_json, print_table, readable, say
+from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, print_text, readable
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.kinds import nearest
 from memfs.store.context import DEFAULT
@@ -107,7 +107,7 @@ def _show(values: dict[str, Any], name: str, words: tuple[str, ...], as_json: bo
     if as_json:
         print_json({"name": name, "values": {key: values[key] for key in words or values}})
     elif words:
-        say(readable(values[words[0]]))
+        print_text(readable(values[words[0]]))
     else:
         print_table([(key, readable(value)) for key, value in values.items()])
 
@@ -120,6 +120,6 @@ def _tell(values: dict[str, Any], name: str, reason: str, as_json: bool) -> None
     if as_json:
         print_json({"name": name, "values": values})
     else:
-        say(f"The context {clean(name)} has {count(len(values), 'key')}")
+        print_raw(f"The context {clean(name)} has {count(len(values), 'key')}")
     if reason:
         note(f"stored; its commit waits: {reason}")

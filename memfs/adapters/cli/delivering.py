@@ -24,6 +24,7 @@ from memfs.adapters.cli.output import (
     one_line,
     print_json,
     print_raw,
+    print_text,
     problem_json,
     styled,
 )
@@ -184,7 +185,7 @@ def _print(given: Delivered, problems: list[Problem], as_json: bool, nothing: st
             }
         )
     elif given.texts:
-        print_raw(clean(given.text))
+        print_text(given.text)
     if given.left_out:
         note(f"{count(given.left_out, 'entry', 'entries')} had no room; --max-tokens gives more")
     for problem in problems:

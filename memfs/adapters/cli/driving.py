@@ -66,8 +66,8 @@ def _given_up(call: Call, reason: str) -> Driven:
 
 
 def _tell(notes: Sequence[str]) -> None:
-    from memfs.adapters.cli.output import clean  # brings click, which a file without conflicts does without
+    from memfs.files.textguard import shown_line  # a file without conflicts does without it
 
     with suppress(OSError):  # nobody reads it: the outcome is the same
         for note in notes:
-            sys.stderr.write(f"memfs: {clean(note)}\n")
+            sys.stderr.write(f"memfs: {shown_line(note)}\n")

@@ -140,9 +140,9 @@ def diff(ctx: click.Context, arguments: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"a": a, "b": b, "target": target, "diff": text})
         return
-    for line in text.splitlines():
+    for line in text.removesuffix("\n").split("\n") if text else ():
         style = _DIFF_COLOURS.get(line[:3]) or _DIFF_COLOURS.get(line[:1]) or {}
-        print_raw(styled(line, **style) if style else clean(line))
+        print_raw(styled(line, **style))
 
 
 def _sides(workspace: Workspace, arguments: tuple[str, ...]) -> tuple[str, str | None, str | None]:

@@ -13,7 +13,7 @@ import click
 
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.landing import land
-from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, say, styled
+from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, print_text, styled
 
 if TYPE_CHECKING:
     from memfs.model.insights import Analysis, Course, FeedbackEffect, PatternTrend
@@ -46,7 +46,7 @@ def feedback_for(ctx: click.Context, agent: str, no_record: bool, effect: bool, 
     if as_json:
         print_json(given.to_dict())
     elif given.text:
-        say(given.text.rstrip("\n"))
+        print_text(given.text.rstrip("\n"))
     for remark in given.remarks:
         note(remark)
     if not given.text and not given.version and not as_json:
@@ -113,16 +113,16 @@ def _tell(analysis: Analysis) -> None:
     )
     for one in analysis.strategies[:8]:
         works = "works" if one.successful else "does not stand out"
-        say(f"  strategy {one.name}: {_figure(one.score)} in {count(one.uses, 'use')}, {works}")
+        print_raw(f"  strategy {one.name}: {_figure(one.score)} in {count(one.uses, 'use')}, {works}")
     told = [effect for effect in analysis.feedback if any(one.effect is not None for one in effect.metrics)]
     for effect in told:
-        say(f"  feedback of iteration {effect.from_iteration}: {effect.verdict}; {effect.reason}")
+        print_raw(f"  feedback of iteration {effect.from_iteration}: {effect.verdict}; {effect.reason}")
     if silent := len(analysis.feedback) - len(told):
-        say(f"  {'further ' if told else ''}feedback of {count(silent, 'iteration')}: too little data to compare")
+        print_raw(f"  {'further ' if told else ''}feedback of {count(silent, 'iteration')}: too little data to compare")
     weights = f"{analysis.current_weight:g} -> {analysis.suggested_weight:g}"
     print_raw(f"  suggested weight  {styled(weights, bold=True)}  ({clean(analysis.weight_source)})")
     for reason in analysis.reasons:
-        say(f"    {reason}")
+        print_raw(f"    {reason}")
 
 
 def _span(numbers: Sequence[int]) -> str:

@@ -233,7 +233,7 @@ def _print_diff(one: Changed) -> None:
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in _diff(one):
         shown = line.rstrip("\n").rstrip("\r")
-        print_raw(styled(shown, fg=colours.get(line[0])) if line[0] in colours else clean(shown))
+        print_raw(styled(shown, fg=colours.get(line[0])))
 
 
 def _note_installed(outcome: Outcome, scope: Scope, folder: Path) -> None:

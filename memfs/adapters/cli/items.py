@@ -27,8 +27,8 @@ from memfs.adapters.cli.output import (
     print_json,
     print_raw,
     print_table,
+    print_text,
     readable,
-    say,
     styled,
     time_text,
 )
@@ -84,7 +84,7 @@ def show(ctx: click.Context, id: str, as_of: str | None, raw: bool, as_json: boo
         present = {"usage": use_json(use), **({"contradicts": list(against)} if against else {})}
         print_json({**item_json(item), **(as_of_json(past) or present)})
     elif raw:
-        say(data.decode("utf-8", "replace").removesuffix("\n"))
+        print_text(data.decode("utf-8", "replace").removesuffix("\n"))
     else:
         _print_item(item)
         for name in against:
@@ -155,7 +155,7 @@ def _print_item(item: MemoryItem) -> None:
         print_raw(f"{styled('conflict   ', dim=True)}{clean(said)}")
     if item.content:
         print_raw("")
-        print_raw(clean(item.content.rstrip("\n")))
+        print_text(item.content.rstrip("\n"), "  ")
 
 
 def _facts(item: MemoryItem) -> dict[str, str]:

@@ -12,7 +12,7 @@ import click
 
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.landing import land
-from memfs.adapters.cli.output import clean, count, note, print_json, print_table, say
+from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table
 from memfs.errors import IterationInvalid
 from memfs.model.time import format_time
 
@@ -78,7 +78,7 @@ def _row(one: Iteration) -> tuple[str, ...]:
 
 def _tell(one: Iteration, action: str) -> None:
     verb_of = {"start": "is open", "close": "is closed"}
-    say(f"Iteration {one.number} {verb_of.get(action, 'is archived' if one.archive else f'is {one.status}')}")
+    print_raw(f"Iteration {one.number} {verb_of.get(action, 'is archived' if one.archive else f'is {one.status}')}")
     rows = [("opened", _time(one.opened)), ("closed", _time(one.closed))]
     rows += [(kind.replace("_", " "), f"{number:,}") for kind, number in sorted(one.counts.items())]
     print_table([(f"  {name}", value) for name, value in rows if value], dim=(0,))
@@ -90,7 +90,7 @@ def _tell_statistics(statistics: Mapping[str, Any]) -> None:
     """What closing summed up; the values come from a file, and may be anything."""
     for name in ("duration_seconds", "mean_confidence", "resource_consumed"):
         if isinstance(value := statistics.get(name), int | float):
-            say(f"  {name.replace('_', ' ')}: {value:,.2f}")
+            print_raw(f"  {name.replace('_', ' ')}: {value:,.2f}")
     agents = statistics.get("agents")
     rows = [
         (f"  {clean(str(name))}", *(f"{figures[key]:,.6g} {word}" if key in figures else "" for key, word in _SHOWN))

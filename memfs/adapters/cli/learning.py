@@ -103,7 +103,8 @@ def _bring_back(workspace: Workspace, name: str, reason: str, as_json: bool) -> 
     if as_json:
         print_json({"id": item.id, "path": item.path, **landed.json()})
     else:
-        print_raw(f"Brought back {styled(item.id, fg='green', bold=True)}\n  {clean(item.path)}")
+        print_raw(f"Brought back {styled(item.id, fg='green', bold=True)}")
+        print_raw(f"  {item.path}")
     _tell_waiting(landed)
 
 

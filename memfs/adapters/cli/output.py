@@ -1,11 +1,13 @@
-"""Everything the command line prints: JSON, tables, errors, progress; and what is safe to show on a terminal.
+"""Everything the command line prints: lines, texts, JSON, tables, errors, progress.
 
-Owns the shapes of the JSON that scripts rely on for items and problems. Knows nothing of where they come from.
+Owns that nothing from outside can end a line, begin another, move the terminal or command a runner of workflows, and
+the shapes of the JSON that scripts rely on for items and problems. Knows nothing of where they come from.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -21,25 +23,29 @@ from memfs.errors import MemfsError
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, Problem, RecordedConflict
 
-# control characters, bidi controls, lone surrogates, tag characters and joiners between plain letters: what a terminal
-# would obey, or a reader would not see
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000e0000-\U000e007f]"
-    "|(?<![^\x00-\x7f\u2000-\u206f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\u2000-\u206f])"
-)
+# what stands in a line for the escapes of our own styles: nobody else can write it
+_ESC = f"\x1b{os.urandom(8).hex()}"
+# what a runner of GitHub Actions obeys in a line of its log
+_COMMAND = re.compile(r"^\s*:(?=:)|#(?=#\[)")
 Step = Callable[[int, int], None]
 
 
 # -- text ---------------------------------------------------------------------------------------------------------
 def clean(text: str) -> str:
-    """The text with every character a terminal would obey or hide shown as an escape (faults row 17)."""
-    return _HIDDEN.sub(lambda found: _escape(found[0]), text)
+    """A piece of a line as it will be shown, for those who count its characters or hand it to a prompt."""
+    from memfs.files.textguard import shown_line  # --help does without
+
+    return shown_line(text)
 
 
-def _escape(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+def _line(text: str) -> str:
+    """The one place that all but JSON passes on its way out: one line, with no escape but those of our styles."""
+    line = "\x1b".join(map(clean, text.split(_ESC)))
+    return _COMMAND.sub(_disarmed, line) if os.environ.get("GITHUB_ACTIONS") else line
+
+
+def _disarmed(found: re.Match[str]) -> str:
+    return f"{found[0][:-1]}\\u{{{ord(found[0][-1]):X}}}"
 
 
 def one_line(text: str, width: int = 0) -> str:
@@ -51,15 +57,10 @@ def _cut(text: str, width: int) -> str:
     return text if width <= 0 or len(text) <= width else text[: max(width - 1, 1)].rstrip() + "…"
 
 
-def say(text: str = "", **style: Any) -> None:
-    """Print a line for a person; styled only on a terminal that wants colours."""
-    write(click.style(clean(text), **style) if style else clean(text), color=_colours())
-
-
 def note(text: str) -> None:
-    """Print a remark on standard error; where that cannot be written there is nobody to tell."""
+    """Print a remark of one line on standard error; where that cannot be written there is nobody to tell."""
     with suppress(OSError):
-        click.echo(f"memfs: {clean(text)}", err=True)
+        click.echo(_line(f"memfs: {text}"), err=True)
 
 
 def complain(message: str, hint: str | None = None) -> None:
@@ -67,7 +68,7 @@ def complain(message: str, hint: str | None = None) -> None:
     note(message)
     if hint:
         with suppress(OSError):
-            click.echo(f"  {clean(hint)}", err=True)
+            click.echo(_line(f"  {hint}"), err=True)
 
 
 def write_error(error: MemfsError) -> None:
@@ -82,18 +83,28 @@ def width() -> int:
 
 
 def styled(text: str, **style: Any) -> str:
-    """A piece of a line in a style, where the output is a terminal."""
-    return click.style(clean(text), **style) if sys.stdout.isatty() and _colours() is not False else clean(text)
+    """A piece of a line in a style, where the output is a terminal; for ``print_raw`` alone."""
+    if not sys.stdout.isatty() or _colours() is False:
+        return clean(text)
+    return click.style(clean(text), **style).replace("\x1b", _ESC)
 
 
 def print_raw(text: str) -> None:
-    """Print a line that ``styled`` and ``clean`` have made safe already."""
-    write(text, color=_colours())
+    """Print one line; whatever would end it or command the terminal is shown as an escape (faults row 17)."""
+    write(_line(text), color=_colours())
+
+
+def print_text(text: str, indent: str = "") -> None:
+    """Print a text of several lines, each safe by itself."""
+    write("\n".join(_line(indent + line) for line in text.split("\n")))
+
+
+def print_command(command: str) -> None:
+    """Print a line that a runner of workflows is to obey; its values are escaped already."""
+    write(clean(command))
 
 
 def _colours() -> bool | None:
-    import os
-
     return False if os.environ.get("NO_COLOR") else None
 
 
@@ -101,7 +112,7 @@ def print_table(rows: Sequence[Sequence[str]], dim: Iterable[int] = ()) -> None:
     """Print rows in columns; the last column is cut to the terminal's width."""
     if not rows:
         return
-    shown = [[clean(" ".join(cell.splitlines())) for cell in row] for row in rows]
+    shown = [[clean(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]) - 1)]
     room = width() - sum(widths) - 2 * len(widths)
     faint = frozenset(dim)
@@ -117,17 +128,20 @@ def print_table(rows: Sequence[Sequence[str]], dim: Iterable[int] = ()) -> None:
 # -- JSON ---------------------------------------------------------------------------------------------------------
 def print_json(value: Any) -> None:
     """Print one JSON document; characters that hide or control are written as escapes."""
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    write(_HIDDEN.sub(_json_escape, text))
+    _write_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
 def print_json_line(value: Any) -> None:
     """Print one JSON document on one line, for streams."""
-    write(_HIDDEN.sub(_json_escape, json.dumps(value, ensure_ascii=False, default=str)))
+    _write_json(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def _json_escape(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1] if ord(found[0]) > 0x7E else found[0]
+def _write_json(text: str) -> None:
+    """The one place that JSON passes on its way out."""
+    from memfs.files.textguard import UNSHOWN  # as above
+
+    safe = UNSHOWN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    write(safe.replace("##[", "#\\u0023[") if os.environ.get("GITHUB_ACTIONS") else safe)
 
 
 def item_json(item: MemoryItem) -> dict[str, Any]:
@@ -245,9 +259,7 @@ def print_problem(problem: Problem) -> None:
     """Print a problem: place, what is wrong, and what to do on a line of its own."""
     place = problem.path + (f":{problem.line}" if problem.line else "")
     colour = "red" if problem.severity == "error" else "yellow"
-    print_raw(
-        f"{styled(place or 'workspace', bold=True)}: {styled(problem.severity, fg=colour)}: {clean(problem.message)}"
-    )
+    print_raw(f"{styled(place or 'workspace', bold=True)}: {styled(problem.severity, fg=colour)}: {problem.message}")
     if problem.hint:
         print_raw(styled(f"  {problem.hint}", dim=True))
 

@@ -23,6 +23,7 @@ from memfs.adapters.cli.output import (
     one_line,
     print_json,
     print_raw,
+    print_text,
     styled,
     time_text,
     width,
@@ -96,7 +97,7 @@ def recall(
         quoted = {"fenced": fence(answer.hits)} if fenced else {}
         print_json(_answer_json(answer, explain) | quoted | as_of_json(past))
     elif fenced and answer.hits:
-        print_raw(clean(fence(answer.hits)))
+        print_text(fence(answer.hits))
     else:
         _print_answer(answer, explain)
     _note_limits(answer)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.adapters.cli.frame import Invocation, Unclear, verb
-from memfs.adapters.cli.output import note, plain, print_json, print_raw, time_text
+from memfs.adapters.cli.output import note, plain, print_command, print_json, print_text, time_text
 
 if TYPE_CHECKING:
     from memfs.errors import WorkspaceNotFound
@@ -61,7 +61,7 @@ def review(
     if template:
         from memfs.resources import template_text  # wanted once in a workspace's life
 
-        click.echo(template_text(_TEMPLATES[template]), nl=False)
+        print_text(template_text(_TEMPLATES[template]).removesuffix("\n"))
         return 0
     if staged and revisions:
         raise Unclear("what is staged has no range", "leave out either --staged or BASE..HEAD")
@@ -146,7 +146,7 @@ def _print(report: Report, form: str, output: Path | None) -> None:
 
     if form == "github":
         for line in commands(report):
-            print_raw(line)
+            print_command(line)
         output = output or (Path(named) if (named := os.environ.get(_SUMMARY)) else None)
         if output is not None:
             _append(output, markdown(report))
@@ -155,7 +155,7 @@ def _print(report: Report, form: str, output: Path | None) -> None:
     elif form == "json":
         print_json(report_json(report))
     else:
-        print_raw(markdown(report).rstrip("\n"))
+        print_text(markdown(report).rstrip("\n"))
 
 
 def _append(output: Path, text: str) -> None:

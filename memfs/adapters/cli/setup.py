@@ -181,7 +181,7 @@ def config(ctx: click.Context, key: str | None, as_json: bool) -> None:
             variable = SPECS[key].variable if key in SPECS else None
             print_json({"key": key, **rows[key], "variable": variable})
         else:
-            print_raw(clean(value if isinstance(value, str) else toml(value)))
+            print_raw(value if isinstance(value, str) else toml(value))
     elif as_json:
         print_json({"settings": rows})
     else:

@@ -17,7 +17,7 @@ from memfs.adapters.cli.asking import when
 from memfs.adapters.cli.draft import decoded, mapping_of, standard_input
 from memfs.adapters.cli.frame import Unclear, opened, verb
 from memfs.adapters.cli.landing import land
-from memfs.adapters.cli.output import note, print_json, say
+from memfs.adapters.cli.output import note, print_json, print_raw
 from memfs.adapters.cli.streams import somebody_types
 from memfs.errors import ContentError, MemfsError, QueryInvalid, StorageIO
 
@@ -175,10 +175,10 @@ def _whole(line: str) -> bool:
 
 
 def _tell(ack: Acknowledgement) -> None:
-    say(f"Stored {ack.path}")
+    print_raw(f"Stored {ack.path}")
     for name in ("checkpoint_id", "continuation_token"):
         if value := getattr(ack, name):
-            say(f"  {name.replace('_', ' ')}  {value}")
+            print_raw(f"  {name.replace('_', ' ')}  {value}")
     if ack.checkpoint_problem:
         note(f"the update is stored, but no checkpoint was made: {ack.checkpoint_problem}")
     for field in ack.conflicts:

@@ -56,7 +56,8 @@ def stats(ctx: click.Context, as_of: str | None, as_json: bool) -> None:
         print_json({**_tally_json(facts), "usage": used, **areas})
     else:
         _print_tally(facts)
-        print_raw(f"{styled('Use', bold=True)}\n  {used['uses']:,} uses of {count(used['items'], 'item')}")
+        print_raw(styled("Use", bold=True))
+        print_raw(f"  {used['uses']:,} uses of {count(used['items'], 'item')}")
         _print_usage(usage)
         if unread:
             print_problem(unread)

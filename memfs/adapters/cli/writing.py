@@ -69,7 +69,8 @@ def new(
     if as_json:
         print_json({"id": chosen, "path": path, "created": kept, "problems": _rows(problems)})
     elif kept:
-        print_raw(f"Created {styled(chosen, fg='green', bold=True)}\n  {clean(path)}")
+        print_raw(f"Created {styled(chosen, fg='green', bold=True)}")
+        print_raw(f"  {path}")
     else:
         print_raw("Nothing written: the template was left as it was")
     return _tell(problems, path, f"memfs edit {path}")

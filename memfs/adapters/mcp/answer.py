@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memfs.errors import Conflict, MemfsError, SecretDetected
-from memfs.files.textguard import shown
+from memfs.files.textguard import shown, shown_line
 from memfs.model import MemoryItem
 from memfs.model.time import format_time
 from memfs.pipeline.fence import enclosed
@@ -45,8 +45,8 @@ class Answer:
 
 
 def quoted(lines: Iterable[str]) -> str:
-    """Lines that hold text from memories, as quoted data; "" for none."""
-    return enclosed(lines, _LISTED)
+    """Lines that hold text from memories, as quoted data, each one line whatever it holds; "" for none."""
+    return enclosed(map(shown_line, lines), _LISTED)
 
 
 def told(error: MemfsError, root: str = "") -> str:
@@ -60,13 +60,13 @@ def told(error: MemfsError, root: str = "") -> str:
     said = discreet(f"{place + ': ' if place else ''}{error.sentence}{hint}", root)
     for by_hand, by_tool in _BY_TOOL.items():
         said = said.replace(by_hand, by_tool)
-    return f"{error.code}: {shown(said)[:_ERROR]}"
+    return f"{error.code}: {said[:_ERROR]}"
 
 
 def discreet(text: str, root: str = "") -> str:
-    """A text without the folders of this machine: of a path outside the workspace its last name is left."""
+    """A sentence as one line, without the folders of this machine: of a path outside its last name is left."""
     within = text.replace(f"{root}/", "").replace(root, ".") if root else text
-    return _OUTSIDE.sub(lambda found: f".../{found[1]}", within)
+    return shown_line(_OUTSIDE.sub(lambda found: f".../{found[1]}", within))
 
 
 def item_data(item: MemoryItem, offset: int = 0) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.adapters.mcp.answer import LONGEST, Answer, brief, discreet, item_data, quoted
 from memfs.adapters.mcp.desk import Desk
+from memfs.files.textguard import shown_line
 from memfs.model import MemoryItem, Query
 from memfs.model.query import moment
 from memfs.model.time import format_time
@@ -118,7 +119,7 @@ def diff(desk: Desk, _: Caller, given: Given) -> Answer:
     """``memory_diff``."""
     patch, start = desk.past.diff(given.get("id"), given.get("older", ""), given.get("newer"))
     cut = len(patch) > LONGEST
-    text = quoted(patch[:LONGEST].splitlines()) or "Nothing differs."
+    text = quoted(patch[:LONGEST].removesuffix("\n").split("\n") if patch else ()) or "Nothing differs."
     if cut:
         text += f"\n\nThe first {LONGEST:,} of {len(patch):,} characters; name an id for less."
     shown = {"older": start[:12], "newer": given.get("newer") or "the files as they are"}
@@ -183,7 +184,7 @@ def status(desk: Desk, caller: Caller, _: Given) -> Answer:
     types = ", ".join(f"{count} {name}" for name, count in found["types"].items())
     lines = [
         f"{found['memories']:,} memories" + (f": {types}" if types else ""),
-        f"branch {found['branch'] or 'detached'} at {found['revision'] or 'no commit yet'}",
+        f"branch {shown_line(found['branch'] or 'detached')} at {found['revision'] or 'no commit yet'}",
         f"{found['waiting']} waiting for a commit" + (f": {data['waiting_reason']}" if data["waiting_reason"] else ""),
         "agents may search" if found["may_search"] else "agents may not search (memory.on_demand)",
         f"{len(problems)} problems; 'memfs check' names them all" if problems else "no problems",
