@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         TagForbidden,
         TokenInvalid,
         WorkspaceNotFound,
+        WritePending,
     )
     from memfs.facades.context_memory import ContextMemory
     from memfs.facades.coordinator import MemoryCoordinator
@@ -288,6 +289,7 @@ __all__ = [
     "TrivialFilter",
     "Workspace",
     "WorkspaceNotFound",
+    "WritePending",
     "__version__",
     "consolidate_session_memory",
     "on_session_start",

@@ -179,6 +179,19 @@ class StorageUnavailable(StorageIO):
     """Neither the workspace nor its secondary location could take a write."""
 
 
+class WritePending(StorageIO):
+    """A write failed half-way and could not be taken back: it may be carried out all the same."""
+
+    @classmethod
+    def of(cls, error: MemfsError) -> WritePending:
+        """The error to raise in place of the one for which a write could not go on."""
+        return cls(
+            f"{error.message}, and what was begun could not be taken back",
+            path=error.path,
+            hint="it is pending: the next write finishes it; look whether it is there before you repeat it",
+        )
+
+
 class QuotaExceeded(StorageIO):
     """A write would take more room than its area may have."""
 

@@ -24,6 +24,8 @@ _hook: Hook | None = None
 # Without O_NONBLOCK a pipe in a file's place would keep whoever opens it waiting for ever; to files it means nothing.
 _ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _TEMPORARY = ".tmp"
+_SPARE = 16
+_MORE_FILES = "let this process open more files (ulimit -n)"
 _LINK_ERRORS = (errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR)
 
 
@@ -57,6 +59,8 @@ def storage_error(error: OSError, name: str, path: str) -> StorageIO:
         return StorageFull(reason, path=path, hint="free some space and try again; nothing was acknowledged")
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return StorageReadOnly(reason, path=path, hint="make it writable for this user")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return StorageIO(reason, path=path, hint=f"{_MORE_FILES}; nothing was acknowledged")
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         return StorageIO(reason, path=path, hint="see whether its folder is there; nothing was acknowledged")
     return StorageIO(reason, path=path, hint="check the disk; nothing was acknowledged")
@@ -110,6 +114,24 @@ def duplicate(fd: int, path: str) -> int:
         return os.dup(fd)
     except OSError as error:
         raise storage_error(error, "dup", path) from error
+
+
+def require_descriptors(path: str) -> None:
+    """Refuse what could end half-way for want of descriptors: a write, and the commit of it, takes fewer than 16.
+
+    Raises:
+        StorageIO: this process may open so many no more.
+    """
+    held: list[int] = []
+    try:
+        held.append(os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        while len(held) < _SPARE:
+            held.append(os.dup(held[0]))
+    except OSError as error:
+        raise storage_error(error, "open", path) from error
+    finally:
+        for fd in held:
+            os.close(fd)
 
 
 def read_regular(fd: int, path: str, limit: int) -> bytes:

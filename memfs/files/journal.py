@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from memfs.errors import JournalDamaged, StorageIO
+from memfs.errors import JournalDamaged, StorageIO, WritePending
 from memfs.files import io, journalheader
 from memfs.files.forked import renewed_in_child
 from memfs.files.journalheader import MARK_BYTES, Header
@@ -281,7 +281,9 @@ class Journal:
 
         Raises:
             StorageIO: nothing counts as written. The file is not written to again; the rest moves to a new one.
+            WritePending: that could not be done either, so that others may find what was written.
         """
+        io.require_descriptors(str(self.path))
         with self._lock:
             self._ready()
             start = self._offset
@@ -290,8 +292,9 @@ class Journal:
                 taken = [encode_mark("taken", operation.id) for operation in operations if came]
                 self._write([*marks, *(encode(operation) for operation in operations), *taken])
                 io.fdatasync(self._writer(), str(self.path))
-            except StorageIO:
-                self._abandon(start)
+            except StorageIO as error:
+                if not self._abandoned(start):
+                    raise WritePending.of(error) from error
                 raise
             self._unmarked.clear()
             self._count += len(operations)
@@ -300,14 +303,20 @@ class Journal:
                 self.own.add(operation.id)
             self.taken.update(operation.id for operation in operations if came)
 
-    def _abandon(self, start: int) -> None:
+    def _abandoned(self, start: int) -> bool:
+        """Move what counts to a new file, or cut off the rest; whether others find nothing of what was written."""
         self._offset = start
         self._suspect = True
         with contextlib.suppress(StorageIO):
             self._renew()
-        if self._suspect:
-            with contextlib.suppress(StorageIO):
-                io.truncate(self._writer(), start, str(self.path))
+            return True
+        with contextlib.suppress(StorageIO):
+            io.truncate(self._writer(), start, str(self.path))
+            return True
+        try:
+            return self._next_frame(self._tail(), 0) < 0
+        except StorageIO:
+            return False
 
     def mark_applied(self, operation_id: str) -> None:
         """Note that an operation's files are in place; durable with the next append at the latest.

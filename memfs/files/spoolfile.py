@@ -13,12 +13,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from zlib import crc32
 
-from memfs.errors import LockTimeout, QuotaExceeded, StorageIO
+from memfs.errors import LockTimeout, QuotaExceeded, StorageIO, WritePending
 from memfs.files import io
 from memfs.files.flock import leads_to, locked, release
 
@@ -52,6 +52,7 @@ def append(path: Path, text: bytes) -> None:
         QuotaExceeded: the file is as large as it may be.
         LockTimeout: a process that was stopped holds it.
         StorageIO: as the system says; the file is as it was.
+        WritePending: the line may be found all the same.
     """
     data = _line(text)
     with _held(path, os.O_RDWR | os.O_APPEND | os.O_CREAT) as fd:
@@ -62,9 +63,11 @@ def append(path: Path, text: bytes) -> None:
         try:
             io.write_all(fd, data, str(path))
             io.fdatasync(fd, str(path))
-        except StorageIO:
-            with suppress(StorageIO):  # where even that fails, the line is cut short, and skipped
+        except StorageIO as error:
+            try:
                 io.truncate(fd, size, str(path))
+            except StorageIO:
+                raise WritePending.of(error) from error
             raise
         if size == 0:
             io.sync_folder(path.parent)

@@ -333,7 +333,11 @@ class Tree:
         if held is None:
             return self._walk(path)
         if path not in held:
-            fd = self._walk(path)
+            try:
+                fd = self._walk(path)
+            except StorageIO:  # perhaps for want of descriptors, of which those held here are the first to go
+                self._release_folders()
+                fd = self._walk(path)
             if len(held) >= _MOST_HELD:
                 os.close(held.pop(next(iter(held))))
             held[path] = fd

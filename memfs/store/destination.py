@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
-from memfs.errors import CorruptRecord, FormatUnsupported, StorageFull, StorageIO, StorageUnavailable
+from memfs.errors import CorruptRecord, FormatUnsupported, StorageFull, StorageIO, StorageUnavailable, WritePending
 from memfs.files.operation import Operation
 from memfs.model import Stamp
 from memfs.store.away import Away
@@ -73,7 +73,8 @@ class Destination:
         What is held there already is changed there: the versions of one file stay in order.
 
         Raises:
-            StorageIO: nothing was written; as ``StorageUnavailable``, the secondary location refused, too.
+            StorageIO: nothing was written; as ``StorageUnavailable``, the secondary location refused, too; as
+                ``WritePending``, it may be carried out all the same.
         """
         secondary = self._parts.secondary
         held = secondary is not None and any(plan.path in secondary.held() for plan in plans)
@@ -109,6 +110,8 @@ class Destination:
         try:
             stamps = secondary.take(operations)
         except (StorageIO, CorruptRecord, FormatUnsupported) as error:
+            if isinstance(refused, WritePending):
+                raise refused from error
             first = refused.message if refused else "earlier writes of this file wait in the secondary location"
             raise StorageUnavailable(
                 f"neither place took the write: {self._parts.tree.root}: {first}; {secondary.place}: {error.message}",

@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from memfs.errors import StorageFull, StorageIO
+from memfs.errors import StorageFull, StorageIO, WritePending
 from memfs.files import io
 from memfs.files.placing import OWN_TEMPORARY
 from memfs.store.parts import CONTENT
@@ -133,6 +133,8 @@ def stops_everything(error: StorageIO) -> bool:
 
 def number_of(error: StorageIO) -> int | None:
     """The system's number of a failed call, None where the error is not the system's."""
+    if isinstance(error, WritePending) and isinstance(error.__cause__, StorageIO):
+        return number_of(error.__cause__)
     return error.__cause__.errno if isinstance(error.__cause__, OSError) else None
 
 

@@ -9,7 +9,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
-from memfs.errors import ItemTooLarge, MemfsError, NotRegularFile, PathEscape, StorageFull, StorageIO
+from memfs.errors import (
+    Conflict,
+    ItemTooLarge,
+    MemfsError,
+    NotRegularFile,
+    PathEscape,
+    StorageFull,
+    StorageIO,
+    WritePending,
+)
 from memfs.files import io
 from memfs.files.operation import FileChange, Operation
 from memfs.files.placing import FileChanged, sha256
@@ -47,7 +56,7 @@ class Home:
 
         Raises:
             PlanOutdated: a file is not what the plan was made against; nothing was written.
-            StorageIO: nothing was written.
+            StorageIO: nothing was written; as ``WritePending``, it may be carried out all the same.
         """
         journal = self._parts.journal
         journal.append(operations, came)
@@ -61,14 +70,17 @@ class Home:
         try:
             return self._place_many(plans) if len(plans) > _SYNC_ONCE_ABOVE else self._place_each(plans)
         except FileChanged as changed:
-            self._undo(operation, plans)
+            undone = self._undone(operation, plans)
             if changed.displaced is not None:
                 path = changed.args[0]
                 lone = FileChange(path=path, old="", new=sha256(changed.displaced), data=changed.displaced)
                 self.noticed.append(set_aside(self._parts.repository.state, lone, f"{operation.id}-between"))
+            if not undone:
+                raise WritePending.of(Conflict("the file changed while it was written", path=changed.args[0])) from None
             raise PlanOutdated(changed.args[0]) from None
-        except MemfsError:
-            self._undo(operation, plans)
+        except MemfsError as error:
+            if not self._undone(operation, plans):
+                raise WritePending.of(error) from error
             raise
 
     def _place_each(self, plans: Sequence[Planned]) -> dict[str, Stamp]:
@@ -116,11 +128,12 @@ class Home:
             return None
         return self._parts.tree.write(path, data, over=over)
 
-    def _undo(self, operation: Operation, plans: Sequence[Planned]) -> None:
+    def _undone(self, operation: Operation, plans: Sequence[Planned]) -> bool:
         """Bring back what was replaced already, and take the record back, so that nobody carries it out later.
 
-        Where something cannot be brought back the record stays, and whoever has the lock next carries it out whole:
-        half of it would be neither the old nor the new.
+        Returns:
+            False where something cannot be brought back: the record stays, and whoever has the lock next carries it out
+            whole, since half of it would be neither the old nor the new.
         """
         try:
             for plan in reversed(plans):
@@ -128,13 +141,16 @@ class Home:
                     if plan.old_sha != plan.new_sha and content_now(self._parts.tree, plan.path) == plan.new_sha:
                         self._put_in_place(plan.path, plan.before, over=plan.new_sha)
         except MemfsError:
-            return
+            return False
         with contextlib.suppress(StorageIO):
             try:
                 self._parts.journal.void(operation.id)
             except StorageFull:
-                if self._health.release_ballast():
-                    self._parts.journal.void(operation.id)
+                if not self._health.release_ballast():
+                    return False
+                self._parts.journal.void(operation.id)
+            return True
+        return False
 
     # -- recovery -------------------------------------------------------------------------------------------------
     def redo_all(self) -> list[Problem]:

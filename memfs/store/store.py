@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from memfs.errors import Conflict, CorruptItem, StorageIO
+from memfs.files import io
 from memfs.files.forked import renewed_in_child
 from memfs.files.operation import FileChange, Operation
 from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
@@ -100,6 +101,7 @@ class Store:
 
         Raises:
             IdInvalid, IdExists, Conflict, ContentError, StorageIO (as ``QuotaExceeded`` too): nothing was changed.
+            WritePending: it could not be carried out whole nor taken back; look whether it is there.
         """
         for _ in range(_TRIES):
             with self._replanning():
@@ -178,7 +180,8 @@ class Store:
     def _carry_out(
         self, plans: list[Planned], message: str, source: str, *, batch: bool = False, critical: bool = False
     ) -> Mapping[str, Stamp]:
-        if self._left:
+        io.require_descriptors(str(self._parts.tree.root))
+        if self._left and self._overdue(self._parts.journal.operations()):
             self.take_up(at_once=True)
         branch = self.writing.branch()
         changing = [plan for plan in plans if self.writing.changes(plan, branch)]
@@ -401,7 +404,7 @@ class Store:
     def take_up(self, *, at_once: bool = False) -> int:
         """Commit soon what was left by others, who may have been killed before they could, where the policy says so.
 
-        The first write does so at once: who is always killed within its window would never commit.
+        The first write does so at once where it is overdue: who is always killed within its window would never commit.
 
         Returns:
             How many commits were made.

@@ -99,7 +99,8 @@ class Writing:
             QuotaExceeded: there is no room for it; nothing was written.
             PlanOutdated: a file is not what the plan was made against; nothing was written.
             Conflict: a person's edit would be replaced, and the policy is to leave those alone.
-            StorageIO: nothing was written; as ``StorageUnavailable``, the secondary location refused, too.
+            StorageIO: nothing was written; as ``StorageUnavailable``, the secondary location refused, too; as
+                ``WritePending``, it may be carried out all the same.
         """
         vet(plans)
         with self._destination.holding("store") as refused, self._parts.tree.holding_folders():

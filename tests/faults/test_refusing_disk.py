@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import os
 import resource
 from collections.abc import Callable, Iterator
@@ -14,7 +16,8 @@ from kit import aftermath, broken, places
 from kit.beginning import Beginning, fast_folder, make
 from kit.script import EACH_VERB, FIRST, NAMES, Step, after, allowed, carry_out
 from memfs import MemoryItem
-from memfs.errors import ContentError, MemfsError, StorageFull, StorageIO, StorageReadOnly
+from memfs.errors import ContentError, MemfsError, StorageFull, StorageIO, StorageReadOnly, WritePending
+from memfs.files import io
 from memfs.workspace import Workspace
 
 pytestmark = pytest.mark.faults
@@ -121,11 +124,16 @@ def limited(kind: int, value: int) -> Iterator[None]:
         resource.setrlimit(kind, (soft, hard))
 
 
-def test_26_too_few_descriptors_is_a_typed_error(beginning: Beginning, figures: Callable[..., None]) -> None:
-    """EMFILE wherever it strikes: a typed error, and what cannot be undone for want of descriptors is finished."""
+@pytest.mark.parametrize("others", ["hold none", "take the reserve"])
+def test_26_too_few_descriptors_is_a_typed_error(
+    beginning: Beginning, figures: Callable[..., None], monkeypatch: pytest.MonkeyPatch, others: str
+) -> None:
+    """EMFILE wherever it strikes: a typed error, and nothing lands afterwards, unless the error says that it may."""
     told = tried = 0
+    if others == "take the reserve":
+        monkeypatch.setattr(io, "_SPARE", 0)
     for step in WRITES:
-        for spare in range(9):
+        for spare in range(0, 24, 3) if others == "hold none" else range(9):
             root = beginning.fresh()
             with aftermath.reopened(root) as workspace:
                 with limited(resource.RLIMIT_NOFILE, lowest_free_descriptor() + spare):
@@ -133,6 +141,7 @@ def test_26_too_few_descriptors_is_a_typed_error(beginning: Beginning, figures: 
                 assert error is None or isinstance(error, StorageIO), error
                 found = aftermath.look(root).state
                 assert found in allowed(FIRST, [step], 0 if error else 1)
+                assert not error or found == FIRST or (isinstance(error, WritePending) and others != "hold none")
                 if found == FIRST:
                     assert attempt(workspace, step) is None
             assert aftermath.look(root).state == after(FIRST, [step])
@@ -140,6 +149,39 @@ def test_26_too_few_descriptors_is_a_typed_error(beginning: Beginning, figures: 
             told += error is not None
     assert told > 4
     figures("too few descriptors", points=tried, told=told, lost=0, torn=0)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EROFS])
+def test_24_25_26_what_was_refused_never_lands(beginning: Beginning, number: int, figures: Callable[..., None]) -> None:
+    """A disk that fails in the middle of a write and stays so: what was refused is not there when it works again, and
+    where memfs could not see to that the error says so (faults rows 24-26).
+    """
+    pending = tried = 0
+    for step in WRITES:
+        for at in itertools.count(1):
+            root, done = beginning.fresh(), itertools.count(1)
+
+            def fail(name: str, path: str, at: int = at, done: Iterator[int] = done) -> None:
+                if next(done) >= at:
+                    raise OSError(number, os.strerror(number))
+
+            with aftermath.reopened(root) as workspace:
+                before = io.set_hook(fail)
+                try:
+                    error = attempt(workspace, step)
+                finally:
+                    io.set_hook(before)
+                found = aftermath.look(root).state
+            tried += 1
+            if isinstance(error, WritePending):
+                pending += 1
+                assert found in (FIRST, after(FIRST, [step]))
+            else:
+                assert found == (FIRST if error else after(FIRST, [step])), (at, error)
+            if error is None and next(done) <= at:
+                break
+    assert pending
+    figures(f"a disk that stays broken: {errno.errorcode[number]}", points=tried, pending=pending)
 
 
 def lowest_free_descriptor() -> int:

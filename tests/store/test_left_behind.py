@@ -37,8 +37,11 @@ def test_whoever_opens_next_commits_what_was_left(left: Workspace, opened: Opene
 
 
 @pytest.mark.parametrize("policy", ["interval", "each", "batch"])
-def test_the_first_write_commits_what_was_left(left: Workspace, opened: Opened, git: Git, policy: str) -> None:
+def test_the_first_write_commits_what_was_left(
+    left: Workspace, opened: Opened, git: Git, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A writer that is always killed within its window commits all but its last writes."""
+    monkeypatch.setattr(storing, "_GRACE", -86401.0)
     next_one = opened(left.root, history__commit=policy, history__interval_seconds=86400.0)
     next_one.store.put(MemoryItem("as short-lived", "knowledge", id="next"))
     assert in_head(left, git)
