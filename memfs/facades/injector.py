@@ -1,6 +1,6 @@
 """MemoryInjector: seed 002's way of memories into a context that an agent is about to be given (M6).
 
-Owns what it asks and the shape of what it adds; the question a situation makes is ``memfs.pipeline.injection``'s.
+Owns the seed's name for it; what is added is said by the rules of the memory context.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from memfs.facades.memory_context import MemoryContext
-from memfs.pipeline.injection import ADDED, LIMIT, question
 
 
 class MemoryInjector:
@@ -28,14 +27,8 @@ class MemoryInjector:
 
         Returns:
             The context with ``relevant_memories``, each with type, content, relevance and context; as it was where
-            nothing is found.
+            nothing is found, or no rule for ``context_accessed`` injects memories.
         """
-        asked = question(situation)
-        found = self.memory.recall(asked, situation, LIMIT) if asked.strip() else []
-        rows = [
-            {"type": str(one.type), "content": one.content, "relevance": one.relevance, "context": dict(one.context)}
-            for one in found
-        ]
-        return {**context, ADDED: rows} if rows else dict(context)
+        return self.memory.workspace.reactions.access(context, situation)
 
     inject_memories = inject

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from memfs import MemoryContext, MemoryInjector, MemoryLayer
 from memfs.behaviours import DEEPEST
 from memfs.model import MemoryItem, Query
 from memfs.pipeline.reactions import knowledge_of
@@ -73,6 +78,35 @@ def test_all_of_a_situation_are_the_circumstances(workspace: Workspace) -> None:
 def test_nothing_relevant_changes_nothing(workspace: Workspace, situation: dict[str, Any]) -> None:
     """A situation that asks nothing, or that nothing is known of, leaves the context as it was (M6)."""
     assert workspace.reactions.access({"task": "t"}, situation) == {"task": "t"}
+
+
+@pytest.mark.parametrize("door", ["injector", "layer", "cli", "hook"])
+def test_every_door_that_gives_context_obeys_the_rules(workspace: Workspace, door: str) -> None:
+    """What gives an agent context raises ``context_accessed``, and gives nothing where no rule injects memories;
+    what is asked for is answered all the same (M4).
+    """
+    workspace.store.put(MemoryItem("Always run make lint", "preference", trust="human"))
+    accessed: list[Any] = []
+    workspace.behaviours.on("context_accessed", accessed.append)
+
+    def given() -> str:
+        if door == "injector":
+            memory = MemoryContext(workspace=workspace)
+            return str(MemoryInjector(memory).inject({"task": "t"}, SITUATION).get("relevant_memories", ""))
+        if door == "layer":
+            return asyncio.run(MemoryLayer(workspace=workspace).get_automatic())
+        event = {"hook_event_name": "SessionStart", "session_id": "s1", "cwd": str(workspace.root)}
+        command = [sys.executable, "-m", "memfs", "inject" if door == "cli" else "hook"]
+        done = subprocess.run(
+            command, cwd=workspace.root, input=json.dumps(event), capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    assert "with make ship" in (told := given()) or "make lint" in told
+    assert bool(accessed) == (door in ("injector", "layer"))  # the others are handles of their own
+    rules(workspace, ("task_completed", "extract_learnings"))
+    assert "make" not in given()
+    assert workspace.recall.search("make lint").hits
 
 
 def test_a_rule_that_is_left_out_is_not_carried_out(workspace: Workspace) -> None:
