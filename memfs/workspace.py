@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.behaviours import Behaviours
+from memfs.errors import MemfsError
 from memfs.history.busy import ERASE_FOLDER
 from memfs.history.repository import Repository
 from memfs.model import KindTable
@@ -32,6 +33,7 @@ from memfs.upkeep.opening import (
     foundation,
     has_states,
     lay_out,
+    limits_age,
     parts_of,
     usage_of,
 )
@@ -144,6 +146,11 @@ class Workspace:
     def _keep_up(self) -> None:
         if self.settings.backup.interval_hours:
             self.backups.keep_up()
+        if limits_age(self.parts):
+            try:
+                self.pruner.keep_up_with_age()
+            except MemfsError as error:  # what is due stays due; whoever writes or closes is not to fail for it
+                self.store.note_failure(error)
         if has_states(self.parts.seen):
             self.states.keep_up()
 

@@ -58,7 +58,7 @@ class Kind:
         dated: whether items go into a ``YYYY-MM`` folder below it.
         body: name of the schema of ``data``, "" when ``data`` is free.
         half_life_days: after this many days without use an item counts half; 0 means it does not fade.
-        retention_days: after this many days an item is due for the archive; 0 means never.
+        retention_days: this many days after it happened and was stored, an item is due for the archive; 0 means never.
     """
 
     name: str
@@ -85,7 +85,7 @@ def _kind(name: str, layer: Layer, half_life: float, retention: int, description
 
 BUILT_IN: tuple[Kind, ...] = (
     _kind("context", Layer.SHORT_TERM, 7, 30, "Circumstances of the work at hand."),
-    _kind("working", Layer.SHORT_TERM, 1, 7, "What a session is busy with; consolidated when the session ends."),
+    _kind("working", Layer.SHORT_TERM, 1, 0, "What a session is busy with; consolidated when the session ends."),
     _kind("prospective", Layer.SHORT_TERM, 30, 0, "Something to do or check later."),
     _kind("interaction", Layer.SHORT_TERM, 7, 30, "One exchange between a person and an agent."),
     _kind("conversation", Layer.SHORT_TERM, 7, 30, "A turn or a passage of a conversation."),

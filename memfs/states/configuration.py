@@ -13,7 +13,6 @@ from memfs.resources import template_text
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
 DOCUMENTS = ("system_config", "retention_policy")
-RETENTION_POLICY = f"{CONTENT}/configuration/retention_policy.json"
 _WRITTEN_OUT = ("active_days", "archive", "delete", "checkpoints")
 
 

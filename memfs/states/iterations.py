@@ -18,9 +18,10 @@ from memfs.errors import Conflict, IterationInvalid
 from memfs.model import statepaths
 from memfs.model.statequery import IterationRow, Question
 from memfs.model.time import format_time, parse_time, time_in, utc_now
-from memfs.states.configuration import RETENTION_POLICY, first_policy
+from memfs.states.configuration import first_policy
 from memfs.states.contention import settled
 from memfs.states.statistics import sum_up
+from memfs.store.documents import RETENTION_POLICY
 from memfs.store.statefiles import Change, State
 
 if TYPE_CHECKING:

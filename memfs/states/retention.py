@@ -20,11 +20,11 @@ from memfs.model.time import time_in
 from memfs.states.archive_unpacking import iterations_text
 from memfs.states.archives import Archives
 from memfs.states.archiving import Archived, Archiver, Progress
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.documents import RETENTION_POLICY
+from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.statefiles import StateFiles
 from memfs.upkeep.cleanup import Act, Cleaner, Step
 
-POLICY = f"{CONTENT}/configuration/retention_policy.json"
 _EVERY = 3600.0
 _GATHERING = timedelta(days=1)
 
@@ -79,10 +79,10 @@ class Retention:
             ContentError: it is invalid: nothing is due until it is right.
         """
         try:
-            data = self._parts.seen.read(POLICY, READ_LIMIT).data
+            data = self._parts.seen.read(RETENTION_POLICY, READ_LIMIT).data
         except FileNotFoundError:
             return Policy()
-        self._parts.codec.read_document(data, POLICY, "retention_policy")
+        self._parts.codec.read_document(data, RETENTION_POLICY, "retention_policy")
         said: Mapping[str, Any] = json.loads(data)
         archive, delete = said.get("archive", {}), said.get("delete", {})
         return Policy(

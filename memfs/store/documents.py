@@ -22,3 +22,6 @@ def is_own_file(path: str) -> bool:
     """Whether memfs keeps this file in git: settings, schemas, context, pruned items, state documents."""
     named = path in SCHEMAS or path in _OWN_NAMES or path.startswith(_OWN_FOLDERS)
     return named or document_kind(path) != ""
+
+
+RETENTION_POLICY = f"{CONTENT}/configuration/retention_policy.json"

@@ -29,11 +29,13 @@ from memfs.history.branchlist import agent_at
 from memfs.history.repository import Repository
 from memfs.index.layers import SearchIndex
 from memfs.index.place import index_folder
+from memfs.model.kinds import BUILT_IN
 from memfs.model.statepaths import AGGREGATES, CHECKPOINTS, ITERATIONS
 from memfs.served.log import FOLDER as SERVED_FOLDER
 from memfs.served.log import ServedLog
 from memfs.settings import Settings
 from memfs.store import Store
+from memfs.store.documents import RETENTION_POLICY
 from memfs.store.parts import Parts, Policy
 from memfs.upkeep.format import check_format
 from memfs.upkeep.kindfile import load_kinds
@@ -131,6 +133,12 @@ def has_states(view: View) -> bool:
     Where all iterations are archived, aggregates and checkpoints tell of them.
     """
     return any(next(view.scan(folder), None) is not None for folder in (ITERATIONS, CHECKPOINTS, AGGREGATES))
+
+
+def limits_age(parts: Parts) -> bool:
+    """Whether somebody may have said how long memories are kept: most never do, and are spared what obeys it."""
+    own = any(kind.retention_days for kind in parts.kinds if kind not in BUILT_IN)
+    return own or parts.seen.entry(RETENTION_POLICY) is not None
 
 
 def arrange_watching(store: Store, parts: Parts, settings: Settings, watch: bool | None) -> None:

@@ -1,4 +1,4 @@
-"""Pruning: weak memories make room (seed 002, M3).
+"""Pruning: weak memories make room (seed 002, M3), and old ones where a type is kept for so many days only (S15).
 
 Owns what an item is worth keeping, which items are due, and moving them into the archive, or deleting them where the
 retention policy says so, as one batch that history can take back. Pinned items and the conventions of people are never
@@ -9,27 +9,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from functools import cached_property
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property, partial
 from math import log1p
 
 from memfs.errors import Conflict, MemfsError
 from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.item import Trust
+from memfs.model.kinds import BUILT_IN
 from memfs.model.memory_config import MemoryConfig
+from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.documents import RETENTION_POLICY
+from memfs.store.parts import READ_LIMIT, Parts
 from memfs.upkeep.pruned import SOURCE, Pruned, place_of
 from memfs.usage import NEVER, Usage, Use
 
-_POLICY = f"{CONTENT}/configuration/retention_policy.json"
 _PATTERN = "pattern"
 _CONVENTION = "convention"
 _DAYS = 365.0
 _OLDEST = 0.1
 _TRIES = 3
 _SLACK = 100
+_EVERY = 3600.0
 _ACTIONS = ("archive", "delete")
 
 
@@ -70,6 +73,7 @@ class Pruner:
         self._parts = parts
         self._usage = usage
         self._config = config
+        self._looked = -_EVERY
 
     @cached_property
     def pruned(self) -> Pruned:
@@ -102,8 +106,25 @@ class Pruner:
     def _least(self, policy: _Policy) -> float:
         return self._config().prune_below if policy.below is None else policy.below
 
+    def keep_up_with_age(self) -> PruneResult:
+        """Prune what is older than somebody has said that its type is kept, where the policy wants that by itself.
+
+        Looked at once an hour. What only the built-in kinds say is left to whoever calls ``prune``.
+
+        Raises:
+            ContentError, SettingInvalid, Conflict, StorageIO: as ``prune``.
+        """
+        now = self._parts.clock().timestamp()
+        if 0 <= now - self._looked < _EVERY:
+            return PruneResult(items=(), action=_ACTIONS[0])
+        self._looked = now
+        policy = self._policy()
+        due = partial(self._aged, self._said_days(policy) if policy.automatic else {})
+        return self._pruned_by(due, policy)
+
     def due(self) -> Sequence[Weak]:
-        """The items that are due, weakest first: those above ``max_memories``, and those below ``prune_below``.
+        """The items that are due: those older than their type is kept, then, weakest first, those above
+        ``max_memories`` and those below ``prune_below``.
 
         Raises:
             ContentError, SettingInvalid: the memory context or the retention policy is invalid.
@@ -134,8 +155,13 @@ class Pruner:
             Conflict, StorageIO: nothing was changed.
         """
         policy = self._policy()
+        return self._pruned_by(partial(self._due, policy), policy, dry_run, reason)
+
+    def _pruned_by(
+        self, due: Callable[[], Sequence[Weak]], policy: _Policy, dry_run: bool = False, reason: str = ""
+    ) -> PruneResult:
         for attempt in range(_TRIES):
-            weak = self._due(policy)
+            weak = due()
             try:
                 if weak and not dry_run:
                     self._remove(weak, policy.action, reason)
@@ -158,17 +184,49 @@ class Pruner:
         ranked = self._ranked()
         surplus = len(ranked) - self._config().max_memories
         below = self._least(policy)
-        found: list[Weak] = []
+        found = self._aged(self._days(policy))
+        aged = {weak.item.id for weak in found}
         for worth, candidate in ranked:
             if len(found) >= surplus and worth >= below:
                 break
-            item = self._prunable(candidate)
+            item = self._prunable(candidate) if candidate.id not in aged else None
             if item is not None:
                 why = f"importance {worth:.3g} is below {below:g}"
                 if worth >= below:
                     why = f"there are {len(ranked):,} memories, {surplus:,} above the most that are kept"
                 found.append(Weak(item=item, importance=worth, reason=why))
         return found
+
+    def _days(self, policy: _Policy) -> dict[str, int]:
+        """For how many days each type is kept: as the policy says, else as the kind does; for ever where none does."""
+        return {kind.name: kind.retention_days for kind in self._parts.kinds} | dict(policy.kinds)
+
+    def _said_days(self, policy: _Policy) -> dict[str, int]:
+        """Those of them that somebody here has said: in the policy, or of a kind of one's own."""
+        own = {kind.name for kind in self._parts.kinds} - {kind.name for kind in BUILT_IN}
+        return {name: days for name, days in self._days(policy).items() if name in own or name in policy.kinds}
+
+    def _aged(self, kept: Mapping[str, int]) -> list[Weak]:
+        """The items that are older than their type is kept, the oldest first."""
+        now = self._parts.clock()
+        found: list[tuple[datetime, Weak]] = []
+        for name, days in kept.items():
+            if not days or name not in self._parts.kinds:
+                continue
+            before = now - timedelta(days=days)
+            for candidate in self._store.seeking.every(Query(types=frozenset({name}), until=before)):
+                item = self._prunable(candidate)
+                since = self._since(item) if item is not None else now
+                if item is not None and since <= before:
+                    reason = f"{name} memories are kept for {days:,} days"
+                    found.append((since, Weak(item=item, importance=float(item.importance), reason=reason)))
+        return [weak for _, weak in sorted(found, key=lambda row: (row[0], row[1].item.id))]
+
+    def _since(self, item: MemoryItem) -> datetime:
+        """From when on an item counts as old: what was brought back has a new file with what it always said."""
+        known = self._parts.index.stamps().get(item.path)
+        here = from_timestamp_ns(known[1].mtime_ns) if known is not None else None
+        return max(filter(None, (item.timestamp, item.created, item.updated, here)), default=self._parts.clock())
 
     def _ranked(self) -> list[tuple[float, Candidate]]:
         """Every item with what it is worth keeping, weakest first."""
@@ -207,22 +265,35 @@ class Pruner:
 
     def _policy(self) -> _Policy:
         try:
-            data = self._parts.seen.read(_POLICY, READ_LIMIT).data
+            data = self._parts.seen.read(RETENTION_POLICY, READ_LIMIT).data
         except FileNotFoundError:
             return _Policy()
-        self._parts.codec.read_document(data, _POLICY, "retention_policy")
-        said: Mapping[str, object] = json.loads(data).get("prune", {})
+        self._parts.codec.read_document(data, RETENTION_POLICY, "retention_policy")
+        whole: Mapping[str, Mapping[str, object]] = json.loads(data)
+        said = whole.get("prune", {})
         below = said.get("below")
-        action = str(said.get("action", _ACTIONS[0]))
-        return _Policy(action=action, below=float(below) if isinstance(below, (int, float)) else None)
+        return _Policy(
+            action=str(said.get("action", _ACTIONS[0])),
+            below=float(below) if isinstance(below, (int, float)) else None,
+            kinds={name: days for name, days in whole.get("kinds", {}).items() if isinstance(days, int)},
+            automatic=bool(whole.get("archive", {}).get("enabled", True)),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Policy:
-    """What the retention policy says of pruning; ``below`` None where it leaves that to the memory context."""
+    """What the retention policy says of pruning.
+
+    Attributes:
+        below: None where it leaves that to the memory context.
+        kinds: for how many days types are kept, in place of what their kinds say.
+        automatic: whether what is due goes by itself.
+    """
 
     action: str = _ACTIONS[0]
     below: float | None = None
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    automatic: bool = True
 
 
 def _candidate(item: MemoryItem, now: datetime) -> Candidate:
@@ -238,7 +309,7 @@ def _candidate(item: MemoryItem, now: datetime) -> Candidate:
 
 
 def _message(weak: Sequence[Weak], action: str, reason: str) -> str:
-    what = weak[0].item.id if len(weak) == 1 else f"{len(weak):,} weak memories"
+    what = weak[0].item.id if len(weak) == 1 else f"{len(weak):,} memories"
     way = "into the archive" if action == "archive" else "for good; history has them"
     said = " ".join(reason.split()) or weak[0].reason
     return f"Prune {what} {way}: {said}"
