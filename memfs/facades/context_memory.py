@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from memfs.states.parts import States
     from memfs.states.recording import Known
     from memfs.states.retention import Kept
+    from memfs.states.searching import StateHit
     from memfs.states.similar import SimilarState
     from memfs.states.transfer import Exported, Sink
 
@@ -153,7 +154,7 @@ class ContextMemory(Facade):
 
         Args:
             request_type: ``full``, all content; ``partial``, only what the arguments name; ``summary``, figures only.
-            start, end: the first and the last moment; a time without an offset is UTC.
+            start, end: the first and the last moment; a time without an offset is local time.
             agents, components, hypotheses, metrics: only these, by name.
             iterations: only these, by number; archived ones too.
             deadline: seconds; what is not found by then is named in the answer's ``missing``. By default the setting
@@ -200,6 +201,24 @@ class ContextMemory(Facade):
         from memfs.states.similar import find_similar_states
 
         return find_similar_states(self._states.reading, state, limit)
+
+    def search(
+        self,
+        text: str,
+        limit: int = 10,
+        *,
+        kinds: Sequence[str] = (),
+        agents: Sequence[str] = (),
+        iterations: Sequence[int] = (),
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+    ) -> list[StateHit]:
+        """Documents by their words, those of archived iterations too; see ``memfs.states.searching`` (S15)."""
+        from memfs.states.searching import search_states
+
+        return search_states(
+            self._states.reading, text, limit, kinds=kinds, agents=agents, iterations=iterations, start=start, end=end
+        )
 
     def analyze_agent(self, name: str, iterations: int = 10) -> Analysis:
         """How well an agent did over the last iterations, and the weight that this suggests, with reasons (S11)."""

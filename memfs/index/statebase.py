@@ -18,7 +18,7 @@ from memfs.errors import IndexUnavailable, MemfsError, NotRegularFile, StorageIO
 from memfs.files import io
 
 FILE = "states.sqlite"
-VERSION = 2
+VERSION = 3
 _BESIDE = ("-wal", "-shm", "-journal")
 _WAIT_SECONDS = 10.0
 _MEMORY = ":memory:"

@@ -224,6 +224,28 @@ class StateIndex:
             found += self._base.ask(lambda base, s=sql, p=part: [tables.row_of(row) for row in base.execute(s, p)])  # type: ignore[misc]
         return found
 
+    # -- words --------------------------------------------------------------------------------------------------------
+    def without_words(self, most: int) -> list[Row]:
+        """So many documents of which nobody has noted the words yet."""
+        sql = (
+            f"SELECT {tables.COLUMNS} FROM documents d"  # noqa: S608
+            " WHERE NOT EXISTS (SELECT 1 FROM words_docsize s WHERE s.id = d.id) LIMIT ?"
+        )
+        return self._base.ask(lambda base: [tables.row_of(found) for found in base.execute(sql, (most,))])
+
+    def learn_words(self, found: Iterable[tuple[Row, str]]) -> None:
+        """Note the terms of documents, parted by blanks; of one that is another by now nothing is noted."""
+        listed = list(found)
+        if listed:
+            self._base.change(lambda base: _each(tables.put_words, base, listed))
+
+    def matching(self, terms: Sequence[str], question: Question) -> list[tuple[Row, float]]:
+        """The documents that agree with a question and hold one of the terms, with their scores, the best first."""
+        sql, values = select.matches(terms, question)
+        return self._base.ask(
+            lambda base: [(tables.row_of(found[:-1]), found[-1]) for found in base.execute(sql, values)]
+        )
+
     # -- what has changed ---------------------------------------------------------------------------------------------
     def generation(self) -> int:
         """A number that grows with every change."""

@@ -58,6 +58,29 @@ def documents(question: Question) -> tuple[str, list[Any]]:
     if lead:
         source, moment, kind = "names n CROSS JOIN documents d ON d.id = n.id", "n.moment", "n.kind"
         where.add("n.role = ? AND n.name = ?", _ROLE[lead], storable(getattr(question, lead)[0]))
+    _named(where, question, lead)
+    _rest(where, question, moment, kind)
+    order = "DESC" if question.newest else "ASC"
+    limit = f" LIMIT {int(question.limit)}" if question.limit is not None else ""
+    key = "n.id" if lead else "d.id"
+    sql = f"SELECT {COLUMNS} FROM {source}{where.sql} ORDER BY {moment} {order}, {key} {order}{limit}"  # noqa: S608
+    return sql, where.values
+
+
+def matches(terms: Sequence[str], question: Question) -> tuple[str, list[Any]]:
+    """What finds the documents a question wants that hold one of some terms, the best first, each with its score."""
+    where = _Where()
+    where.add("words MATCH ?", " OR ".join(f'"{term}"' for term in terms))
+    _named(where, question)
+    _rest(where, question, "d.moment", "d.kind")
+    sql = (
+        f"SELECT {COLUMNS}, -bm25(words) AS score FROM words CROSS JOIN documents d ON d.id = words.rowid{where.sql}"  # noqa: S608
+        " ORDER BY score DESC, d.moment DESC, d.path LIMIT ?"
+    )
+    return sql, [*where.values, -1 if question.limit is None else question.limit]
+
+
+def _named(where: _Where, question: Question, lead: str = "") -> None:
     for role in _ROLES:
         names = getattr(question, role)
         if names and role != lead:
@@ -67,12 +90,6 @@ def documents(question: Question) -> tuple[str, list[Any]]:
                 *map(storable, names),
                 *question.kinds,
             )
-    _rest(where, question, moment, kind)
-    order = "DESC" if question.newest else "ASC"
-    limit = f" LIMIT {int(question.limit)}" if question.limit is not None else ""
-    key = "n.id" if lead else "d.id"
-    sql = f"SELECT {COLUMNS} FROM {source}{where.sql} ORDER BY {moment} {order}, {key} {order}{limit}"  # noqa: S608
-    return sql, where.values
 
 
 def _rest(where: _Where, question: Question, moment: str, kind: str) -> None:

@@ -43,6 +43,7 @@ CREATE TABLE IF NOT EXISTS folders (path TEXT PRIMARY KEY, mtime INTEGER NOT NUL
 CREATE TABLE IF NOT EXISTS log (generation INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, iteration INTEGER,
   moment INTEGER NOT NULL, agents TEXT NOT NULL, hypotheses TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (terms, tokenize='ascii');
 """
 
 COLUMNS = "d.facts, d.sha256, d.bytes, d.mtime, d.ctime, d.inode, d.blob, d.checked, d.archive"
@@ -123,6 +124,16 @@ def clear_beside(base: sqlite3.Connection, key: int) -> None:
     """Drop what else is known of a document."""
     base.execute("DELETE FROM names WHERE id = ?", (key,))
     base.execute("DELETE FROM measures WHERE id = ?", (key,))
+    base.execute("DELETE FROM words WHERE rowid = ?", (key,))
+
+
+def put_words(base: sqlite3.Connection, found: tuple[Row, str]) -> None:
+    """Note the terms of a document, if it still is the one that they were taken from."""
+    row, terms = found
+    sql = "SELECT id FROM documents WHERE path = ? AND sha256 = ?"
+    for (key,) in base.execute(sql, (row.path, row.sha256)).fetchall():
+        base.execute("DELETE FROM words WHERE rowid = ?", (key,))
+        base.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (key, storable(terms)))
 
 
 def note(base: sqlite3.Connection, facts: Facts, moment: int) -> None:

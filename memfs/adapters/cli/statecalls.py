@@ -17,7 +17,7 @@ from memfs.adapters.cli.asking import when
 from memfs.adapters.cli.draft import decoded, mapping_of, standard_input
 from memfs.adapters.cli.frame import Unclear, opened, verb
 from memfs.adapters.cli.landing import land
-from memfs.adapters.cli.output import note, print_json, print_raw
+from memfs.adapters.cli.output import clean, note, print_json, print_raw, styled
 from memfs.adapters.cli.streams import somebody_types
 from memfs.errors import ContentError, MemfsError, QueryInvalid, StorageIO
 
@@ -38,6 +38,7 @@ _ASKED = (
     "request_type",
     "whole",
 )
+_SOUGHT = ("agents", "iterations", "since", "until", "limit")
 _NAMES = {"start": "--since", "end": "--until", "request_type": "--request"}
 
 
@@ -47,24 +48,31 @@ _NAMES = {"start": "--since", "end": "--until", "request_type": "--request"}
     """echo '{"winner": "h2", "loser": "h1"}' | memfs state store tournament_result\n"""
     "memfs state show --request summary\n"
     'memfs state show --agent "Evolution Agent" --metric pending_reviews --since 7d\n'
+    "memfs state search 'kinase inhibitors' --iteration 3\n"
     "memfs state resume ct-3-5d41402abc4b2a76b9719d911017c592",
 )
-@click.argument("action", type=click.Choice(["store", "show", "resume"]))
-@click.argument("what", required=False, metavar="[TYPE|TOKEN]")
+@click.argument("action", type=click.Choice(["store", "show", "search", "resume"]))
+@click.argument("what", required=False, metavar="[TYPE|WORDS|TOKEN]")
 @click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True), metavar="[FILE]")
 @click.option(
     "--request", "request_type", type=click.Choice(["full", "partial", "summary"]), help="With show: how much of it."
 )
-@click.option("--agent", "agents", multiple=True, metavar="NAME", help="With show: this agent; repeatable.")
+@click.option("--agent", "agents", multiple=True, metavar="NAME", help="With show and search: this agent; repeatable.")
 @click.option("--component", "components", multiple=True, metavar="NAME", help="With show: this part; repeatable.")
 @click.option("--hypothesis", "hypotheses", multiple=True, metavar="ID", help="With show: this one; repeatable.")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="With show: this figure; repeatable.")
 @click.option(
-    "--iteration", "iterations", multiple=True, type=click.IntRange(0), metavar="N", help="With show; repeatable."
+    "--iteration",
+    "iterations",
+    multiple=True,
+    type=click.IntRange(0),
+    metavar="N",
+    help="With both; repeatable.",
 )
-@click.option("--since", metavar="WHEN", help="With show: not before this date, time or age.")
-@click.option("--until", metavar="WHEN", help="With show: not after it.")
+@click.option("--since", metavar="WHEN", help="With show and search: not before this date, time or age.")
+@click.option("--until", metavar="WHEN", help="With show and search: not after it.")
 @click.option("--deadline", type=click.FloatRange(0), metavar="SECONDS", help="With show: what is found by then.")
+@click.option("-n", "--limit", type=click.IntRange(1, 1000), metavar="N", help="With search: at most so many, 10.")
 @click.option("--whole", is_flag=True, help="With show: all of it, however long that takes.")
 @click.pass_context
 def state(ctx: click.Context, /, action: str, what: str | None, file: str | None, as_json: bool, **given: Any) -> None:
@@ -72,12 +80,17 @@ def state(ctx: click.Context, /, action: str, what: str | None, file: str | None
 
     'store' takes a document of the TYPE state_update, agent_output, meta_review, hypothesis or tournament_result from
     FILE, or from standard input: one JSON object, or one a line. 'show' prints the present state, or what the options
-    name, as JSON. 'resume' prints what was kept under a continuation token.
+    name, as JSON. 'search' finds documents by their words, archived ones too. 'resume' prints what was kept under a
+    continuation token.
 
     Exit code 1: refused; of 'store' what came before the refused document is stored.
     """
-    if action != "show" and any(given[name] not in (None, (), False) for name in _ASKED):
-        raise click.UsageError(f"'{action}' takes none of the options of 'show'", ctx)
+    others = {"show": {"limit"}, "search": {*_ASKED} - {*_SOUGHT}}.get(action, {*_ASKED, *_SOUGHT})
+    if any(given[name] not in (None, (), False) for name in others):
+        theirs = "'search'" if action == "show" else "'show'"
+        raise click.UsageError(f"'{action}' takes none of the options of {theirs} alone", ctx)
+    if action == "search" and (what is None or file is not None):
+        raise click.UsageError("'search' takes WORDS, quoted as one", ctx)
     if action == "show" and what is not None:
         raise click.UsageError("'show' takes options only, such as --agent NAME", ctx)
     if given["whole"] and given["deadline"] is not None:
@@ -91,6 +104,8 @@ def state(ctx: click.Context, /, action: str, what: str | None, file: str | None
             _store(workspace, _checked(ctx, what), file, as_json)
         elif action == "show":
             print_json(_asked(workspace, given))
+        elif action == "search":
+            _search(workspace, str(what), given, as_json)
         else:
             print_json(workspace.states.continuations.resume(str(what)))
 
@@ -197,3 +212,28 @@ def _asked(workspace: Workspace, given: Mapping[str, Any]) -> dict[str, Any]:
         raise Unclear.of(error, _NAMES.get(error.field or "", f"--{(error.field or '').removesuffix('s')}")) from error
     answer: dict[str, Any] = found.to_dict()
     return answer
+
+
+# -- search -------------------------------------------------------------------------------------------------------
+def _search(workspace: Workspace, text: str, given: Mapping[str, Any], as_json: bool) -> None:
+    from memfs.states.searching import search_states  # no other verb needs it
+
+    since, until = when(given["since"], "since"), when(given["until"], "until", end=True)
+    found = search_states(
+        workspace.states.reading,
+        text,
+        given["limit"] or 10,
+        agents=given["agents"],
+        iterations=given["iterations"],
+        start=since,
+        end=until,
+    )
+    if as_json:
+        print_json({"query": text, "hits": [hit.to_dict() for hit in found]})
+        return
+    for hit in found:
+        where = f"  (in the archive {clean(hit.archive)})" if hit.archive else ""
+        print_raw(f"{hit.score:7.3f}  {styled(clean(hit.path), fg='yellow')}{where}")
+        print_raw(f"         {clean(hit.excerpt)}")
+    if not found:
+        note("no document holds any of these words")
