@@ -6,7 +6,9 @@ Owns what is asked and how the access pattern of a supervisor is made. The docum
 from __future__ import annotations
 
 import argparse
+import math
 import random
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from benchmarks.surroundings import hermetic
 from memfs.files import jsontext
@@ -30,7 +33,7 @@ _COLD = (
     "import sys, time\nfrom memfs.workspace import open_workspace\n"
     "began = time.perf_counter()\n"
     "with open_workspace(sys.argv[1], watch=False) as w:\n"
-    "    w.states.retrieval.retrieve('full')\n    print(time.perf_counter() - began)\n"
+    "    w.states.retrieval.retrieve('full', deadline=float('inf'))\n    print(time.perf_counter() - began)\n"
 )
 _SETTINGS = {"history.commit": "manual", "index.engine": "memory"}
 
@@ -45,14 +48,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     sizes = [int(size) for size in chosen.iterations.split(",")]
     table: dict[str, dict[int, float]] = {}
+    work: dict[str, dict[int, float]] = {}
     with hermetic(chosen.folder) as folder:
         for size in sizes:
             root = folder / f"states-{size}"
             for name, milliseconds in _measured(root, size, chosen.rounds):
                 table.setdefault(name, {})[size] = milliseconds
                 print(f"{size:>6} iterations  {name:<44} {milliseconds:9.2f} ms", flush=True)
+            for name, steps in _work(root, size):
+                work.setdefault(name, {})[size] = steps
         told = pattern(folder / "pattern", chosen.hours)
-    print(_table(table, sizes))
+    print(_table(table, sizes, ".2f", " ms"))
+    print("\nSteps of the index, which no other program on the machine changes:\n")
+    print(_table(work, sizes, ",.0f"))
     print(f"access pattern: {told}")
     return 0
 
@@ -69,9 +77,32 @@ def _measured(root: Path, size: int, rounds: int) -> Iterator[tuple[str, float]]
         for name, ask in _questions(states, size).items():
             yield name, _median(ask, rounds)
         retrieval = states.retrieval
-        retrieval.retrieve("full")
-        yield "full, from the cache", _median(lambda: retrieval.retrieve("full"), rounds)
+        retrieval.retrieve("full", deadline=math.inf)
+        yield "full, from the cache", _median(lambda: retrieval.retrieve("full", deadline=math.inf), rounds)
     yield "first answer of a process, full", 1000 * statistics.median(_cold(root) for _ in range(min(rounds, 5)))
+
+
+def _work(root: Path, size: int) -> Iterator[tuple[str, int]]:
+    """How many steps SQLite takes for each question."""
+    steps = [0]
+
+    def step() -> int:
+        steps[0] += 1
+        return 0
+
+    def connected(*arguments: Any, **named: Any) -> sqlite3.Connection:
+        base: sqlite3.Connection = connect(*arguments, **named)
+        base.set_progress_handler(step, 1)
+        return base
+
+    connect = sqlite3.connect
+    with patch("sqlite3.connect", connected), open_workspace(root, watch=False, settings=_SETTINGS) as workspace:
+        states = workspace.states
+        for name, ask in _questions(states, size).items():
+            states.reading.catch_up()
+            steps[0] = 0
+            ask()
+            yield name, steps[0]
 
 
 def _questions(states: States, size: int) -> Mapping[str, Callable[[], Any]]:
@@ -133,13 +164,13 @@ def _cold(root: Path) -> float:
     return float(done.stdout)
 
 
-def _table(table: Mapping[str, Mapping[int, float]], sizes: Sequence[int]) -> str:
+def _table(table: Mapping[str, Mapping[int, float]], sizes: Sequence[int], form: str, unit: str = "") -> str:
     lines = [
         f"| what | {' | '.join(f'{size:,} iterations' for size in sizes)} | growth |",
         "|---" * (len(sizes) + 2) + "|",
     ]
     for name, row in table.items():
-        cells = [f"{row[size]:.2f} ms" for size in sizes]
+        cells = [f"{row[size]:{form}}{unit}" for size in sizes]
         lines.append(f"| {name} | {' | '.join(cells)} | {row[sizes[-1]] / row[sizes[0]]:.2f} x |")
     return "\n".join(lines)
 

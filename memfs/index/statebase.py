@@ -18,7 +18,7 @@ from memfs.errors import IndexUnavailable, MemfsError, NotRegularFile, StorageIO
 from memfs.files import io
 
 FILE = "states.sqlite"
-VERSION = 3
+VERSION = 4
 _BESIDE = ("-wal", "-shm", "-journal")
 _WAIT_SECONDS = 10.0
 _MEMORY = ":memory:"

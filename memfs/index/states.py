@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -23,6 +23,8 @@ from memfs.model.statequery import IterationRow, Measure, Question, Row
 _KEPT_NEWS = 10_000
 _CHUNK = 500
 _BELOW = "path >= ? AND path < ?"
+# Asked for both at once, SQLite would read the whole log.
+_ENDS = "SELECT (SELECT min(generation) FROM log), (SELECT max(generation) FROM log)"
 
 Value = TypeVar("Value")
 
@@ -58,6 +60,16 @@ class Found:
 
     def __iter__(self) -> Iterator[Row]:
         return map(tables.row_of, self.raw)
+
+
+@dataclass(slots=True)
+class Alike:
+    """In what a state update was found to be like another: by what it has itself, and at which moment."""
+
+    key: int
+    moment: int
+    figures: dict[tuple[str, str], float] = field(default_factory=dict)
+    words: set[str] = field(default_factory=set)
 
 
 class StateIndex:
@@ -211,15 +223,30 @@ class StateIndex:
         sql, values = select.measures(names, agents, iterations, kinds, start, end)
         return self._base.ask(lambda base: [tables.measure_of(found) for found in base.execute(sql, values)])
 
-    def near(self, fingerprint: Mapping[tuple[str, str], float], most: int) -> list[Row]:
-        """State updates with figures near the given ones: of each figure, the ``most`` nearest on either side."""
+    def near(self, fingerprint: Mapping[tuple[str, str], float], words: Collection[str], most: int) -> list[Alike]:
+        """State updates that come near in a figure or share a word: of each figure the ``most`` nearest on either side,
+        of each word, and of all together, the ``most`` newest. Costs by figure and word, not by document.
+        """
 
-        def nearest(base: sqlite3.Connection) -> set[int]:
-            return {key for figure, value in fingerprint.items() for key in select.near(base, figure, value, most)}
+        def nearest(base: sqlite3.Connection) -> list[Alike]:
+            found: dict[int, Alike] = {}
+            for figure, value in fingerprint.items():
+                for key, moment, theirs in select.near(base, figure, value, most):
+                    found.setdefault(key, Alike(key, moment)).figures[figure] = theirs
+            traits: list[tuple[str, str, tuple[str, ...]]] = [(tables.WORD, word, (word,)) for word in words]
+            if words:
+                traits.append((tables.TEXT, tables.text_of(words), tuple(words)))
+            for role, name, shared in traits:
+                for key, moment in select.sharing(base, role, name, most):
+                    found.setdefault(key, Alike(key, moment)).words.update(shared)
+            return list(found.values())
 
-        keys = self._base.ask(nearest)
+        return self._base.ask(nearest)
+
+    def rows(self, keys: Sequence[int]) -> list[Row]:
+        """The documents with these keys, in no particular order; a key that is gone by now has none."""
         found: list[Row] = []
-        for part in _parts(sorted(keys)):
+        for part in _parts(keys):
             sql = f"SELECT {tables.COLUMNS} FROM documents d WHERE d.id IN ({select.marks(part)})"  # noqa: S608
             found += self._base.ask(lambda base, s=sql, p=part: [tables.row_of(row) for row in base.execute(s, p)])  # type: ignore[misc]
         return found
@@ -256,7 +283,7 @@ class StateIndex:
         sql = "SELECT kind, iteration, moment, agents, hypotheses FROM log WHERE generation > ? LIMIT ?"
 
         def act(base: sqlite3.Connection) -> list[News] | None:
-            (low, high) = base.execute("SELECT min(generation), max(generation) FROM log").fetchone()
+            (low, high) = base.execute(_ENDS).fetchone()
             if since > (high or 0) or (low or 0) > since + 1:
                 return None
             found = base.execute(sql, (since, most + 1)).fetchall()

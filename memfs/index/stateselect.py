@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from memfs.index.statetables import COLUMNS, number_of, storable
+from memfs.model.statefacts import STATEFUL
 from memfs.model.statequery import Question
 
 _ROLES = ("parents", "hypotheses", "names", "agents", "components")
@@ -54,16 +55,19 @@ def documents(question: Question) -> tuple[str, list[Any]]:
     """What finds the documents a question wants."""
     where = _Where()
     lead = next((role for role in _ROLES if len(getattr(question, role)) == 1), "")
-    source, moment, kind = "documents d", "d.moment", "d.kind"
+    leader = "n" if lead else "d"
+    source = "names n CROSS JOIN documents d ON d.id = n.id" if lead else "documents d"
     if lead:
-        source, moment, kind = "names n CROSS JOIN documents d ON d.id = n.id", "n.moment", "n.kind"
-        where.add("n.role = ? AND n.name = ?", _ROLE[lead], storable(getattr(question, lead)[0]))
+        stateful = lead == "agents" and question.states == (STATEFUL,)
+        role = STATEFUL if stateful else _ROLE[lead]
+        where.add("n.role = ? AND n.name = ?", role, storable(getattr(question, lead)[0]))
     _named(where, question, lead)
-    _rest(where, question, moment, kind)
+    _narrowed(where, question, f"{leader}.")
+    _rest(where, question)
     order = "DESC" if question.newest else "ASC"
     limit = f" LIMIT {int(question.limit)}" if question.limit is not None else ""
-    key = "n.id" if lead else "d.id"
-    sql = f"SELECT {COLUMNS} FROM {source}{where.sql} ORDER BY {moment} {order}, {key} {order}{limit}"  # noqa: S608
+    sorting = f"{leader}.moment {order}, {leader}.id {order}"
+    sql = f"SELECT {COLUMNS} FROM {source}{where.sql} ORDER BY {sorting}{limit}"  # noqa: S608
     return sql, where.values
 
 
@@ -72,7 +76,8 @@ def matches(terms: Sequence[str], question: Question) -> tuple[str, list[Any]]:
     where = _Where()
     where.add("words MATCH ?", " OR ".join(f'"{term}"' for term in terms))
     _named(where, question)
-    _rest(where, question, "d.moment", "d.kind")
+    _narrowed(where, question, "d.")
+    _rest(where, question)
     sql = (
         f"SELECT {COLUMNS}, -bm25(words) AS score FROM words CROSS JOIN documents d ON d.id = words.rowid{where.sql}"  # noqa: S608
         " ORDER BY score DESC, d.moment DESC, d.path LIMIT ?"
@@ -84,20 +89,22 @@ def _named(where: _Where, question: Question, lead: str = "") -> None:
     for role in _ROLES:
         names = getattr(question, role)
         if names and role != lead:
-            where.add(
-                f"d.id IN (SELECT id FROM names WHERE role = ? AND name IN ({marks(names)}){_kinds(question)})",  # noqa: S608
-                _ROLE[role],
-                *map(storable, names),
-                *question.kinds,
-            )
+            named = _Where()
+            named.add(f"role = ? AND name IN ({marks(names)})", _ROLE[role], *map(storable, names))
+            _narrowed(named, question, "")
+            where.add(f"d.id IN (SELECT id FROM names{named.sql})", *named.values)  # noqa: S608
 
 
-def _rest(where: _Where, question: Question, moment: str, kind: str) -> None:
-    where.among(kind, question.kinds)
-    where.among("d.iteration", question.iterations)
+def _narrowed(where: _Where, question: Question, table: str) -> None:
+    """What names and documents have both: the narrower of the two is gone through."""
+    where.among(f"{table}kind", question.kinds)
+    where.among(f"{table}iteration", question.iterations)
+    where.within(f"{table}moment", question.start, question.end)
+
+
+def _rest(where: _Where, question: Question) -> None:
     where.among("d.task", question.tasks)
     where.among("d.state", question.states)
-    where.within(moment, question.start, question.end)
     if question.metrics:
         where.add(
             f"EXISTS (SELECT 1 FROM measures m WHERE m.id = d.id AND m.name IN ({marks(question.metrics)}))",  # noqa: S608
@@ -121,9 +128,10 @@ def measures(
     where.among("m.iteration", iterations)
     where.among("m.kind", kinds)
     where.within("m.moment", start, end)
+    led = " INDEXED BY measures_in" if iterations else ""  # else SQLite goes through all that an agent ever measured
     sql = (
         "SELECT m.name, m.value, m.agent, m.iteration, m.moment, m.kind, d.path"  # noqa: S608
-        f" FROM measures m JOIN documents d ON d.id = m.id{where.sql} ORDER BY m.moment, m.id, m.agent, m.name"
+        f" FROM measures m{led} JOIN documents d ON d.id = m.id{where.sql} ORDER BY m.moment, m.id, m.agent, m.name"
     )
     return sql, where.values
 
@@ -131,10 +139,6 @@ def measures(
 def marks(values: Sequence[Any]) -> str:
     """A question mark for each value."""
     return ", ".join("?" * len(values))
-
-
-def _kinds(question: Question) -> str:
-    return f" AND kind IN ({marks(question.kinds)})" if question.kinds else ""
 
 
 def _value(value: Any) -> Any:
@@ -149,14 +153,31 @@ def counts(iterations: Sequence[int], start: datetime | None, end: datetime | No
     return f"SELECT kind, count(*) FROM documents{where.sql} GROUP BY kind ORDER BY kind", where.values  # noqa: S608
 
 
-def near(base: sqlite3.Connection, figure: tuple[str, str], value: float, most: int) -> set[int]:
-    """The documents in which one figure is nearest to a value, newer ones first among equals."""
-    agent, name = figure
-    found: set[int] = set()
-    for beyond, order in ((">=", "ASC"), ("<=", "DESC")):
-        sql = (
-            "SELECT id FROM measures INDEXED BY measures_near WHERE kind = 'state_update' AND name = ? AND agent = ?"  # noqa: S608
-            f" AND value {beyond} ? ORDER BY value {order}, moment DESC LIMIT ?"
-        )
-        found.update(key for (key,) in base.execute(sql, (storable(name), storable(agent), value, most)))
-    return found
+_NEAR = (
+    "SELECT id, moment, value FROM measures INDEXED BY measures_near"
+    " WHERE kind = 'state_update' AND name = ? AND agent = ? AND value "
+)
+
+
+def near(base: sqlite3.Connection, figure: tuple[str, str], value: float, most: int) -> list[tuple[int, int, float]]:
+    """Key, moment and figure of the state updates in which one figure is nearest to a value, on either side; newer ones
+    first among equals. Each question reads the index from one place on, in its own order: nothing is sorted.
+    """
+    of = (storable(figure[1]), storable(figure[0]))
+    below = base.execute(f"{_NEAR} <= ? ORDER BY value DESC, moment DESC LIMIT ?", (*of, value, most)).fetchall()
+    above = base.execute(f"{_NEAR} > ? ORDER BY value, moment LIMIT ?", (*of, value, most)).fetchall()
+    if len(above) == most:  # of the last value there may be newer ones
+        last = above[-1][2]
+        above = [one for one in above if one[2] < last]
+        newest = f"{_NEAR} = ? ORDER BY moment DESC LIMIT ?"
+        above += base.execute(newest, (*of, last, most - len(above))).fetchall()
+    return below + above
+
+
+def sharing(base: sqlite3.Connection, role: str, word: str, most: int) -> list[tuple[int, int]]:
+    """Key and moment of the newest state updates whose focus has a word, or all the words of a ``text_of``."""
+    sql = (
+        "SELECT id, moment FROM names WHERE role = ? AND name = ? AND kind = 'state_update'"
+        " ORDER BY moment DESC, id DESC LIMIT ?"
+    )
+    return base.execute(sql, (role, storable(word), most)).fetchall()

@@ -5,16 +5,19 @@ Owns the tables and the way of a ``Row`` into them and back. Which rows answer a
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memfs.model.stamp import Stamp
-from memfs.model.statefacts import Facts
+from memfs.model.statefacts import STATEFUL, Facts
 from memfs.model.statequery import IterationRow, Measure, Row
 
+WORD, TEXT = "word", "text"
+"""What a focus says, in ``names``: each word, and all of them together."""
 NO_TIME = -(1 << 62)
 """The moment of a document without one: before all others."""
 
@@ -30,13 +33,14 @@ CREATE INDEX IF NOT EXISTS by_folder ON documents (folder);
 CREATE INDEX IF NOT EXISTS by_archive ON documents (archive) WHERE archive != '';
 CREATE INDEX IF NOT EXISTS by_status ON documents (status, iteration) WHERE kind = 'system_state';
 CREATE TABLE IF NOT EXISTS names (role TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, moment INTEGER NOT NULL,
-  id INTEGER NOT NULL, PRIMARY KEY (role, name, kind, moment, id)) WITHOUT ROWID;
+  id INTEGER NOT NULL, iteration INTEGER, PRIMARY KEY (role, name, kind, moment, id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS names_of ON names (id);
+CREATE INDEX IF NOT EXISTS names_in ON names (role, name, iteration, kind, moment);
 CREATE TABLE IF NOT EXISTS measures (name TEXT NOT NULL, agent TEXT NOT NULL, moment INTEGER NOT NULL,
   id INTEGER NOT NULL, value REAL NOT NULL, iteration INTEGER, kind TEXT NOT NULL,
   PRIMARY KEY (name, agent, moment, id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS measures_of ON measures (id);
-CREATE INDEX IF NOT EXISTS measures_in ON measures (iteration, name);
+CREATE INDEX IF NOT EXISTS measures_in ON measures (iteration, name, agent);
 CREATE INDEX IF NOT EXISTS measures_near ON measures (name, agent, value, moment) WHERE kind = 'state_update';
 CREATE TABLE IF NOT EXISTS folders (path TEXT PRIMARY KEY, mtime INTEGER NOT NULL, ctime INTEGER NOT NULL,
   inode INTEGER NOT NULL, checked INTEGER NOT NULL) WITHOUT ROWID;
@@ -106,7 +110,7 @@ def put(base: sqlite3.Connection, row: Row) -> None:
             return
         clear_beside(base, key)
         note(base, before.facts, moment)
-    base.executemany("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?)", list(_names(facts, moment, key)))
+    base.executemany("INSERT OR IGNORE INTO names VALUES (?, ?, ?, ?, ?, ?)", list(_names(facts, moment, key)))
     base.executemany("INSERT OR IGNORE INTO measures VALUES (?, ?, ?, ?, ?, ?, ?)", list(_measures(facts, moment, key)))
     note(base, facts, moment)
 
@@ -177,17 +181,26 @@ def _values(row: Row, moment: int) -> tuple[Any, ...]:
     )
 
 
-def _names(facts: Facts, moment: int, key: int) -> Iterator[tuple[str, str, str, int, int]]:
-    roles = {
+def _names(facts: Facts, moment: int, key: int) -> Iterator[tuple[str, str, str, int, int, int | None]]:
+    roles: dict[str, tuple[str, ...]] = {
         "agent": facts.agents,
         "component": facts.components,
         "hypothesis": facts.hypotheses,
         "parent": facts.parents,
         "name": (facts.name,) if facts.name else (),
     }
+    if facts.state == STATEFUL:
+        roles[STATEFUL] = facts.agents
+    if facts.words:
+        roles |= {WORD: facts.words, TEXT: (text_of(facts.words),)}
     for role, names in roles.items():
         for name in names:
-            yield role, storable(name), facts.kind, moment, key
+            yield role, storable(name), facts.kind, moment, key, facts.iteration
+
+
+def text_of(words: Iterable[str]) -> str:
+    """One short name for all the words of a focus, in whatever order."""
+    return hashlib.sha256(storable("\n".join(sorted(words))).encode()).hexdigest()
 
 
 def _measures(facts: Facts, moment: int, key: int) -> Iterator[tuple[Any, ...]]:

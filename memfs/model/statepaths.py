@@ -47,7 +47,7 @@ _BELOW = {
     "state_updates": ("state_update", 1),
     "agent_outputs": ("agent_output", 2),
     "hypotheses": ("hypothesis", 1),
-    "hypothesis_versions": ("hypothesis_version", 2),
+    "hypothesis_versions": ("hypothesis_version", 1),
     "tournament_data": ("tournament_result", 1),
     "continuations": ("continuation", 1),
     "feedback": ("feedback", 1),
@@ -145,8 +145,8 @@ def hypothesis_path(n: int, hypothesis: str) -> str:
 
 def version_path(n: int, hypothesis: str, timestamp: datetime, turn: int = 1) -> str:
     """A version of a hypothesis that gave way to a later one; ``turn`` tells apart those of one microsecond."""
-    folder = f"{iteration_folder(n)}/hypothesis_versions/{encode_name(hypothesis)}"
-    return f"{folder}/{stamp_of(timestamp)}{_turn(turn)}.json"
+    name = f"{encode_name(hypothesis)}-{stamp_of(timestamp)}{_turn(turn)}"
+    return f"{iteration_folder(n)}/hypothesis_versions/{name}.json"
 
 
 def tournament_path(n: int, result: str) -> str:

@@ -1,12 +1,12 @@
 """Similar states: past states of the system that are like a given one (seed 001, S13).
 
 Owns what likeness is: how near each figure of two state updates is, by its own size, and how many words of their focus
-they share. Up to five hundred state updates are all compared; of more, those that come near in one figure at least.
+they share. Compared are those that an index of figures and words tells to be near, however many there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,14 +15,16 @@ from memfs.errors import QueryInvalid
 from memfs.model.shape import Free, Shape, plain
 from memfs.model.statefacts import Facts, describe
 from memfs.model.statepaths import update_path
-from memfs.model.statequery import Question, Row
+from memfs.model.statequery import Row
 from memfs.model.time import utc_now
 from memfs.states.reading import Document, StateReading
 
-_ALL_UP_TO = 500
-_NEAREST = 25
+_NEAREST = 16
+_COMPARED = 64
 _WORDS_SHARE = 0.3
 _TRIES = 3
+
+_Figures = Mapping[tuple[str, str], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,7 +64,8 @@ def find_similar_states(reading: StateReading, state: Mapping[str, Any], limit: 
     reading.catch_up()
     found: list[SimilarState] = []
     for _ in range(_TRIES):
-        ranked = sorted(((likeness(given, row.facts), row) for row in _candidates(reading, given)), key=_order)
+        candidates = _candidates(reading, given, max(limit, 0) + 1)
+        ranked = sorted(((likeness(given, row.facts), row) for row in candidates), key=_order)
         best = [(score, row) for score, row in ranked if score > 0.0][: max(limit, 0) + 1]
         scores = {row.path: score for score, row in best}
         gathered, stale = reading.documents([row for _, row in best])
@@ -74,13 +77,15 @@ def find_similar_states(reading: StateReading, state: Mapping[str, Any], limit: 
 
 def likeness(one: Facts, other: Facts) -> float:
     """How like another state is to one, from 0 to 1: what the one says nothing of does not count."""
-    mine, theirs = one.fingerprint, other.fingerprint
+    return _likeness(one.fingerprint, one.words, other.fingerprint, other.words)
+
+
+def _likeness(mine: _Figures, my_words: Collection[str], theirs: _Figures, their_words: Collection[str]) -> float:
     near = sum(_near(mine[name], theirs[name]) for name in mine.keys() & theirs.keys())
     figures = near / len(mine) if mine else 0.0
-    if not one.words:
+    if not my_words:
         return figures
-    words = set(one.words) | set(other.words)
-    shared = len(set(one.words) & set(other.words)) / len(words)
+    shared = len(set(my_words) & set(their_words)) / len(set(my_words) | set(their_words))
     return (1 - _WORDS_SHARE) * figures + _WORDS_SHARE * shared if mine else shared
 
 
@@ -101,11 +106,12 @@ def _described(state: Any) -> tuple[Facts, Any]:
     return describe(path, values), plain(state)
 
 
-def _candidates(reading: StateReading, given: Facts) -> list[Row]:
-    index = reading.index
-    if index.counts().get("state_update", 0) <= _ALL_UP_TO or not given.fingerprint:
-        return index.find(Question(kinds=("state_update",), newest=True, limit=_ALL_UP_TO))
-    return index.near(given.fingerprint, _NEAREST)
+def _candidates(reading: StateReading, given: Facts, wanted: int) -> list[Row]:
+    """The state updates to be compared as wholes: those most alike in what the index found them by."""
+    mine = given.fingerprint
+    found = reading.index.near(mine, given.words, max(_NEAREST, wanted))
+    scored = sorted(found, key=lambda one: (-_likeness(mine, given.words, one.figures, one.words), -one.moment))
+    return reading.index.rows([one.key for one in scored[: max(_COMPARED, 2 * wanted)]])
 
 
 def _order(scored: tuple[float, Row]) -> tuple[float, float, str]:

@@ -18,8 +18,8 @@ def test_the_cache_answers_most_of_what_a_supervisor_and_its_agents_ask(tmp_path
 
 
 def test_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every row is measured at every size, with its growth."""
+    """Every row is measured at every size, with its growth, in time and in steps of the index (S13)."""
     assert states.main(["--iterations", "1,2", "--hours", "0.1", "--rounds", "1", "--folder", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("full, the present") == 3
+    assert printed.count("full, the present") == 4
     assert "access pattern" in printed

@@ -69,8 +69,8 @@ def test_figures_are_found_by_name_agent_iteration_and_nearness(index: StateInde
     assert [one.value for one in index.metrics(["yield"], ["Judge"], [3])] == [3.003] * 3
     start, end = corpus.opening(2), corpus.opening(2) + timedelta(minutes=2)
     assert len(index.metrics(["total_hypotheses"], start=start, end=end)) == 2
-    near = index.near({("", "total_hypotheses"): 16.0}, 1)
-    assert {row.facts.iteration for row in near} == {3, 4}
+    near = index.near({("", "total_hypotheses"): 16.0}, (), 1)
+    assert {row.facts.iteration for row in index.rows([one.key for one in near])} == {3, 4}
 
 
 def test_learning_anew_replaces_and_forgetting_removes(index: StateIndex) -> None:

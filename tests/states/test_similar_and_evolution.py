@@ -64,13 +64,33 @@ def test_any_figures_may_be_compared(opened: Opened) -> None:
 def test_of_very_many_states_the_like_are_found_without_comparing_all(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where not all are compared, the likest is found all the same (S13)."""
-    monkeypatch.setattr(similar, "_ALL_UP_TO", 10)
+    """Where few are compared, the likest is found all the same (S13)."""
+    monkeypatch.setattr(similar, "_COMPARED", 4)
     monkeypatch.setattr(similar, "_NEAREST", 3)
     states = opened().states
     updates(states, *range(1, 61))
     wanted = {**corpus.update(40), "timestamp": "2100-03-01T00:00:00Z"}
     assert find_similar_states(states.reading, wanted, 1)[0].iteration == 40
+
+
+def test_states_with_one_figure_are_told_apart_by_their_time_and_the_others(opened: Opened) -> None:
+    """A figure that hundreds of states share brings up the newest of them; a focus of long ago is found by all of its
+    words at once, though each is in many newer ones (S13).
+    """
+    states = opened().states
+    focus = {"orchestration_state": {"strategic_focus": "join what fits"}}
+    changes = []
+    for number in range(1, 201):
+        values: dict[str, Any] = {"update_type": "periodic", "system_statistics": {"pending_reviews": 4}}
+        values |= focus if number == 2 else {"orchestration_state": {"strategic_focus": f"fits what {number}"}}
+        moment = corpus.opening(number)
+        changes.append(Change(paths.update_path(1, moment), {"timestamp": moment.isoformat(), **values}))
+    states.files.write(changes, "Updates")
+    newest = find_similar_states(states.reading, {"pending_reviews": 4}, 2)
+    assert [one.timestamp for one in newest] == [corpus.opening(200), corpus.opening(199)]
+    near = find_similar_states(states.reading, {"pending_reviews": 3}, 2)
+    assert [one.timestamp for one in near] == [corpus.opening(200), corpus.opening(199)]
+    assert find_similar_states(states.reading, focus, 1)[0].timestamp == corpus.opening(2)
 
 
 def test_a_changed_state_is_compared_as_it_is_now(opened: Opened) -> None:
