@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from memfs.facades.session import SimpleContextManager
     from memfs.facades.storage import StoragePipeline
     from memfs.facades.stores import EpisodicStore, PatternMatcher, PreferenceStore, SemanticStore
-    from memfs.index.embedder import Embedder
+    from memfs.index.embedder import Embedder, register_embedder
     from memfs.model import Hit, MemoryItem, MemoryType, Origin, Query
     from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
     from memfs.model.memory_config import MemoryConfig
@@ -122,6 +122,7 @@ _HOMES = {
     "AgentReview": "memfs.facades.review",
     "ContextMemory": "memfs.facades.context_memory",
     "Embedder": "memfs.index.embedder",
+    "register_embedder": "memfs.index.embedder",
     "Episode": "memfs.model.episode",
     "EpisodicMemory": "memfs.sources.episodic",
     "EpisodicStore": "memfs.facades.stores",
@@ -299,6 +300,7 @@ __all__ = [
     "open_workspace",
     "record_correction",
     "record_outcome",
+    "register_embedder",
     "register_reviewer",
     "register_strategy",
 ]

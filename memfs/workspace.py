@@ -281,7 +281,9 @@ class Workspace:
         """What memories have in common: found, kept and suggested."""
         from memfs.pipeline.learning import patterns_of
 
-        made = patterns_of(self.store, self.parts, lambda: self.memory_config, self.behaviours.fire)
+        made = patterns_of(
+            self.store, self.parts, lambda: self.memory_config, self.behaviours.fire, lambda: self._by_meaning()
+        )
         return self._first("patterns", made)
 
     @cached_property

@@ -7,14 +7,14 @@ workspace.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memfs.errors import IdInvalid, ItemNotFound, MemfsError
 from memfs.facades.drafts import draft, known
 from memfs.facades.memory import Memory, memories_of, memory_of
 from memfs.facades.opening import Facade
-from memfs.model import MemoryItem, Query, Trust
+from memfs.model import Hit, MemoryItem, Query, Trust
 from memfs.model.item import lower_trust
 from memfs.model.memory_config import MemoryConfig
 from memfs.pipeline.conventions import withheld
@@ -80,7 +80,8 @@ class MemoryContext(Facade):
     def recall(
         self, query: str, context: Mapping[str, Any] | None = None, limit: int = 10, **more: Any
     ) -> list[Memory]:
-        """The memories that matter most, patterns among them, the best first (M1).
+        """The memories that matter most, the best first (M1); a pattern that more than two of them follow comes before
+        the third of those.
 
         Args:
             query: natural words.
@@ -94,7 +95,9 @@ class MemoryContext(Facade):
         workspace = self.workspace
         workspace.patterns.settle(_PATIENCE)
         asked = Query(text=query, context=context or {}, limit=limit, **{"strategy": STRATEGY, **more})
-        hits = workspace.recall.search(asked, leave_out=withheld).hits
+        hits: Sequence[Hit] = workspace.recall.search(asked, leave_out=withheld).hits
+        if query.strip() and asked.max_tokens is None:
+            hits = workspace.patterns.among(hits, asked)
         return memories_of(hits, bool(query.strip()), workspace.usage.of(hit.item.id for hit in hits))
 
     async def add_memory_async(self, memory: str | Mapping[str, Any] | MemoryItem) -> str:

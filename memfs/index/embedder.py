@@ -155,14 +155,32 @@ def _minilm() -> Embedder:
 
 LOCAL: Mapping[str, Callable[[], Embedder]] = {"hashing": HashingEmbedder, "minilm": _minilm}
 """The embedders that need nobody else, by the name settings give them."""
+_registered: dict[str, Callable[[], Embedder]] = {}
 _ALSO = {"all-minilm-l6-v2": "minilm", "sentence-transformers/all-minilm-l6-v2": "minilm"}
+
+
+def register_embedder(name: str, make: Callable[[], Embedder]) -> None:
+    """Let ``embedding_model: NAME`` mean an embedder of one's own, in this process.
+
+    Args:
+        name: what the memory context calls it.
+        make: gives the embedder, such as its class; called once for each workspace that asks for it.
+
+    Raises:
+        SettingInvalid: a built-in embedder has the name, it is none, or ``make`` cannot be called.
+    """
+    given: object = make
+    if not name.strip() or name in {*LOCAL, *_ALSO} or not callable(given):
+        why = "makes no embedder" if not callable(given) else "cannot be the name of another embedder"
+        raise SettingInvalid(f"{name!r} {why}", field="embedding_model", hint="give a new name, and a class")
+    _registered[name] = make
 
 
 def embedder(model: str, service: Service | None = None) -> Embedder:
     """The embedder that a model's name means.
 
     Args:
-        model: a name in ``LOCAL``, or with a service the name of a model there.
+        model: a name in ``LOCAL`` or a registered one, or with a service the name of a model there.
         service: asks an OpenAI-compatible endpoint.
 
     Raises:
@@ -172,8 +190,9 @@ def embedder(model: str, service: Service | None = None) -> Embedder:
     if service is not None:
         return EndpointEmbedder(service, model)
     name = _ALSO.get(model.casefold(), model)
-    if name not in LOCAL:
-        known = f"choose {' or '.join(LOCAL)}, or name the service that runs it as embedding_endpoint"
-        hint = " ".join(filter(None, (nearest(name, LOCAL), known)))
+    found = {**LOCAL, **_registered}
+    if name not in found:
+        known = f"choose {' or '.join(found)}, or name the service that runs it as embedding_endpoint"
+        hint = " ".join(filter(None, (nearest(name, found), known)))
         raise SettingInvalid(f"no embedder here is called {model!r}", field="embedding_model", hint=hint)
-    return LOCAL[name]()
+    return found[name]()

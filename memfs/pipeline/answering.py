@@ -80,7 +80,7 @@ class Answering:
         return Recall(
             query=self._query,
             hits=tuple(chosen.hits),
-            partial=bool(self.missing or self._late or list(unread)),
+            partial=bool(self.missing or self._late or self._behind or list(unread)),
             more=len(chosen.hits) >= self._query.limit and (self._left > 0 or self._loaded_hits > self._offered),
             tokens=chosen.tokens,
             duplicates=dict(chosen.duplicates),
@@ -134,7 +134,13 @@ class Answering:
         self._absent.update(judged.absent)
         return judged.hits
 
+    @property
+    def _behind(self) -> bool:
+        return self._order is not None and self._order.behind
+
     def _cuts(self) -> Iterator[str]:
+        if self._behind:
+            yield "words alone decided about memories that have no vector yet"
         if self._late:
             seen = (
                 f"{self._looked_at} of {len(self._order.ranked)} candidates were looked at"

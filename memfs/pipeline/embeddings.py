@@ -121,6 +121,12 @@ class Embeddings:
             self._seen = _nothing
             self._report(error)
 
+    @property
+    def behind(self) -> bool:
+        """Whether vectors are lacking: they are being made, or could not be."""
+        worker = self._worker
+        return bool(self.problem) or (worker is not None and worker.is_alive())
+
     def settle(self) -> None:
         """Wait until the thread has made what it is at."""
         worker = self._worker

@@ -34,6 +34,10 @@ class Meaning(Protocol):
     def prepare(self, queries: Sequence[Query]) -> None:
         """Do what may take a moment before several questions are asked in one state of the index."""
 
+    def behind(self) -> bool:
+        """Whether what finds by meaning does not know every item yet."""
+        ...
+
     def joined(self, together: Sequence[tuple[Candidate, Shares]], query: Query) -> Sequence[tuple[Candidate, Shares]]:
         """The candidates of the text search, perhaps more of them, with ``meaning`` filled in."""
         ...
@@ -52,19 +56,23 @@ class Helpers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What was found for a question, not ordered yet; ``cut`` where there may be more."""
+    """What was found for a question, not ordered yet; ``cut`` where there may be more, ``behind`` where some of it
+    could be found by words alone.
+    """
 
     matches: Sequence[Match]
     cut: bool = False
+    behind: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Candidates, best first, and the factors of each; ``cut`` where there may be more."""
+    """Candidates, best first, and the factors of each; ``cut`` and ``behind`` as what was found."""
 
     ranked: Sequence[Ranked] = ()
     reasons: Callable[[Match], Mapping[str, float]] = lambda _: {}
     cut: bool = False
+    behind: bool = False
 
 
 class Finder:
@@ -112,7 +120,8 @@ class Finder:
         meaning = self._helpers.meaning()
         if meaning is not None:
             together = meaning.joined(together, query)
-        return Found(matches=[Match(one, shares) for one, shares in together], cut=cut)
+        behind = meaning is not None and meaning.behind()
+        return Found(matches=[Match(one, shares) for one, shares in together], cut=cut, behind=behind)
 
     def _candidates(self, query: Query, wanted: int) -> tuple[list[Candidate], bool]:
         """At least so many candidates, and whether there may be more."""
@@ -143,7 +152,8 @@ class Finder:
         usage = self._helpers.usage() if ranking.counts_use else None
         uses = usage.of(match.candidate.id for match in found.matches) if usage is not None else {}
         ranked = ranking.ranked(ranking.completed(found.matches, uses))
-        return Order(ranked=reranked(chosen, query, ranked), reasons=ranking.reasons, cut=found.cut)
+        ranked = reranked(chosen, query, ranked)
+        return Order(ranked=ranked, reasons=ranking.reasons, cut=found.cut, behind=found.behind)
 
 
 def _prepared(queries: Sequence[Query]) -> None:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import Conflict, IdExists, IndexUnavailable, MemfsError
 from memfs.files.forked import renewed_in_child
@@ -38,10 +38,13 @@ from memfs.pipeline.patterns import (
     when,
     words_of,
 )
-from memfs.pipeline.suggesting import suggested
+from memfs.pipeline.suggesting import FOLLOWERS, suggested, with_patterns
 from memfs.pipeline.wording import gist
 from memfs.store import Store
 from memfs.store.parts import Parts
+
+if TYPE_CHECKING:
+    from memfs.pipeline.meaning import Meaning
 
 COUNTED = 64
 """So many memories are looked at for one; a pattern that more follow is counted on from there."""
@@ -56,6 +59,7 @@ _SAME_WORDS = 0.75
 _TRIES = 5
 _STEP = 10
 _LOCK_SECONDS = 10.0
+_SUGGESTED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class Patterns:
         kinds: KindTable,
         config: Callable[[], MemoryConfig],
         fire: Fire,
+        like: Callable[[MemoryItem, int], Sequence[str]] = lambda _item, _limit: (),
     ) -> None:
         """Begin with nothing to learn.
 
@@ -89,8 +94,10 @@ class Patterns:
             kinds: the types there are.
             config: says what is similar, and how many make a pattern.
             fire: raises ``pattern_detected``.
+            like: the ids of so many memories that mean nearly the same, where that is known.
         """
         self._store = store
+        self._like = like
         self._ask = search
         self._lock = lock
         self._kinds, self._config, self._fire = kinds, config, fire
@@ -183,8 +190,10 @@ class Patterns:
         known = _best(item, self._near(item), detector)
         if known is not None:
             return self._follow(known, item, detector)
-        found = self._loaded(gist(item), item.type, min(max(_LOOKED_AT, 4 * detector.threshold), COUNTED))
-        near = [other for other in found if other.id != item.id and self._learnable(other)]
+        most = min(max(_LOOKED_AT, 4 * detector.threshold), COUNTED)
+        found = {other.id: other for other in self._loaded(gist(item), item.type, most)}
+        fresh = [other for key in self._like(item, most) if key not in found and (other := self._store.get(key))]
+        near = [other for other in (*found.values(), *fresh) if other.id != item.id and self._learnable(other)]
         pattern = detector.extract_pattern([item, *(other for other in near if detector.are_similar(item, other))])
         return self._note(pattern) if pattern is not None and item.id in pattern.members else None
 
@@ -289,6 +298,18 @@ class Patterns:
         """
         return suggested(self._store, self.detector(), text, context or {}, limit)
 
+    def among(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
+        """The hits of an answer with the patterns that several of them follow, each before the third that does.
+
+        As many hits as there were are given; a pattern that was among them moves up. None comes in that the filters of
+        the query leave out.
+        """
+        if PATTERN not in (query.types or {PATTERN}) or len(hits) <= FOLLOWERS:
+            return list(hits)
+        known = suggested(self._store, self.detector(), query.text, query.context, _SUGGESTED)
+        passing = {one.id for one in self._store.seeking.among([hit.item.id for hit in known], query)}
+        return with_patterns(hits, [hit for hit in known if hit.item.id in passing], self.detector())
+
     # -- all at once ------------------------------------------------------------------------------------------------
     def catch_up(self, progress: Callable[[int, int], None] | None = None) -> Caught:
         """Look for patterns among all memories, the newest 10,000 of each type.
@@ -354,9 +375,20 @@ class Patterns:
         return [found.item for found in loaded if found is not None]
 
 
-def patterns_of(store: Store, parts: Parts, config: Callable[[], MemoryConfig], fire: Fire) -> Patterns:
-    """The patterns of a workspace."""
+def patterns_of(
+    store: Store,
+    parts: Parts,
+    config: Callable[[], MemoryConfig],
+    fire: Fire,
+    meaning: Callable[[], Meaning | None] = lambda: None,
+) -> Patterns:
+    """The patterns of a workspace; ``meaning`` gives what finds by meaning there, None where words decide alone."""
     repository = parts.repository
+
+    def like(item: MemoryItem, limit: int) -> Sequence[str]:
+        known = meaning()
+        return known.like(item, limit) if known is not None else ()
+
     return Patterns(
         store,
         search=parts.index.search,
@@ -364,6 +396,7 @@ def patterns_of(store: Store, parts: Parts, config: Callable[[], MemoryConfig], 
         kinds=parts.kinds,
         config=config,
         fire=fire,
+        like=like,
     )
 
 

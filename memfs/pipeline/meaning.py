@@ -15,9 +15,10 @@ from math import sqrt
 
 from memfs.errors import MemfsError
 from memfs.index.embedder import Vector
-from memfs.model import Candidate, Query
+from memfs.model import Candidate, MemoryItem, Query
 from memfs.pipeline.embeddings import Embeddings
 from memfs.pipeline.talk import NOTHING, Shares
+from memfs.pipeline.wording import whole
 from memfs.store import Store
 
 Together = Sequence[tuple[Candidate, Shares]]
@@ -29,6 +30,7 @@ _FLOOR = 0.05
 _PATIENCE_SECONDS = 0.05
 _REST_SECONDS = 10.0
 _REMEMBERED = 64
+_ALIKE = 0.8
 
 
 class Meaning:
@@ -57,6 +59,24 @@ class Meaning:
         self._asked.update(zip(fresh, vectors, strict=True))
         while len(self._asked) > max(_REMEMBERED, len(texts)):
             self._asked.popitem(last=False)
+
+    def behind(self) -> bool:
+        """Whether some items have no vector yet, or the last question has none: words alone find those."""
+        return self.embeddings.behind or time.monotonic() - self._failed < _REST_SECONDS
+
+    def like(self, item: MemoryItem, limit: int, threshold: float = _ALIKE) -> list[str]:
+        """The ids of items that mean nearly the same as another, the nearest first; as far as they have their vectors.
+
+        Args:
+            threshold: how near they must be, -1 to 1.
+        """
+        try:
+            (vector,) = self.embeddings.embed([whole(item)])
+            near = self.embeddings.vectors.search(vector, limit + 1, threshold) if any(vector) else []
+        except MemfsError as error:
+            self._store.note_failure(error)
+            return []
+        return [one.id for one in near if one.id != item.id][:limit]
 
     def joined(self, together: Together, query: Query) -> Together:
         """The candidates of the text search, joined by those that only mean the like, with what meaning adds to each.

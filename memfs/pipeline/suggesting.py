@@ -5,7 +5,8 @@ Owns what a pattern is worth for a text and its circumstances. How patterns come
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -17,6 +18,8 @@ _CONTEXT = 1.5
 _FOLLOWED = 2.0
 _PER_HIT = 4
 _LEAST = 20
+FOLLOWERS = 2
+"""So many hits that follow a pattern are told before it."""
 
 
 def suggested(store: Store, detector: PatternDetector, text: str, context: Mapping[str, Any], limit: int) -> list[Hit]:
@@ -32,6 +35,23 @@ def suggested(store: Store, detector: PatternDetector, text: str, context: Mappi
     asked = bool(text.strip()) or not context
     known = [hit for hit in hits if hit.score > 0 and (asked or "context" in hit.reasons)]
     return sorted(known, key=lambda hit: (-hit.score, hit.item.id))[:limit]
+
+
+def with_patterns(hits: Sequence[Hit], patterns: Sequence[Hit], detector: PatternDetector) -> list[Hit]:
+    """As many hits, with each pattern that more than ``FOLLOWERS`` of them follow before the next one that does."""
+    ordered = list(hits)
+    for pattern in patterns:
+        key = pattern.item.id
+        others = [hit for hit in ordered if hit.item.id != key]
+        followers = [place for place, hit in enumerate(others) if detector.follows(hit.item, pattern.item)]
+        if len(followers) <= FOLLOWERS:
+            continue
+        here = next((place for place, hit in enumerate(ordered) if hit.item.id == key), len(hits))
+        place = followers[FOLLOWERS]
+        if place < here:
+            told = next((hit for hit in ordered if hit.item.id == key), pattern)
+            ordered = [*others[:place], replace(told, score=others[place].score), *others[place:]][: len(hits)]
+    return ordered
 
 
 def _reasons(

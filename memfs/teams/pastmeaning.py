@@ -131,6 +131,10 @@ class PastMeaning(Meaning):
         """See ``Meaning.joined``."""
         return super().joined(together, query) if self._vectors.lacking == 0 else together
 
+    def behind(self) -> bool:
+        """See ``Meaning.behind``."""
+        return self._vectors.lacking > 0
+
     def notes(self) -> Iterable[str]:
         """What to say of an answer that was found by words alone."""
         if self._vectors.lacking > 0:

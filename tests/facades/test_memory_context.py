@@ -226,6 +226,20 @@ def test_the_weakest_make_room(tmp_path: Path, opened: Open) -> None:
         assert memory.prune(dry_run=True).items == ()
 
 
+def test_recall_tells_a_pattern_before_the_many_that_follow_it(memory: MemoryContext) -> None:
+    """After 24 observations of one kind the pattern stands among the first three, within the limit, once (M1, M2)."""
+    for number in range(24):
+        memory.add_memory({"content": f"create role{number} login", "context": {"project": "app"}})
+    memory.add_memory("the canteen closes at two")
+    for limit in (4, 10):
+        found = memory.recall("create auditor login", {"project": "app"}, limit=limit)
+        types = [str(one.type) for one in found]
+        assert len(found) == limit
+        assert types[:3].count("pattern") == types.count("pattern") == 1
+        assert [one.relevance for one in found] == sorted((one.relevance for one in found), reverse=True)
+    assert "pattern" not in {str(one.type) for one in memory.recall("create auditor login", types=["interaction"])}
+
+
 # -- injecting ----------------------------------------------------------------------------------------------------
 def test_what_is_relevant_is_injected(memory: MemoryContext) -> None:
     """Tool and intent ask, at most five memories come with type, content, relevance and context (M6)."""
