@@ -316,6 +316,7 @@ class Workspace:
     def close(self) -> None:
         """Commit what waits where the policy says so, make the backup that is due after a write, release everything."""
         with ExitStack() as ending:  # one that cannot be closed keeps no other open
+            ending.callback(setattr, self.quota, "written", False)  # closing again has nothing to do
             ending.callback(self.store.close)
             ending.callback(self.usage.close)
             self.recall.close()
@@ -323,7 +324,6 @@ class Workspace:
                 if begun in self.__dict__:
                     ending.callback(getattr(self, begun).close)
             if self.quota.written:
-                ending.callback(setattr, self.quota, "written", False)  # closing again has nothing to do
                 self.quota.tend()
 
     def __enter__(self) -> Workspace:
