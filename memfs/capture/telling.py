@@ -25,6 +25,7 @@ from memfs.pipeline.fence import enclosed
 from memfs.pipeline.fitting import Fit
 from memfs.pipeline.tokens import count_tokens
 from memfs.pipeline.trivial import TrivialFilter
+from memfs.pipeline.undecided import told as undecided
 from memfs.pipeline.wording import gist
 from memfs.served.recipient import not_handed_out
 from memfs.sources.choosing import Room, Said, bullet, choose
@@ -105,7 +106,9 @@ class Telling:
         """What is pending here, the most urgent first."""
         from memfs.capture.reminders import pending  # a prompt's hook is spared what it imports
 
-        return [Entry(text=str(one), id=one.id) for one in pending(self._workspace, context=self._project)]
+        found = pending(self._workspace, context=self._project)
+        waiting = [(one, self._workspace.sources.item(one.id)) for one in found]
+        return [Entry(text=str(one), id=one.id, undecided=undecided(item) if item else "") for one, item in waiting]
 
     # -- with a prompt ------------------------------------------------------------------------------------------------
     def at_prompt(self) -> str:
@@ -204,7 +207,8 @@ def _entry(item: MemoryItem) -> Entry:
     who = origin_of(replace(item.origin, session=""), of_mount(item.id))
     when = f"{item.timestamp:%Y-%m-%d}" if item.timestamp else ""
     text = f"Done: {gist(item)}" if item.metadata.get("task_type") and item.metadata.get("success") else gist(item)
-    return Entry(text=text, id=item.id, trust=item.trust, origin=", ".join(filter(None, (who, when))))
+    origin = ", ".join(filter(None, (who, when)))
+    return Entry(text=text, id=item.id, trust=item.trust, origin=origin, undecided=undecided(item))
 
 
 def _in(entries: Iterable[Entry], told: str) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from math import isfinite
@@ -18,9 +18,11 @@ from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, ItemToo
 from memfs.facades.opening import Facade
 from memfs.index.analyzer import terms
 from memfs.model import MemoryItem, Origin, Query, Trust
-from memfs.model.entry import ENTRY, Entry, Namespace, asked_tags, entry_id, entry_of, item_of, later
+from memfs.model.entry import ENTRY, Entry, Namespace, asked_tags, entry_id, item_of, later
+from memfs.model.entry import entry_of as plain_entry
 from memfs.model.query import MOST
 from memfs.pipeline.relevance import relevances
+from memfs.pipeline.undecided import told
 from memfs.served.recipient import not_handed_out, served_to
 from memfs.store.catalogue import Catalogue
 from memfs.store.signing import signed_by
@@ -277,6 +279,12 @@ class Entries(Facade):
         if not store.locate(item_id):
             store.follow()
         return bool(store.locate(item_id))
+
+
+def entry_of(item: MemoryItem) -> Entry | None:
+    """The entry that an item is, with what a merge left open in it; None where it is none."""
+    entry = plain_entry(item)
+    return replace(entry, undecided=told(item)) if entry is not None and item.conflicts else entry
 
 
 def _refuse_long(namespace: Namespace, key: str) -> None:

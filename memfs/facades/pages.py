@@ -17,6 +17,7 @@ from memfs.facades.opening import Facade
 from memfs.files.secrets import reason_in
 from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.pagepath import PAGE, clean, page_id, path_of
+from memfs.pipeline.undecided import told
 from memfs.served.recipient import served_to
 from memfs.store.catalogue import Catalogue
 from memfs.store.signing import signed_by
@@ -82,6 +83,16 @@ class Pages(Facade):
         with served_to(self._source, origin.agent, origin.session):
             self.workspace.usage.served.note("read", [item.id], now)
         return item.content
+
+    def undecided(self, path: str) -> str:
+        """What a merge left open in a page, and the other values; "" for nothing.
+
+        Raises:
+            PathEscape, IdInvalid: it is no path.
+            ContentError: the page's file is invalid at present.
+        """
+        item = self._find(self._whole(path))
+        return told(item) if item is not None else ""
 
     def below(self, path: str = "") -> list[Page]:
         """The pages below a folder, by path; none where there is no such folder.

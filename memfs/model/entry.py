@@ -35,6 +35,7 @@ class Entry:
         created, updated: when it was first and last stored.
         ttl: it ends so many minutes after it was last stored or read; None: never.
         expires: when it ends, if it is not read before.
+        undecided: what a merge left open in it, and the other values; "" for nothing.
     """
 
     namespace: Namespace
@@ -45,6 +46,7 @@ class Entry:
     updated: datetime = _EPOCH
     ttl: float | None = None
     expires: datetime | None = None
+    undecided: str = ""
 
     @property
     def id(self) -> str:

@@ -14,6 +14,7 @@ from memfs.files.textguard import shown
 from memfs.model import Hit, MemoryItem
 from memfs.model.ids import of_mount
 from memfs.pipeline.disputes import CONTRADICTS
+from memfs.pipeline.undecided import told
 
 QUOTE = "| "
 """What each quoted line begins with."""
@@ -88,6 +89,7 @@ def _quoted(entry: Hit | MemoryItem) -> list[str]:
         "when": item.timestamp.isoformat() if item.timestamp else "",
         "status": item.status,
         "contradicts": ", ".join(link.to for link in item.links if link.relation == CONTRADICTS),
+        "undecided": told(item),
         "note": "the file is invalid at present; this is its last good version" if stale else "",
         "title": item.title,
     }

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from memfs.files.textguard import shown
 from memfs.pipeline.conventions import Convention
 from memfs.pipeline.preferences import Preference
+from memfs.pipeline.undecided import told
 
 _LONGEST = 4_000
 _MOST_EXAMPLES = 3
@@ -40,7 +41,9 @@ def block_text(conventions: Sequence[Convention], preferences: Sequence[Preferen
 
 def _convention(one: Convention) -> str:
     held = ", ".join(f"`{_in_code(glob)}`" for glob in one.scope)
-    bullet = _bullet(one.title, one.text, one.id, f", for {held}" if held else "")
+    left = told(one.item)
+    more = (f", for {held}" if held else "") + (f"; {_escaped(left)}" if left else "")
+    bullet = _bullet(one.title, one.text, one.id, more)
     examples = [*_examples(one, "do", "Do"), *_examples(one, "dont", "Don't")]
     return "\n".join([bullet, *examples])
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from memfs.errors import MemfsError, QueryInvalid
-from memfs.model import MemoryItem
-from memfs.model.ids import of_mount
 from memfs.sources.plugin import ItemSource
 from memfs.upkeep.opening import has_states
 
@@ -41,18 +39,6 @@ class _Feedback:
             self.for_agent(agent, most=most, record=True)
         except MemfsError as error:  # the agent has it already
             self._sources.store.note_failure(error)
-
-
-def _items(sources: Sources) -> Callable[[str], MemoryItem | None]:
-    """Gives an item for its trust and origin; None for one that cannot be read at present."""
-
-    def item(name: str) -> MemoryItem | None:
-        try:
-            return sources.mounts.get(name) if of_mount(name) else sources.store.get(name)
-        except MemfsError:
-            return None
-
-    return item
 
 
 # A process that only warns, as a hook does, is spared what the other sources import.
@@ -88,20 +74,20 @@ def _episodic(sources: Sources) -> ItemSource:
     from memfs.sources.episodic import EpisodicMemory
 
     if not sources.settings.mounts:
-        return EpisodicMemory(sources.episodes, _items(sources))
+        return EpisodicMemory(sources.episodes, sources.item)
     from memfs.sources.joint_sources import JointEpisodes
 
-    return EpisodicMemory(JointEpisodes(sources.triggers, sources.mounts), _items(sources))
+    return EpisodicMemory(JointEpisodes(sources.triggers, sources.mounts), sources.item)
 
 
 def _semantic(sources: Sources) -> ItemSource:
     from memfs.sources.semantic import SemanticMemory
 
     if not sources.settings.mounts:
-        return SemanticMemory(sources.rules, _items(sources), whole=True)
+        return SemanticMemory(sources.rules, sources.item, whole=True)
     from memfs.sources.joint_sources import JointRules
 
-    return SemanticMemory(JointRules(sources.rules, sources.mounts), _items(sources), whole=True)
+    return SemanticMemory(JointRules(sources.rules, sources.mounts), sources.item, whole=True)
 
 
 BUILT_IN: Mapping[str, Maker] = {

@@ -21,7 +21,8 @@ from memfs.sources.plugin import Entry, Selection
 _COMPARED = 200
 _LONGEST_SHARE = 2
 _LONGEST_FACT = 200
-_LONGEST_REMARK = 3 * _LONGEST_FACT
+_LONGEST_UNDECIDED = 600
+_LONGEST_REMARK = 3 * _LONGEST_FACT + _LONGEST_UNDECIDED
 LETTERS_A_TOKEN = 40
 _REMARK = re.compile(r" \[[^\[\]]*\btrust: [^\[\]]*\]$")
 _BLANKS = re.compile(r"[ \t]{9,}")
@@ -96,6 +97,7 @@ def bullet(entry: Entry) -> str:
         "": _fact(entry.id),
         "trust: ": _TRUST_IN_WORDS.get(entry.trust, "unknown, UNTRUSTED") if entry.trust else "",
         "from ": _fact(entry.origin),
+        "undecided: ": _fact(entry.undecided, _LONGEST_UNDECIDED),
     }
     written = "; ".join(name + value for name, value in facts.items() if value)
     return f"{told} [{written}]" if written else told
@@ -113,9 +115,9 @@ def _plain(line: str) -> str:
     return line[len(QUOTE) : rest] + _REMARK.sub("", line[rest:])
 
 
-def _fact(text: str) -> str:
+def _fact(text: str, most: int = _LONGEST_FACT) -> str:
     line = shown(" ".join(text.split())).replace("[", "(").replace("]", ")").replace(";", ",")
-    return line if len(line) <= _LONGEST_FACT else line[: _LONGEST_FACT - 1] + "…"
+    return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def choose(said: Sequence[Said], known: Callable[[str], bool], room: Room, had: Collection[str] = ()) -> list[Said]:

@@ -21,6 +21,7 @@ from memfs.model.problem import WARNING, Problem
 from memfs.model.query import Query
 from memfs.pipeline.fence import enclosed
 from memfs.pipeline.tokens import count_tokens
+from memfs.pipeline.undecided import told as undecided
 from memfs.served.recipient import not_handed_out
 from memfs.sources.choosing import MISSING, Room, Said, choose, cost_of, first_of, unquoted
 from memfs.sources.known_text import KnownText
@@ -209,7 +210,7 @@ class Deliverer:
         if not any(one.selection.entries for one in said):
             return Delivered(problems=problems)
         known = self._sources.known.text(unquoted(_text(prompt))).has
-        whole, said = _ready(said, known, tokens)
+        whole, said = _ready([self._marked(one) for one in said], known, tokens)
         ready = list(map(_whole, whole))
         each, around = delivery is Delivery.TRIGGERED, frame_cost(_INTRODUCTIONS[delivery])
         left = None if tokens is None else tokens - sum(map(count_tokens, ready))
@@ -246,6 +247,15 @@ class Deliverer:
         self._failing.update(problems)
         left_out = (one.problem for one in self.plugins.unusable() if one.delivery is delivery)
         return [said_by(answer) for answer in answers], (*left_out, *problems.values())
+
+    def _marked(self, said: Said) -> Said:
+        """What a source says, with what merges left open in the items behind it."""
+        find = self._sources.item
+        marked = tuple(
+            replace(entry, undecided=undecided(item)) if entry.id and (item := find(entry.id)) is not None else entry
+            for entry in said.selection.entries
+        )
+        return replace(said, selection=replace(said.selection, entries=marked))
 
     def _counted(self, told: Sequence[Said], texts: tuple[str, ...], problems: tuple[Problem, ...]) -> Delivered:
         """What was told; each item in it was used."""

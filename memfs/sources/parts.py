@@ -12,7 +12,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from memfs.errors import MemfsError
+from memfs.model.ids import of_mount
+
 if TYPE_CHECKING:
+    from memfs.model.item import MemoryItem
     from memfs.model.memory_config import MemoryConfig
     from memfs.model.occasion import Fire
     from memfs.pipeline.agreements import Agreements
@@ -130,6 +134,13 @@ class Sources:
 
         made = AgentsBlock(self.root, self.parts.repository.work_tree, self.conventions, wishes)
         return self._first("agents_block", made)
+
+    def item(self, name: str) -> MemoryItem | None:
+        """An item, here or of a mounted workspace; None where there is none, or it cannot be read at present."""
+        try:
+            return self.mounts.get(name) if of_mount(name) else self.store.get(name)
+        except MemfsError:
+            return None
 
     # -- what is brought back -------------------------------------------------------------------------------------
     @cached_property

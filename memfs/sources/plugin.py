@@ -66,12 +66,14 @@ class Entry:
         id: of the item it comes from, with the mount's name before a ":" where it is another workspace's; "" for none.
         trust: of that item; ``plugin`` for what a source from others says.
         origin: who said it, for people: "agent coder, session s1".
+        undecided: what a merge left open in that item, and the other values; "" for nothing.
     """
 
     text: str
     id: str = ""
     trust: str = ""
     origin: str = ""
+    undecided: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memfs.errors import ContentError, HistoryUnavailable
+from memfs.files.merge.recorded import tells_of, value_at
 from memfs.files.operation import FileChange, Operation
 from memfs.history.blame import line_of
 from memfs.history.log import Revision, revisions
 from memfs.history.objects import REGULAR
 from memfs.model.ids import stem_of
+from memfs.model.item import MemoryItem, RecordedConflict
 from memfs.store import Store
 from memfs.store.parts import READ_LIMIT, Parts
 from memfs.teams.leaves import Fields, Leaf
@@ -111,6 +113,31 @@ class Blame:
             names = ", ".join(dict.fromkeys(one.field for one in taught))
             raise ContentError("there is no such field", path=path, field=field, hint=f"it has {names}")
         return chosen
+
+    def writers(self, item: MemoryItem, conflict: RecordedConflict) -> tuple[Taught | None, Taught | None]:
+        """Who wrote the value that stands, and who the one that gave way; None where the history does not tell (B3).
+
+        Args:
+            conflict: one that the item carries.
+        """
+        found = self._present(item.path)
+        if found is None or not conflict.field or conflict.lost_sha256:
+            return None, None
+        kept, lost = (self._writer(found[2], conflict, value) for value in (conflict.kept, conflict.lost))
+        return kept, lost
+
+    def _writer(self, nodes: Mapping[str, _Node], conflict: RecordedConflict, value: Any) -> Taught | None:
+        """Who brought a value: the newest version that has it while none of those before it does."""
+        entry = {"kept": value, "part": conflict.part}
+
+        def has(name: str) -> bool:
+            return tells_of(entry, value_at(nodes[name].values, conflict.field))
+
+        name = next((one for one, node in nodes.items() if has(one) and not any(map(has, node.parents))), None)
+        if name is None:
+            return None
+        brought = () if nodes[name].wait else revisions(self._parts.repository, [name])
+        return _taught(conflict.field, value, nodes[name], next(iter(brought), None))
 
     # -- versions -----------------------------------------------------------------------------------------------------
     def _present(self, target: str) -> tuple[str, bytes, dict[str, _Node], str] | None:

@@ -24,6 +24,7 @@ from memfs.adapters.anthropic import AsyncMemfsMemoryTool, MemfsMemoryTool
 from memfs.errors import ExtraMissing
 from memfs.facades.pages import Pages
 from memfs.files import io
+from memfs.model import Query, RecordedConflict
 from memfs.testing.faults import DISK_FULL
 from memfs.workspace import Workspace
 
@@ -479,3 +480,16 @@ def test_the_sdks_runner_drives_it_over_http(tool: MemfsMemoryTool) -> None:
         (False, "File created successfully at: /memories/tastes.md"),
         (True, "The path /memories/none.md does not exist. Please provide a valid path."),
     ]
+
+
+def test_a_page_that_a_merge_left_open_says_so(workspace: Workspace, call: Call) -> None:
+    """What is shown of an undecided page names the value that gave way, below the page's lines (B3)."""
+    call("create", path=NOTE, file_text="Port 8080")
+    (item,) = workspace.store.select(Query())
+    conflict = RecordedConflict(field="content", kept="Port 8080", lost="Port 9090", by="bo")
+    workspace.store.put(item.replace(conflicts=(conflict,)))
+    assert call("view", path=NOTE).endswith(
+        '1\tPort 8080\n\nOf this file, content is undecided: a merge left another value, "Port 9090" by bo.'
+    )
+    call("str_replace", path=NOTE, old_str="8080", new_str="7070")
+    assert "undecided" not in call("view", path=NOTE)

@@ -12,7 +12,7 @@ import pytest
 from memfs.adapters.claude_code.hook import Hook
 from memfs.errors import StorageFull
 from memfs.files import io
-from memfs.model import MemoryItem, Origin
+from memfs.model import MemoryItem, Origin, RecordedConflict
 from memfs.model.episode import Action, Episode, Outcome
 from memfs.pipeline.tokens import count_tokens
 from memfs.workspace import Workspace, open_workspace
@@ -353,3 +353,17 @@ def test_a_remark_is_one_line_whatever_it_tells(workspace: Workspace, monkeypatc
     program.asks("where do deploys go?")
     assert [remark for remark in program.remarks if "no room" in remark]
     assert not any(sign in remark for remark in program.remarks for sign in "\n\x1b\u202e")
+
+
+def test_a_hook_names_what_a_merge_left_open(workspace: Workspace) -> None:
+    """With a prompt and at the start of a session, the other value of what is told stands behind it (B3)."""
+    conflict = RecordedConflict(field="content", kept="Deploys go to Graz.", lost="Deploys go to Linz.", by="bo")
+    workspace.store.put(MemoryItem("Deploys go to Graz.", memory_type="knowledge", id="region", conflicts=(conflict,)))
+    wish = RecordedConflict(field="content", kept="Always use tabs", lost="Always use spaces", by="bo")
+    made = workspace.sources.preferences.record("Always use tabs")
+    workspace.store.put(workspace.store.find(made[0].id).replace(conflicts=(wish,)))
+    program = Program(workspace.root)
+    assert 'undecided: content is undecided: a merge left another value, "Deploys go to Linz." by bo]' in program.asks(
+        "where do deploys go?"
+    )
+    assert 'a merge left another value, "Always use spaces" by bo' in program.context("SessionStart", "s2")

@@ -31,10 +31,11 @@ from langgraph.store.memory import InMemoryStore
 
 from kit.patience import LONG
 from memfs.adapters.langgraph import MemfsStore
+from memfs.adapters.langgraph.store import UNDECIDED
 from memfs.errors import ContentError, SecretDetected, SettingInvalid, StorageIO
 from memfs.files import io
 from memfs.index import embedder
-from memfs.model import MemoryItem
+from memfs.model import MemoryItem, Query, RecordedConflict
 from memfs.testing.faults import DISK_FULL
 from memfs.workspace import Workspace
 
@@ -605,3 +606,22 @@ def test_it_opens_and_closes_in_an_event_loop(tmp_path: Path) -> None:
     found = asyncio.run(run())
     assert found is not None
     assert found.value == {"n": 1}
+
+
+def test_a_value_that_a_merge_left_open_says_so(opened: Callable[..., Workspace]) -> None:
+    """An undecided entry carries the other value under a key of its own, which is never stored with it (B3)."""
+    workspace = opened()
+    with MemfsStore(workspace=workspace) as store:
+        store.put(("users",), "ada", {"port": 8080})
+        (item,) = workspace.store.select(Query())
+        conflict = RecordedConflict(field="data.value.port", kept=8080, lost=9090, by="bo")
+        workspace.store.put(item.replace(conflicts=(conflict,)))
+        told = 'data.value.port is undecided: a merge left another value, "9090" by bo'
+        found = store.get(("users",), "ada")
+        assert found is not None
+        assert found.value == {"port": 8080, UNDECIDED: told}
+        assert store.search(("users",), filter={"port": 8080})[0].value[UNDECIDED] == told
+        store.put(("users",), "ada", {**found.value, "port": 7070})
+        decided = store.get(("users",), "ada")
+        assert decided is not None
+        assert decided.value == {"port": 7070}

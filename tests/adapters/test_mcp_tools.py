@@ -18,7 +18,7 @@ from memfs.adapters.mcp import MemoryServer, ToolSet, build_server
 from memfs.adapters.mcp.tools import TOOLS
 from memfs.adapters.mcp.toolset import NAMES, WRITING
 from memfs.errors import SettingInvalid
-from memfs.model import MemoryItem, Origin, Query
+from memfs.model import MemoryItem, Origin, Query, RecordedConflict
 from memfs.model.episode import Action, Episode, StateSnapshot
 from memfs.pipeline.tokens import count_tokens
 from memfs.workspace import Workspace, open_workspace
@@ -528,3 +528,20 @@ def test_every_tool_has_a_row() -> None:
     """No tool is offered that nobody wrote, and all say what they give."""
     assert set(NAMES) | {"search", "fetch"} == set(TOOLS)
     assert all(row.gives and row.about for row in TOOLS.values())
+
+
+def test_what_a_merge_left_open_is_named(opened: Opened) -> None:
+    """Searching, reading and listing name the other value of an undecided item, as text and as structure (B3)."""
+    workspace = opened()
+    conflict = RecordedConflict(field="content", kept="The port is 8080", lost="The port is 9090", by="bo")
+    workspace.store.put(MemoryItem("The port is 8080", id="port", conflicts=(conflict,)))
+    told = 'content is undecided: a merge left another value, "The port is 9090" by bo'
+
+    async def work(talk: Talk) -> None:
+        assert told in (await talk("memory_search", query="port"))["memories"]
+        assert (await talk("memory_get", id="port"))["undecided"] == told
+        assert told in talk.text
+        assert (await talk("memory_list"))["items"][0]["undecided"] == told
+        assert told in talk.text
+
+    using(workspace, work)

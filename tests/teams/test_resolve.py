@@ -613,3 +613,22 @@ def test_what_is_no_file_is_left(clones: Two, memfs: Memfs) -> None:
     assert (listed["open"], listed["others"]) == ([], 2)
     assert memfs(bo, "resolve", "--all").code == 0
     assert bo.git("ls-files", "-u").out
+
+
+def test_resolve_says_who_wrote_which_value_and_when(joining: Two, memfs: Memfs) -> None:
+    """Beside each value stand its author, the time and the commit, for people and programs (B3)."""
+    ada, bo = joining
+    ada.git("config", "user.name", "Ada")
+    bo.git("config", "user.name", "Bo")
+    ada.edit("Frankfurt", "Vienna")
+    bo.edit("Frankfurt", "Linz")
+    bo.pull(ada)
+    told = memfs(bo, "resolve").out
+    (one,) = memfs(bo, "resolve", "--json").json["items"][0]["conflicts"]
+    by = {"Vienna": "Ada", "Linz": "Bo"}
+    for word, whose in (("kept", "kept_by"), ("lost", "lost_by")):
+        city = next(city for city in by if city in one[word])
+        (clone,) = (clone for clone in joining if (clone is ada) == (by[city] == "Ada"))
+        made = clone.git("log", "-1", "--format=%H", f"--author={by[city]}", f"-S{city}").out.strip()
+        assert (one[whose]["author"], one[whose]["commit"]) == (by[city], made)
+        assert f"by {by[city]}, {one[whose]['time']}, {made[:10]}" in told

@@ -46,7 +46,8 @@ class Commands:
         inner = _inner(path)
         text = self._tried(path, lambda: self._pages.read(inner)) if inner else None
         if text is not None:
-            return _numbered(path, text, view_range)
+            left = self._tried(path, lambda: self._pages.undecided(inner))
+            return _numbered(path, text, view_range) + (f"\n\nOf this file, {left}." if left else "")
         below = self._tried(path, lambda: self._pages.below(inner))
         if not below and inner:
             raise Refused(f"The path {path} does not exist. Please provide a valid path.")

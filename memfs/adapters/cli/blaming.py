@@ -68,7 +68,7 @@ def _json(one: Taught) -> dict[str, Any]:
 
 
 def _show_fields(taught: list[Taught]) -> None:
-    rows = [(_commit(one), _day(one), _who(one), one) for one in taught]
+    rows = [(_commit(one), _day(one), written_by(one), one) for one in taught]
     commits = max((len(commit) for commit, *_ in rows), default=0)
     names = max((len(who) for _, _, who, _ in rows), default=0)
     for commit, day, who, one in rows:
@@ -87,7 +87,7 @@ def _day(one: Taught) -> str:
     return f"{one.time:%Y-%m-%d}" if one.time is not None else " " * 10
 
 
-def _who(one: Taught) -> str:
+def written_by(one: Taught) -> str:
     """Who wrote it, in the fewest words: the agent with its session, else the author; then door and tool."""
     who = one.agent or one.author
     session = f"session {one.session}" if one.session else ""

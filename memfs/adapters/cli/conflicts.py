@@ -82,7 +82,7 @@ def _list(workspace: Workspace, scan: bool, as_json: bool) -> None:
     joined = workspace.teams.resolver.items()
     if as_json:
         shown = {"conflicts": [_json(one) for one in found], "documents": [_clash_json(one) for one in clashes]}
-        shown["merges"] = [recorded_json(item) for item in joined]
+        shown["merges"] = [recorded_json(workspace, item) for item in joined]
         print_json(shown)
         return
     for one in found:
@@ -90,7 +90,7 @@ def _list(workspace: Workspace, scan: bool, as_json: bool) -> None:
     for clash in clashes:
         _print_clash(clash)
     for item in joined:
-        print_recorded(item)
+        print_recorded(workspace, item)
     more = f"; {count(len(clashes), 'field')} of documents" if clashes else ""
     more += f"; {count(sum(len(item.conflicts) for item in joined), 'field')} of merged items" if joined else ""
     hint = "" if found or clashes or joined or scan else "; '--scan' compares what nobody compared"

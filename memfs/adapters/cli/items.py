@@ -15,7 +15,6 @@ from memfs.adapters.cli.learning import archived, use_json
 from memfs.adapters.cli.mounting import is_mounted, item_of_mount
 from memfs.adapters.cli.output import (
     clean,
-    conflict_values,
     count,
     day,
     item_json,
@@ -39,6 +38,7 @@ from memfs.model import Origin
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.query import MOST
 from memfs.pipeline.disputes import disputes
+from memfs.pipeline.undecided import told
 from memfs.store.signing import signed_by
 from memfs.usage import NEVER
 
@@ -149,10 +149,8 @@ def _print_item(item: MemoryItem) -> None:
     for name, mapping in (("context", item.context), ("metadata", item.metadata), ("data", item.data)):
         for key, value in mapping.items():
             print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(f'{key} = {readable(value)}')}")
-    for one in item.conflicts:
-        kept, lost = conflict_values(one, 60)
-        said = f"{one.field or 'the item'}: kept {kept}, lost {lost}"
-        print_raw(f"{styled('conflict   ', dim=True)}{clean(said)}")
+    if item.conflicts:
+        print_raw(f"{styled('conflict   ', dim=True)}{told(item) or 'decided by an edit'}")
     if item.content:
         print_raw("")
         print_text(item.content.rstrip("\n"), "  ")
@@ -243,7 +241,8 @@ def _note_listed(listed: _Listed, shown: int) -> None:
 
 
 def _row(item: MemoryItem) -> tuple[str, ...]:
-    return item.id, item.type, day(item), item.title or one_line(item.content[:500], 100)
+    left, title = told(item), item.title or one_line(item.content[:500], 100)
+    return item.id, item.type, day(item), f"({left}) {title}" if left else title
 
 
 def _list_archived(ctx: click.Context, limit: int | None, as_json: bool) -> None:

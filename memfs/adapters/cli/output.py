@@ -188,9 +188,9 @@ def conflict_json(conflict: RecordedConflict) -> dict[str, Any]:
 
 def conflict_values(conflict: RecordedConflict, length: int) -> tuple[str, str]:
     """What stands and what gave way, each on one line."""
-    absent = "a longer text than is kept here; 'memfs log' has it" if conflict.lost_sha256 else "nothing"
-    values = (absent if value is None else readable(value) for value in (conflict.kept, conflict.lost))
-    kept, lost = (one_line(value, length) for value in values)
+    from memfs.pipeline.undecided import values  # few items have any
+
+    kept, lost = (one_line(value, length) for value in values(conflict))
     return kept, lost
 
 

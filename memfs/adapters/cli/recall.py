@@ -15,6 +15,7 @@ from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.mounting import left_out, note_left_out, recaller, unread_of
 from memfs.adapters.cli.output import (
     clean,
+    conflict_json,
     count,
     day,
     note,
@@ -36,6 +37,7 @@ from memfs.pipeline.conventions import KIND as CONVENTION
 from memfs.pipeline.conventions import withheld
 from memfs.pipeline.disputes import OVER, disputes
 from memfs.pipeline.fence import fence
+from memfs.pipeline.undecided import told, undecided
 
 if TYPE_CHECKING:
     from memfs.model import Hit, MemoryItem, Problem, Query, Recall
@@ -179,6 +181,8 @@ def _hit_json(hit: Hit, explain: bool, against: Mapping[str, list[str]]) -> dict
         shown["status"] = item.status
     if hit.stale:
         shown["stale"] = True
+    if left := undecided(item):
+        shown["conflicts"] = [conflict_json(one) for one in left]
     if item.id in against:
         shown["contradicts"] = against[item.id]
     if explain:
@@ -251,6 +255,8 @@ def _print_hit(hit: Hit, explain: bool, scored: bool, against: Sequence[str]) ->
     print_raw(f"  {styled(item.path, dim=True)}")
     if hit.stale:
         print_raw(f"  {styled('the file is invalid at present; this is its last good version', fg='yellow')}")
+    if left := told(item):
+        print_raw(f"  {styled(left, fg='yellow')}")
     if against:
         print_raw(f"  {styled('contradicts ' + ', '.join(against), fg='yellow')}")
     if explain:

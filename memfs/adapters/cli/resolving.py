@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.adapters.cli.blaming import written_by
 from memfs.adapters.cli.frame import complete_ids, opened, verb
 from memfs.adapters.cli.landing import SOURCE, land
 from memfs.adapters.cli.mending import blocked_at, list_blocked, mend
@@ -31,6 +32,7 @@ from memfs.model.conflicts import DocumentClash
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, RecordedConflict
+    from memfs.teams.blame import Taught
     from memfs.teams.decisions import Decided, Ruling
     from memfs.teams.openmerges import Outcome, Side
     from memfs.teams.resolution import Waiting
@@ -43,6 +45,7 @@ _ENDINGS = {
     "REBASE_HEAD": "git rebase --continue",
 }
 _REFUSED = 1
+_SHORT = 10
 _LONGEST = 200
 
 
@@ -124,7 +127,7 @@ def _refuse_unfit(ctx: click.Context, ways: Sequence[bool]) -> None:
 def _list(workspace: Workspace, as_json: bool) -> None:
     waiting = workspace.teams.resolver.waiting()
     if as_json:
-        print_json(_waiting_json(waiting))
+        print_json(_waiting_json(workspace, waiting))
         return
     for one in waiting.open:
         print_raw(f"{styled('open', fg='yellow')}  {clean(one.path)}  {one.what}")
@@ -133,9 +136,10 @@ def _list(workspace: Workspace, as_json: bool) -> None:
     if waiting.open or waiting.markers:
         print_raw(styled("  memfs resolve --all", dim=True))
     for item in waiting.items:
-        print_recorded(item)
+        print_recorded(workspace, item)
     for clash in waiting.documents:
-        print_raw(f"{styled(_what(clash), fg='yellow')} {clean(clash.document)}")
+        last = ", ".join(filter(None, (clash.by and f"written last by {clash.by}", time_text(clash.timestamp))))
+        print_raw(f"{styled(_what(clash), fg='yellow')} {clean(clash.document)}" + (f"  {last}" if last else ""))
         print_values({"kept": clash.kept, "lost": clash.lost})
         print_raw(styled(f"  memfs resolve {clean(clash.path)} --keep|--take", dim=True))
     for record in waiting.spooled:
@@ -146,25 +150,31 @@ def _list(workspace: Workspace, as_json: bool) -> None:
     note(_summary(waiting))
 
 
-def print_recorded(item: MemoryItem) -> None:
-    """Print the conflicts that an item carries, and the command that settles them."""
+def print_recorded(workspace: Workspace, item: MemoryItem) -> None:
+    """Print the conflicts that an item carries, who wrote which value and when, and the command that settles them."""
     for number, one in enumerate(item.conflicts, 1):
         counted = f"{number}. " if len(item.conflicts) > 1 else ""
-        print_raw(f"{counted}{styled(_what(one), fg='yellow')} {styled(item.id, bold=True)}{_who(one)}")
-        for word, value in zip(("kept", "lost"), conflict_values(one, _LONGEST), strict=True):
+        merged = f"  merged {time_text(one.time)}" if one.time else ""
+        print_raw(f"{counted}{styled(_what(one), fg='yellow')} {styled(item.id, bold=True)}{merged}")
+        kept, lost = workspace.teams.blame.writers(item, one)
+        named = (_by(kept), _by(lost) or one.by)
+        for word, value, by in zip(("kept", "lost"), conflict_values(one, _LONGEST), named, strict=True):
             print_raw(f"  {styled(word, bold=True)}  {value}")
+            if by:
+                print_raw(styled(f"        by {by}", dim=True))
     numbered = " [--number N]" if len(item.conflicts) > 1 else ""
     print_raw(styled(f"  memfs resolve {item.id} --keep|--take{numbered}", dim=True))
 
 
+def _by(one: Taught | None) -> str:
+    """Who wrote a value, when, and in which commit; "" where the history does not tell."""
+    if one is None:
+        return ""
+    return ", ".join(filter(None, (written_by(one), time_text(one.time), one.commit[:_SHORT] or "not committed")))
+
+
 def _what(one: RecordedConflict | DocumentClash) -> str:
     return f"two values of {clean(one.field)} in" if one.field else "two versions of"
-
-
-def _who(one: RecordedConflict) -> str:
-    told = [f"the lost one by {one.by}"] if one.by else []
-    told += [f"merged {time_text(one.time)}"] if one.time else []
-    return clean("  " + ", ".join(told)) if told else ""
 
 
 def print_values(values: Mapping[str, Any]) -> None:
@@ -335,16 +345,16 @@ def _decided_json(one: Decided | DocumentClash) -> dict[str, Any]:
 
 
 # -- for programs -------------------------------------------------------------------------------------------------
-def _waiting_json(waiting: Waiting) -> dict[str, Any]:
+def _waiting_json(workspace: Workspace, waiting: Waiting) -> dict[str, Any]:
     return {
         "waiting": waiting.count,
         "situation": waiting.situation,
         "open": [{"path": one.path, "what": one.what} for one in waiting.open],
         "markers": list(waiting.markers),
-        "items": [recorded_json(item) for item in waiting.items],
+        "items": [recorded_json(workspace, item) for item in waiting.items],
         "documents": [
             {"record": one.path, "document": one.document, "field": one.field, "kept": plain(one.kept)}
-            | {"lost": plain(one.lost)}
+            | {"lost": plain(one.lost), "by": one.by, "time": time_text(one.timestamp)}
             for one in waiting.documents
         ],
         "spooled": [dict(record) for record in waiting.spooled],
@@ -352,8 +362,8 @@ def _waiting_json(waiting: Waiting) -> dict[str, Any]:
     }
 
 
-def recorded_json(item: MemoryItem) -> dict[str, Any]:
-    """An item's conflicts, as scripts read them."""
+def recorded_json(workspace: Workspace, item: MemoryItem) -> dict[str, Any]:
+    """An item's conflicts with who wrote which value, as scripts read them."""
     return {
         "id": item.id,
         "path": item.path,
@@ -367,7 +377,17 @@ def recorded_json(item: MemoryItem) -> dict[str, Any]:
                 "part": one.part,
                 "by": one.by,
                 "time": time_text(one.time),
+                "kept_by": _by_json(kept),
+                "lost_by": _by_json(lost),
             }
             for one in item.conflicts
+            for kept, lost in (workspace.teams.blame.writers(item, one),)
         ],
     }
+
+
+def _by_json(one: Taught | None) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    facts = {"author": one.author, "agent": one.agent, "session": one.session}
+    return {**facts, "time": time_text(one.time), "commit": one.commit}

@@ -39,6 +39,8 @@ from memfs.workspace import Workspace
 
 _SOURCE = "langgraph"
 _ALL = "$"
+UNDECIDED = "memfs:undecided"
+"""The key of a value under which stands what a merge left open in it; it is never stored."""
 _TTL_SETTINGS = frozenset(TTLConfig.__annotations__)
 _MOST_TEXT = 100_000
 
@@ -186,7 +188,7 @@ class MemfsStore(BaseStore):
         return Change(
             namespace=tuple(op.namespace),
             key=str(op.key),
-            value=None if op.value is None else dict(op.value),
+            value=None if op.value is None else {key: part for key, part in op.value.items() if key != UNDECIDED},
             text="" if op.value is None or op.index is False else self._text(op.value, op.index),
             ttl=op.ttl,
         )
@@ -208,7 +210,7 @@ def _facts(entry: Entry) -> dict[str, Any]:
     return {
         "namespace": entry.namespace,
         "key": entry.key,
-        "value": deepcopy(dict(entry.value)),
+        "value": deepcopy(dict(entry.value)) | ({UNDECIDED: entry.undecided} if entry.undecided else {}),
         "created_at": entry.created,
         "updated_at": entry.updated,
     }

@@ -16,6 +16,7 @@ from memfs.files.textguard import shown, shown_line
 from memfs.model import MemoryItem
 from memfs.model.time import format_time
 from memfs.pipeline.fence import enclosed
+from memfs.pipeline.undecided import told as undecided
 
 LONGEST = 20_000
 """How many characters of one memory, or of one patch, an answer holds."""
@@ -103,6 +104,7 @@ def brief(item: MemoryItem) -> dict[str, Any]:
         "trust": item.trust,
         "status": item.status,
         "tags": list(item.tags),
+        "undecided": undecided(item),
     }
     return {name: value for name, value in facts.items() if value not in ("", [])}
 

@@ -37,7 +37,7 @@ def search(desk: Desk, caller: Caller, given: Mapping[str, Any]) -> Answer:
 def fetch(desk: Desk, _: Caller, given: Mapping[str, Any]) -> Answer:
     """``fetch``: one memory, its text as quoted data."""
     item = desk.memory.get(given["id"])
-    facts = {name: value for name, value in brief(item).items() if name in ("type", "when", "trust")}
+    facts = {name: value for name, value in brief(item).items() if name in ("type", "when", "trust", "undecided")}
     title = one_line(item.title or item.content, 100)
     return _as_json(
         {"id": item.id, "title": title, "text": fenced_item(item), "url": uri_of(item.id), "metadata": facts}

@@ -86,7 +86,8 @@ def _row(row: Mapping[str, Any]) -> str:
     tags = f" [{', '.join(row['tags'])}]" if "tags" in row else ""
     title = " ".join(str(row["title"]).split())
     status = f", {' '.join(str(row['status']).split())}" if "status" in row else ""
-    return f"{row['id']} ({row['type']}, {str(row.get('when', ''))[:10]}, {row['trust']}{status}){tags}: {title}"
+    left = f" ({row['undecided']})" if "undecided" in row else ""
+    return f"{row['id']} ({row['type']}, {str(row.get('when', ''))[:10]}, {row['trust']}{status}){tags}: {title}{left}"
 
 
 # -- history --------------------------------------------------------------------------------------------------------

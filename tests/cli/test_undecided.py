@@ -1,0 +1,54 @@
+"""What a merge left open is seen wherever an item is printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memfs import open_workspace
+from memfs.model import MemoryItem, RecordedConflict
+from tests.cli.conftest import Memfs
+
+LEFT = 'content is undecided: a merge left another value, "Deploy to Linz" by bo'
+
+
+@pytest.fixture
+def contested(root: Path) -> Path:
+    """A workspace with an item of which two values of one field met, and nobody decided."""
+    conflict = RecordedConflict(field="content", kept="Deploy to Vienna", lost="Deploy to Linz", by="bo")
+    with open_workspace(root, watch=False) as workspace:
+        workspace.store.put(MemoryItem("Deploy to Vienna", id="deploy", title="Target", conflicts=(conflict,)))
+    return root
+
+
+@pytest.mark.parametrize(
+    "words", [("recall", "deploy"), ("recall", "deploy", "--fenced"), ("list",), ("show", "deploy")]
+)
+def test_every_way_of_reading_names_the_other_value(words: tuple[str, ...], contested: Path, memfs: Memfs) -> None:
+    """Whoever reads an undecided item is told so, with the value that gave way and whose it was (B3)."""
+    assert contested
+    assert LEFT in memfs(*words).out
+
+
+@pytest.mark.parametrize(
+    ("words", "key"), [(("recall", "deploy"), "hits"), (("list",), "items"), (("show", "deploy"), "")]
+)
+def test_json_names_the_other_value(words: tuple[str, ...], key: str, contested: Path, memfs: Memfs) -> None:
+    """For programs the undecided values stand under ``conflicts`` (B3)."""
+    assert contested
+    found = memfs(*words, "--json").json
+    item = found[key][0] if key else found
+    assert [(one["field"], one["kept"], one["lost"], one["by"]) for one in item["conflicts"]] == [
+        ("content", "Deploy to Vienna", "Deploy to Linz", "bo")
+    ]
+
+
+def test_an_edit_of_the_field_decides(contested: Path, memfs: Memfs) -> None:
+    """Once the field has another value, nothing is marked any more (B3)."""
+    path = next(contested.rglob("deploy.yaml"))
+    path.write_text(path.read_text().replace("content: Deploy to Vienna", "content: Deploy to Graz"))
+    for words in (("recall", "deploy"), ("recall", "deploy", "--fenced"), ("list",), ("show", "deploy")):
+        ran = memfs(*words)
+        assert "undecided" not in ran.out
+        assert "Graz" in ran.out or words == ("list",)
