@@ -23,7 +23,8 @@ LARGEST_INPUT = 1 << 26
 CLAUDE_CODE, LETTA = "claude-code", "letta"
 PROMPT, TOOL_DONE, TOOL_FAILED, TASK_DONE = "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "TaskCompleted"
 SESSION_START, SESSION_END = "SessionStart", "SessionEnd"
-STOP, SUBAGENT_STOP, PRE_COMPACT, PRE_TOOL = "Stop", "SubagentStop", "PreCompact", "PreToolUse"
+STOP, PRE_COMPACT, PRE_TOOL = "Stop", "PreCompact", "PreToolUse"
+SUBAGENT_START, SUBAGENT_STOP = "SubagentStart", "SubagentStop"
 EVENTS = (
     SESSION_START,
     PROMPT,
@@ -33,6 +34,7 @@ EVENTS = (
     TASK_DONE,
     PRE_COMPACT,
     STOP,
+    SUBAGENT_START,
     SUBAGENT_STOP,
     SESSION_END,
 )

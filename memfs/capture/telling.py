@@ -102,6 +102,22 @@ class Telling:
         self._given = (*given.ids, *(entry.id for entry in waiting if bullet(entry) in reminders))
         return "\n\n".join(filter(None, (given.text, reminders, more)))
 
+    def at_subagent(self) -> str:
+        """What the last meta-review says to a subagent that begins; "" for one that it says nothing to (S5, D8).
+
+        What else is remembered, the agent knows that gives it its task.
+        """
+        if not self._event.agent:
+            return ""
+        told = _within(self._feedback, self._workspace.settings.hooks.start_tokens)
+        return told if told and self._told.claim([mark_of(told)]) else ""
+
+    def _feedback(self, tokens: int) -> str:
+        delivery = self._workspace.sources.delivery.apart()
+        delivery.configure({"automatic": []})  # feedback is always asked for, where it is enabled
+        state = StateSnapshot(agent=self._event.agent, session=self._event.session)
+        return delivery.automatic(state, max_tokens=tokens).text
+
     def _pending(self) -> list[Entry]:
         """What is pending here, the most urgent first."""
         from memfs.capture.reminders import pending  # a prompt's hook is spared what it imports

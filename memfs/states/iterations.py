@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from memfs.states.reading import StateReading
     from memfs.store.statefiles import StateFiles
 
+_NUMBERS = "give a number from 1 to 999,999,999,999; without one it is that after the newest there is"
 _RACY_NS = 2_000_000_000
 
 
@@ -112,6 +113,8 @@ class Iterations:
     def _started(self, number: int | None) -> Iteration:
         wanted = (self._newest() or 0) + 1 if number is None else number
         found = self.header(wanted)
+        if wanted < 1:
+            raise IterationInvalid(f"{wanted} is not the number of an iteration", field="iteration", hint=_NUMBERS)
         if found is None:
             self._refuse_archived(wanted)
             return self._begin(wanted, _header_path(wanted))
@@ -269,5 +272,4 @@ def _header_path(number: int) -> str:
     try:
         return statepaths.system_state_path(number)
     except ValueError as error:
-        hint = "give a number from 1 to 999,999,999,999; without one it is that after the newest there is"
-        raise IterationInvalid(str(error), field="iteration", hint=hint) from None
+        raise IterationInvalid(str(error), field="iteration", hint=_NUMBERS) from None

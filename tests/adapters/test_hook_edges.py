@@ -75,6 +75,27 @@ def test_an_agent_that_is_named_is_told_its_feedback_at_the_start(workspace: Wor
     assert "read the logs" not in tell("SessionStart", source="startup", agent_type="Other")
 
 
+def test_a_subagent_is_told_its_feedback_when_it_begins(workspace: Workspace, tell: Tell) -> None:
+    """D8, S5: ``SubagentStart`` gives an agent what the meta-review says to it, once, and records that; it gives no
+    memories, nothing to an agent that the review does not name, and nothing where feedback is off.
+    """
+    _put(workspace, "We deploy to Frankfurt")
+    workspace.sources.preferences.record("Always use spaces, never tabs.")
+    assert tell("SubagentStart", agent_type="Scout", agent_id="a1") == ""
+    with memfs.ContextMemory(workspace=workspace) as states:
+        states.store_meta_review({"iteration_number": 1, "critique": {"agent_feedback": {"Scout": ["read the logs"]}}})
+    assert tell("SubagentStart") == ""
+    assert tell("SubagentStart", agent_type="Other", agent_id="a2") == ""
+    off = {"memory.feedback.enabled": False}
+    assert tell("SubagentStart", settings=off, agent_type="Scout", agent_id="a1") == ""
+    told = tell("SubagentStart", agent_type="Scout", agent_id="a1")
+    assert "read the logs" in told
+    assert "spaces" not in told
+    assert list((workspace.root / "ContextMemory/iterations").glob("*/feedback/Scout.json"))
+    assert tell("SubagentStart", agent_type="Scout", agent_id="a1") == ""
+    assert "read the logs" in tell("SubagentStart", agent_type="Scout", agent_id="a3")
+
+
 def test_where_agents_may_not_ask_nobody_tells_them_how(workspace: Workspace, tell: Tell) -> None:
     """P1: ``on_demand = false`` withdraws the way to ask everywhere."""
     workspace.sources.preferences.record("Always use spaces, never tabs.")

@@ -1,4 +1,4 @@
-"""status, check, stats, watch, reindex, maintain."""
+"""status, check, stats, watch, reindex, migrate, maintain."""
 
 from __future__ import annotations
 
@@ -100,6 +100,27 @@ def test_reindex_tells_how_many(item: Path, memfs: Memfs) -> None:
     assert (shown["items"], shown["engine"]) == (1, "sqlite")
     assert memfs("recall", "text", "--json").json["hits"][0]["id"] == "x"
     assert memfs("reindex").out.startswith("Indexed 1 item with sqlite")
+
+
+def test_migrate_names_the_version_of_a_workspace_that_has_none(root: Path, item: Path, memfs: Memfs) -> None:
+    """A workspace of the present format stays as it is; one that names no version gets it, as one commit, and keeps
+    whatever else it says; one of a newer format is refused.
+    """
+    file = root / "ContextMemory/configuration/system_config.json"
+    assert memfs("migrate").out.startswith("Nothing to do: the workspace is of format 1")
+    file.write_text('{"agents": {"Scout": {"role": "looks"}}}\n')
+    would = memfs("migrate", "--dry-run", "--json").json
+    assert would == {"before": None, "after": 1, "changed": True, "dry_run": True}
+    assert "format_version" not in file.read_text()
+    assert memfs("migrate", "--json").json == {**would, "dry_run": False}
+    assert json.loads(file.read_text()) == {"format_version": 1, "agents": {"Scout": {"role": "looks"}}}
+    assert git(root, "log", "-1", "--format=%s").strip() == "Bring the format to version 1"
+    assert memfs("check").code == 0
+    file.unlink()
+    assert memfs("migrate").out.startswith("Brought the workspace, which names none, to format 1")
+    assert json.loads(file.read_text()) == {"format_version": 1}
+    file.write_text('{"format_version": 2}\n')
+    assert "the workspace is of format 2" in memfs("migrate").err
 
 
 def test_maintain_packs_and_loses_nothing(root: Path, item: Path, memfs: Memfs) -> None:

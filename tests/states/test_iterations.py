@@ -30,6 +30,19 @@ def output(agent: str, task: str, **results: Any) -> dict[str, Any]:
 
 
 # -- opening and closing ------------------------------------------------------------------------------------------
+def test_iterations_are_counted_from_one(rig: Rig) -> None:
+    """There is no iteration 0: neither is it started, nor does a document go into it (S12)."""
+    for act in (
+        lambda: rig.iterations.start(0),
+        lambda: rig.recorder.agent_output(output("a", "t"), iteration=0),
+        lambda: rig.recorder.meta_review({"iteration_number": 0, "critique": {}, "research_overview": {}}),
+    ):
+        with pytest.raises(IterationInvalid) as caught:
+            act()
+        assert (caught.value.field, "from 1 to" in str(caught.value)) == ("iteration", True)
+    assert rig.workspace.states.reading.latest_iteration() is None
+
+
 def test_an_iteration_is_a_folder_with_a_header(rig: Rig) -> None:
     """Opening writes ``iteration_001/system_state.json``; opening it again changes nothing (S12)."""
     one = rig.iterations.start(1)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memfs.adapters.claude_code.events import DRAINS, PLAIN_CLIENTS
-from memfs.capture.event import PRE_TOOL, PROMPT, SESSION_START, SessionEvent
+from memfs.capture.event import PRE_TOOL, PROMPT, SESSION_START, SUBAGENT_START, SessionEvent
 from memfs.capture.place import Place
 from memfs.capture.telling import Telling
 from memfs.errors import MemfsError
@@ -27,6 +27,7 @@ _TELLS: Mapping[str, Callable[[Telling], str]] = {
     SESSION_START: Telling.at_start,
     PROMPT: Telling.at_prompt,
     PRE_TOOL: Telling.before_tool,
+    SUBAGENT_START: Telling.at_subagent,
 }
 _PLAIN_EVENTS = (SESSION_START, PROMPT)
 

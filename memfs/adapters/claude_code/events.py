@@ -15,6 +15,7 @@ from memfs.capture.event import (
     SESSION_END,
     SESSION_START,
     STOP,
+    SUBAGENT_START,
     SUBAGENT_STOP,
     TASK_DONE,
     TOOL_DONE,
@@ -30,6 +31,7 @@ LIMITS: Mapping[str, float] = {
     TASK_DONE: 1.0,
     PRE_COMPACT: 10.0,
     STOP: 15.0,
+    SUBAGENT_START: 2.0,
     SUBAGENT_STOP: 30.0,
     SESSION_END: 1.0,
 }
@@ -37,14 +39,14 @@ LIMITS: Mapping[str, float] = {
 UNKNOWN_LIMIT = 1.0
 MAKING_LIMIT = 4.5
 """An event for which a workspace must be made first, once in a person's life, has at least so many seconds."""
-MAKES_NONE = frozenset({PRE_TOOL, SESSION_END})
+MAKES_NONE = frozenset({PRE_TOOL, SUBAGENT_START, SESSION_END})
 """Events for which none is made: where there is no memory, they have nothing to tell or to end."""
 DRAINS: Mapping[str, float] = {SESSION_START: 0.5, PRE_COMPACT: 2.5, STOP: 2.5, SUBAGENT_STOP: 20.0}
 """The events at which what waits becomes memories, and after how many seconds nothing more is begun: a person waits.
 What is left then, the next ones take."""
-ONLY_ANSWERED = frozenset({PRE_TOOL})
+ONLY_ANSWERED = frozenset({PRE_TOOL, SUBAGENT_START})
 """Events that are answered and not kept: what they tell, the event after them tells again."""
-OPENS = frozenset({PROMPT, PRE_TOOL, *DRAINS})
+OPENS = frozenset({PROMPT, *ONLY_ANSWERED, *DRAINS})
 """The events for which the workspace is opened; the others end as soon as they are kept."""
 PLAIN_CLIENTS = frozenset({LETTA})
 """Programs that give their agent what a hook prints as it stands."""

@@ -48,6 +48,7 @@ EVENTS: tuple[Event, ...] = (
     Event(name="TaskCompleted"),
     Event(name="PreCompact", seconds=15),
     Event(name="Stop", seconds=60),
+    Event(name="SubagentStart"),
     Event(name="SubagentStop", seconds=60, waits=False),
     Event(name="SessionEnd"),
 )

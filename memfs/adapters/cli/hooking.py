@@ -27,7 +27,8 @@ def hook(ctx: click.Context, /, event: tuple[str, ...]) -> None:
 
     The agent's program calls this with the event as JSON on standard input; 'memfs install claude-code' arranges that.
     EVENT is its name, in any case: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PostToolUseFailure,
-    TaskCompleted, PreCompact, Stop, SubagentStop or SessionEnd; without it the JSON names it. Any other is ignored.
+    TaskCompleted, PreCompact, Stop, SubagentStart, SubagentStop or SessionEnd; without it the JSON names it. Any other
+    is ignored.
 
     The exit code is 0 whatever happens: a memory must not stop anybody's work. What goes wrong is told in one line on
     standard error, and by 'memfs status'.

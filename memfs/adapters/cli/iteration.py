@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     example="memfs iteration start\nmemfs iteration close\nmemfs iteration show 3\nmemfs iteration list --json",
 )
 @click.argument("action", type=click.Choice(["start", "close", "show", "list"]))
-@click.argument("number", required=False, type=click.IntRange(0), metavar="[N]")
+@click.argument("number", required=False, type=click.IntRange(1), metavar="[N]")
 @click.pass_context
 def iteration(ctx: click.Context, action: str, number: int | None, as_json: bool) -> None:
     """Start, close and show the rounds of work in which a multi-agent system stores its state.

@@ -1,15 +1,17 @@
-"""``stats``, ``watch``, ``reindex``, ``maintain``: what a workspace weighs, and its care."""
+"""``stats``, ``watch``, ``reindex``, ``migrate``, ``maintain``: what a workspace weighs, and its care."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.landing import land
 from memfs.adapters.cli.meaning import embed
 from memfs.adapters.cli.output import (
     clean,
@@ -180,6 +182,32 @@ def reindex(ctx: click.Context, embeddings: bool, as_json: bool) -> None:
         also = f" and {count(states['state_documents'], 'state document')}" if states else ""
         print_raw(f"Indexed {count(items, 'item')} with {engine}{also} in {seconds:.1f} s")
     note_problems(problems)
+
+
+@verb("migrate", example="memfs migrate --dry-run")
+@click.option("-n", "--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.pass_context
+def migrate(ctx: click.Context, dry_run: bool, as_json: bool) -> None:
+    """Bring the files to the version of the format that this memfs writes, as one commit.
+
+    A workspace of a newer version than this memfs knows is not opened at all.
+    """
+    from memfs.upkeep.format import migrate as brought
+
+    with opened(ctx) as workspace:
+        done = brought(workspace.store, workspace.parts, dry_run)
+        reason = "" if dry_run or not done.changed else land(workspace, None).reason
+    if as_json:
+        print_json({**asdict(done), "dry_run": dry_run})
+        return
+    if not done.changed:
+        print_raw(f"Nothing to do: the workspace is of format {done.after}")
+    else:
+        said = "Would bring" if dry_run else "Brought"
+        before = "which names none" if done.before is None else f"which was of format {done.before}"
+        print_raw(f"{said} the workspace, {before}, to format {done.after}")
+    if reason:
+        note(f"its commit waits: {reason}")
 
 
 @verb("maintain", example="memfs maintain")

@@ -87,6 +87,7 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
         Verb("stats", "upkeep:stats", "Count items by type and layer, and what they weigh."),
         Verb("watch", "upkeep:watch", "Follow changes of the files until interrupted."),
         Verb("reindex", "upkeep:reindex", "Build the search index anew."),
+        Verb("migrate", "upkeep:migrate", "Bring the files to this memfs's version of the format."),
         Verb("maintain", "upkeep:maintain", "Pack the history and fold the index."),
         Verb("prune", "learning:prune", "Move weak items into the archive."),
         Verb("archive", "archiving:archive", "Pack iterations closed long ago; they stay readable."),
