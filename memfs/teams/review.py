@@ -55,13 +55,17 @@ class Reviews:
         """What a range of commits does to memory: from what both ends began with to its head (B4, K8).
 
         Args:
-            revisions: ``BASE..HEAD``; ``BASE`` or ``BASE..`` means up to HEAD, "" from the branch that ``origin``
-                calls its main one, or else ``main`` or ``master``.
+            revisions: ``BASE..HEAD``; ``HEAD`` alone is what would come to the branch that is checked out, ``BASE..``
+                means up to that branch, "" from the branch that ``origin`` calls its main one, or else ``main`` or
+                ``master``.
 
         Raises:
-            HistoryUnavailable: a revision does not exist, the two have nothing in common, or the clone is too shallow.
+            HistoryUnavailable: a revision does not exist, the two have nothing in common, the clone is too shallow, or
+                all that a single one has is here already.
         """
         revisions = revisions.strip() or f"{self._main()}..HEAD"
+        if ".." not in revisions:
+            revisions = self._coming(revisions)
         left, right = self._ends(revisions)
         base = self._common(left, right)
         commits = commits_between(self._repository, base, right)
@@ -91,6 +95,14 @@ class Reviews:
         if not left:
             raise HistoryUnavailable(f"{revisions!a} names no beginning", hint=_HINT)
         return self._repository.resolve(left), self._repository.resolve(right.removeprefix(".") or "HEAD")
+
+    def _coming(self, head: str) -> str:
+        """The range of what a revision would bring; one that brings nothing is most likely meant as the other end."""
+        here, there = self._repository.resolve("HEAD"), self._repository.resolve(head)
+        if there in merge_bases(self._repository, here, there):
+            hint = f"what this branch has and {head} has not: memfs review {head}..HEAD"
+            raise HistoryUnavailable(f"all of {head} is in this branch already", hint=hint)
+        return f"HEAD..{head}"
 
     def _main(self) -> str:
         """The branch that a pull request most likely is for."""

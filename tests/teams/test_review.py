@@ -93,7 +93,7 @@ def test_the_base_is_what_both_began_from(team: Team) -> None:
     team.item("semantic/theirs", "Main says that.")
     team.commit()
     team.git("switch", "--quiet", "work")
-    for revisions in ("main..work", "main...work", "main..", "main", ""):
+    for revisions in ("main..work", "main...work", "main..", ""):
         assert [change.id for change in team.review(revisions).items] == ["mine"]
     team.git("switch", "--quiet", "--detach")
     assert [change.id for change in team.review("main..HEAD").items] == ["mine"]

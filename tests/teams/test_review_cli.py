@@ -61,6 +61,26 @@ def test_exit_codes_are_for_programs(team: Team, capsys: pytest.CaptureFixture[s
     assert "no revision" in capsys.readouterr().err
 
 
+def test_a_single_revision_is_the_head(team: Team, capsys: pytest.CaptureFixture[str]) -> None:
+    """A branch that somebody wants in is compared with this one, whichever of the two moved on (B4)."""
+    team.git("checkout", "--quiet", "-b", "tune", "main")
+    team.item("semantic/fresh", ORDER)
+    team.commit()
+    team.git("checkout", "--quiet", "main")
+    for number in range(2):
+        assert run(["-C", str(team.root), "review", "tune", "--json"]) == 1
+        assert [item["id"] for item in json.loads(capsys.readouterr().out)["items"]] == ["fresh"]
+        team.item("semantic/other", f"This branch goes on, step {number}.")
+        team.commit()
+    team.git("checkout", "--quiet", "tune")
+    assert run(["-C", str(team.root), "review", "main"]) == 0
+    assert "other" in capsys.readouterr().out
+    assert run(["-C", str(team.root), "review", "tune~1"]) == 1
+    told = capsys.readouterr().err
+    assert "all of tune~1 is in this branch already" in told
+    assert "memfs review tune~1..HEAD" in told
+
+
 def test_json_has_everything(team: Team, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Programs get every part of the report, on the screen or in a file (B4)."""
     review = ("-C", str(team.root), "review", "main..HEAD")

@@ -25,11 +25,12 @@ _SUMMARY = "GITHUB_STEP_SUMMARY"
 @verb(
     "review",
     example=(
-        "memfs review main..HEAD\nmemfs review --staged --strict\nmemfs review origin/main..HEAD --format github\n"
+        "memfs review main..HEAD\nmemfs review origin/tune\nmemfs review --staged --strict\n"
+        "memfs review origin/main..HEAD --format github\n"
         "memfs review --template github > .github/workflows/memory.yml"
     ),
 )
-@click.argument("revisions", required=False, metavar="[BASE..HEAD]")
+@click.argument("revisions", required=False, metavar="[BASE..HEAD | HEAD]")
 @click.option("--staged", is_flag=True, help="Look at what is staged for the next commit instead.")
 @click.option(
     "--format",
@@ -55,8 +56,9 @@ def review(
 ) -> int:
     """Report what a change does to memory: what comes, changes and goes, and what is wrong with it.
 
-    BASE..HEAD is compared as a pull request is: from the commit that both began with. Exit code 0: nothing stands
-    against it. 1: errors were found, or warnings with --strict.
+    BASE..HEAD is compared as a pull request is: from the commit that both began with. A single branch or commit is the
+    head, and the branch that is checked out its base. Exit code 0: nothing stands against it. 1: errors were found, or
+    warnings with --strict.
     """
     if template:
         from memfs.resources import template_text  # wanted once in a workspace's life
