@@ -57,19 +57,32 @@ class Places:
         return path.lstat().st_size if path.is_file() and not path.is_symlink() else None
 
     @contextmanager
+    def holding_away(self, timeout: float) -> Iterator[Path]:
+        """The folder in the secondary location, which there is, made and locked while the block runs.
+
+        Raises:
+            LockTimeout, StorageIO: it cannot be had.
+        """
+        secondary, folder = self._parts.secondary, self.away
+        assert secondary is not None
+        assert folder is not None
+        secondary.prepare()
+        io.make_private_folder(folder)
+        with FileLock(secondary.folder / _LOCK).hold("checkpoint", timeout):
+            yield folder
+
+    @contextmanager
     def elsewhere(self, refused: StorageIO, timeout: float) -> Iterator[Path]:
         """The folder in the secondary location, locked while the block runs, as the workspace refused.
 
         Raises:
             StorageUnavailable: neither of them took the checkpoint.
         """
-        secondary, folder = self._parts.secondary, self.away
-        if secondary is None or folder is None:
+        secondary = self._parts.secondary
+        if secondary is None:
             raise refused
         try:
-            secondary.prepare()
-            io.make_private_folder(folder)
-            with FileLock(secondary.folder / _LOCK).hold("checkpoint", timeout):
+            with self.holding_away(timeout) as folder:
                 yield folder
         except StorageIO as error:
             raise StorageUnavailable(
@@ -79,21 +92,29 @@ class Places:
             ) from error
 
     def waiting(self) -> list[str]:
-        """The ids of those whose payload lies in the secondary location."""
+        """The ids of those of which something lies in the secondary location."""
         try:
             names = os.listdir(self.away) if self.away is not None else []
         except OSError:  # not there, or its disk is not
             return []
-        return [name for name in names if is_id(name) and self.payload(name).parent.parent == self.away]
+        return [name for name in names if is_id(name)]
 
     def bring(self, manifest: Manifest) -> None:
-        """Move a payload from the secondary location into the workspace, proved on the way. The lock is held.
+        """Move a payload from the secondary location into the workspace, proved on the way. Both locks are held.
 
         Raises:
             CheckpointInvalid: its bytes are not those of the manifest; it stays where it is.
             StorageIO: the workspace does not take it; it stays where it is.
         """
-        source, building = self.payload(manifest.id), self.home / BUILDING
+        assert self.away is not None
+        source, building = self.away / manifest.id / PAYLOAD, self.home / BUILDING
+        if self.payload(manifest.id) == source:
+            self._carry(source, building, manifest)
+        io.unlink(source, missing_ok=True)  # a killed process may have left it though it is home
+        with suppress(MemfsError):
+            io.rmdir(source.parent)
+
+    def _carry(self, source: Path, building: Path, manifest: Manifest) -> None:
         self._parts.tree.make_folders(CHECKPOINTS)
         io.mkdir(building)
         try:
@@ -104,9 +125,6 @@ class Places:
             with suppress(MemfsError, OSError):
                 (building / PAYLOAD).unlink(missing_ok=True)
                 building.rmdir()
-        io.unlink(source, missing_ok=True)
-        with suppress(MemfsError):
-            io.rmdir(source.parent)
 
     def settle(self, building: Path, place: Path) -> None:
         """Give a payload its name, durably."""

@@ -189,12 +189,15 @@ class Checkpoints:
                 self._bring_home()
 
     def _bring_home(self) -> None:
-        for one in self._places.waiting():
-            try:
-                self._places.bring(self._shelf.manifest(one))
-            except CheckpointInvalid:  # one that is not made yet, or damaged: verifying names that
-                continue
-            self._parts.gate.filled(payload_path(one), self._places.size(one) or 0)
+        if not self._places.waiting():
+            return
+        with suppress(LockTimeout, StorageIO), self._places.holding_away(timeout=0) as away:
+            self._sweep(away)
+            for one in self._places.waiting():
+                was_home = self._places.payload(one).is_relative_to(self._folder)
+                with suppress(CheckpointInvalid):  # one that is damaged stays: verifying names it
+                    self._places.bring(self._shelf.manifest(one))
+                    self._parts.gate.filled(payload_path(one), 0 if was_home else self._places.size(one) or 0)
 
     def _free_id(self, folder: Path, moment: datetime) -> str:
         """An id that no checkpoint had before, whatever was removed since; its folder is made."""

@@ -398,6 +398,21 @@ def test_a_checkpoint_falls_back_to_the_secondary_location_and_comes_home(opened
     assert list(again.states.checkpoints.problems()) == []
 
 
+def test_what_a_killed_homecoming_left_goes_with_the_next(opened: Opened, spare: Path) -> None:
+    """A payload in both places leaves the secondary location, and so does one without a manifest (S6, S17)."""
+    workspace = opened(storage__secondary=str(spare))
+    fill(workspace)
+    with full(spare):
+        made = workspace.states.checkpoints.create().id
+    [away] = spare.glob("*/checkpoints")
+    workspace.store.refresh()
+    shutil.copytree(away / made, workspace.root / CHECKPOINTS / made, dirs_exist_ok=True)
+    shutil.copytree(away / made, away / "ckpt_20200101_0000")
+    workspace.states.checkpoints.bring_home()
+    assert list(away.iterdir()) == []
+    assert [one.good for one in workspace.states.checkpoints.verify()] == [True]
+
+
 def test_where_no_place_takes_a_checkpoint_the_update_is_acknowledged(opened: Opened, spare: Path) -> None:
     """The acknowledgement says that the update is stored, and of the checkpoint alone that it is not (S1, S17)."""
     workspace = opened(storage__secondary=str(spare))
