@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from memfs.model.episode import StateSnapshot
     from memfs.model.review import StoreResult
     from memfs.sources.delivery import Delivered
+    from memfs.store import Store
+    from memfs.teams.past import Past
+    from memfs.teams.paststore import PastStore
 
 UNBOUNDED = 8000
 """The budget of an answer, in tokens, where the settings name none: a tool's answer is always bounded."""
@@ -83,18 +86,22 @@ class AgentMemory(Facade):
         self._read([found.id])
         return found
 
-    def page(self, within: Query, size: int, cursor: str = "") -> Page:
+    def page(self, within: Query, size: int, cursor: str = "", past: Past | None = None) -> Page:
         """The newest items that pass a query's filters, after those of the pages before.
 
         What is written meanwhile neither shifts nor repeats what follows. Conventions that are not accepted are there
         only where conventions are asked for (K8).
 
+        Args:
+            past: whose items they are, None for those that there are.
+
         Raises:
             QueryInvalid: a filter cannot be understood, or no page gave such a cursor.
         """
-        rows = self._rows(within, _read_cursor(cursor) if cursor else None, size)
+        store: Store | PastStore = self.workspace.store if past is None else past.store
+        rows = self._rows(store, within, _read_cursor(cursor) if cursor else None, size)
         chosen = rows[:size]
-        loaded = [self.workspace.store.load(one) for one in chosen]
+        loaded = [store.load(one) for one in chosen]
         every = CONVENTION in within.types
         items = tuple(one.item for one in loaded if one is not None and (every or not withheld(one.item)))
         self._read([item.id for item in items])
@@ -104,12 +111,15 @@ class AgentMemory(Facade):
         """Note that an agent was given items it named, or found in a list."""
         self.workspace.usage.served.note("read", ids, self.workspace.parts.clock())
 
-    def _rows(self, within: Query, after: tuple[datetime, str] | None, size: int) -> list[Candidate]:
+    @staticmethod
+    def _rows(
+        store: Store | PastStore, within: Query, after: tuple[datetime, str] | None, size: int
+    ) -> list[Candidate]:
         """What comes after a place, newest first and by id among those of one time; one more than ``size``, if any."""
         until = min(filter(None, (within.until, after and after[0])), default=None)
         asked = replace(within, text="", until=until, limit=size + 1)
         while True:
-            found = self.workspace.store.candidates(asked)
+            found = store.seeking.candidates(asked)
             rows = sorted((one for one in found if after is None or _place(one) > _order(*after)), key=_place)
             # of the oldest time that was found there may be more, which come before these
             settled = len(rows) > size and rows[size - 1].timestamp > min(one.timestamp for one in found)

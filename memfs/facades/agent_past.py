@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from memfs.errors import ContentError, HistoryError, HistoryUnavailable, ItemNotFound, MemfsError
-from memfs.facades.agent_memory import AgentMemory
+from memfs.errors import ContentError, HistoryError, HistoryUnavailable, ItemNotFound, MemfsError, SettingInvalid
+from memfs.facades.agent_memory import UNBOUNDED, AgentMemory
 from memfs.facades.caller import Caller
 from memfs.history.quarantine import require_clean
-from memfs.model import MemoryItem
+from memfs.model import MemoryItem, Query, Recall
 from memfs.model.ids import check_id, stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import utc_now
+from memfs.pipeline.conventions import withheld
 from memfs.store.signing import signed_by
 from memfs.upkeep.recovered import Recoverable
 
 if TYPE_CHECKING:
     from memfs.history.log import Revision
+    from memfs.teams.past import Past
     from memfs.workspace import Workspace
 
 RECOVERED = "recovered"
@@ -71,6 +73,34 @@ class AgentPast:
         """
         self._settle()
         return self._read(self._named(reference), self._readable(revision))
+
+    def past(self, revision: str) -> Past:
+        """The memory at a revision or date.
+
+        Raises:
+            HistoryUnavailable.
+            BranchQuarantined: nobody is to be given what that revision has.
+        """
+        self._settle()
+        return self._workspace.teams.past.at(revision)
+
+    def search(self, query: str, limit: int, within: Query | None, revision: str) -> tuple[Recall, Past]:
+        """What was remembered about a question at a revision or date, and of when that is (B1).
+
+        Args:
+            within: whose filters restrict the items; None where nothing does.
+
+        Raises:
+            SettingInvalid: ``memory.on_demand`` is false.
+            QueryInvalid: the question or a filter cannot be understood.
+            HistoryUnavailable, BranchQuarantined: as ``past``.
+        """
+        memory = self._workspace.settings.memory
+        if not memory.on_demand:
+            raise SettingInvalid("agents may not ask", field="memory.on_demand", hint="set it to true")
+        past = self.past(revision)
+        asked = replace(within or Query(), text=query, limit=limit, max_tokens=memory.recall_tokens or UNBOUNDED)
+        return past.recall.search(asked, leave_out=withheld), past
 
     def log(self, reference: str | None, limit: int, since: datetime | None = None) -> Sequence[Revision]:
         """The commits that changed the memory or one item, newest first.

@@ -52,17 +52,22 @@ class Revision:
 
 
 def log(
-    repository: Repository, paths: Iterable[str] = (), limit: int = 20, since: str | datetime | None = None
+    repository: Repository,
+    paths: Iterable[str] = (),
+    limit: int = 20,
+    since: str | datetime | None = None,
+    revision: str = "",
 ) -> list[Revision]:
     """The newest commits that touched some workspace paths, newest first; without paths, any of memfs's own.
 
     Args:
         since: leave out commits before this time; a datetime or text such as ``7d``, ``2026-03-01``.
+        revision: the newest commit that counts, or a date; "" for HEAD.
 
     Raises:
-        HistoryUnavailable: ``since`` is not a point in time, or git's files are damaged.
+        HistoryUnavailable: ``since`` is not a point in time, there is no such revision, or git's files are damaged.
     """
-    head = repository.head_commit()
+    head = repository.resolve(revision) if revision else repository.head_commit()
     if head is None or limit <= 0:
         return []
     arguments = [f"--max-count={limit}", *_since(since)]

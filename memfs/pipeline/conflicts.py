@@ -8,17 +8,19 @@ How a contradiction is told is ``memfs.pipeline.contradictions``' business, the 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime
 
 from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid
 from memfs.files.secrets import refuse_text
-from memfs.model import MemoryItem
+from memfs.model import MemoryItem, Query
 from memfs.model.conflicts import BOTH, Decision, Disagreement
 from memfs.pipeline.conflictrecord import KEY, both_kept, covers, decided_about, holds, one_kept, record_of, texts
 from memfs.pipeline.conflictscan import ConflictScan, Step, in_order
 from memfs.pipeline.disputes import CONTRADICTS
 from memfs.store import Store
 from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.readable import Browsable
 
 _TRIES = 5
 _LONGEST_REASON = 500
@@ -49,12 +51,30 @@ class Conflicts:
         if scan:
             self._scan.scan(step)
         self._store.follow()
-        now = self._parts.clock()
-        items = self._marked()
-        pairs = {pair for item in items.values() for pair in _named(item)} | self._scan.found()
+        return self._undecided(self._marked(), self._item, self._scan.found(), self._parts.clock())
+
+    def list_in(self, store: Browsable, now: datetime) -> builtins.list[Disagreement]:
+        """As ``list``, of another time: the pairs that a link names, among the items that there were.
+
+        Args:
+            store: the items.
+            now: what counts as the present.
+        """
+        loaded = (store.load(candidate) for candidate in store.seeking.every(Query()))
+        items = {one.item.id: one.item for one in loaded if one is not None}
+        return self._undecided(items, items.get, set(), now)
+
+    def _undecided(
+        self,
+        items: Mapping[str, MemoryItem],
+        item_of: Callable[[str], MemoryItem | None],
+        scanned: Collection[tuple[str, str]],
+        now: datetime,
+    ) -> builtins.list[Disagreement]:
+        pairs = {pair for item in items.values() for pair in _named(item)}.union(scanned)
         found = []
         for pair in sorted(pairs):
-            one, other = (items.get(name) or self._item(name) for name in pair)
+            one, other = (items.get(name) or item_of(name) for name in pair)
             if one is None or other is None or not (holds(one, now) and holds(other, now)):
                 continue
             if (told := self._told(one, other)) is not None:

@@ -71,6 +71,12 @@ class Caught:
     updated: tuple[MemoryItem, ...]
 
 
+def patterns_in(select: Callable[[Query], Sequence[MemoryItem]]) -> list[MemoryItem]:
+    """The patterns of a store, by its ``select``: the most frequent first, of equal ones the newest."""
+    found = select(Query(types=frozenset({PATTERN}), limit=MOST))
+    return sorted(found, key=lambda item: -_occurrences(item))
+
+
 class Patterns:
     """The patterns of one workspace. May be used from several threads and processes."""
 
@@ -282,8 +288,7 @@ class Patterns:
     # -- asking -----------------------------------------------------------------------------------------------------
     def all(self) -> list[MemoryItem]:
         """The patterns, the most frequent first, of equal ones the newest."""
-        found = self._store.select(Query(types=frozenset({PATTERN}), limit=MOST))
-        return sorted(found, key=lambda item: -_occurrences(item))
+        return patterns_in(self._store.select)
 
     def suggest(self, text: str = "", context: Mapping[str, Any] | None = None, limit: int = 5) -> list[Hit]:
         """The patterns that may help with what is at hand, best first.

@@ -7,14 +7,18 @@ What a document holds, and what the statistics are made of, it does not know.
 from __future__ import annotations
 
 import builtins
+import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import Conflict, IterationInvalid
+from memfs.errors import ArchiveInvalid, Conflict, IterationInvalid, MemfsError
+from memfs.files.tree import View
 from memfs.model import statepaths
 from memfs.model.statequery import IterationRow, Question
 from memfs.model.time import format_time, parse_time, time_in, utc_now
@@ -22,7 +26,9 @@ from memfs.states.configuration import first_policy
 from memfs.states.contention import settled
 from memfs.states.statistics import sum_up
 from memfs.store.documents import RETENTION_POLICY
+from memfs.store.parts import READ_LIMIT
 from memfs.store.statefiles import Change, State
+from memfs.upkeep.archiveindex import INDEX_SUFFIX, decode
 
 if TYPE_CHECKING:
     from memfs.model.occasion import Fire
@@ -266,6 +272,42 @@ class Iterations:
         newest = self._newest()
         hint = "'memfs iteration start' opens one" if newest is None else f"the newest is {newest}"
         return IterationInvalid(f"there is no iteration {number}", field="iteration", hint=hint)
+
+
+def iterations_in(files: View) -> builtins.list[Iteration]:
+    """Every iteration that some files have, by number, archived ones too, without their statistics.
+
+    Args:
+        files: of the present or of another time.
+    """
+    counts: dict[int, Counter[str]] = {}
+    for entry in files.scan(statepaths.ITERATIONS):
+        number, kind = statepaths.iteration_of(entry.path), statepaths.document_kind(entry.path)
+        if number is not None and kind:
+            counts.setdefault(number, Counter())[kind] += 1
+    found = {number: _in_files(files, number, counted) for number, counted in counts.items()}
+    for entry in files.scan(statepaths.ARCHIVE):
+        if entry.path.endswith(INDEX_SUFFIX):
+            with suppress(ArchiveInvalid, FileNotFoundError):
+                index = decode(files.read(entry.path, READ_LIMIT).data, entry.path)
+                for number, closed in index.closed.items():
+                    packed = Iteration(number=number, status="closed", closed=closed, archive=index.name)
+                    found.setdefault(number, packed)
+    return [found[number] for number in sorted(found)]
+
+
+def _in_files(files: View, number: int, counts: Mapping[str, int]) -> Iteration:
+    header: Any = {}
+    with suppress(FileNotFoundError, ValueError, MemfsError, RecursionError):
+        header = json.loads(files.read(_header_path(number), READ_LIMIT).data)
+    header = header if isinstance(header, Mapping) else {}
+    return Iteration(
+        number=number,
+        status=str(header.get("status") or "open"),
+        opened=time_in(header.get("opened")),
+        closed=time_in(header.get("closed")),
+        counts=dict(counts),
+    )
 
 
 def _header_path(number: int) -> str:

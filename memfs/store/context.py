@@ -13,6 +13,7 @@ from typing import Any
 
 from memfs.errors import Conflict, SchemaInvalid
 from memfs.files.forked import renewed_in_child
+from memfs.files.tree import View
 from memfs.model.ids import check_id, stem_of
 from memfs.store.documents import CONTEXTS
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts
@@ -29,15 +30,17 @@ Change = Callable[[dict[str, Any]], dict[str, Any] | None]
 class Contexts:
     """The named contexts of one workspace. May be used from several threads and processes."""
 
-    def __init__(self, store: Store, parts: Parts) -> None:
+    def __init__(self, store: Store, parts: Parts, files: View | None = None) -> None:
+        """``files``: of another time, to be read instead of those that there are."""
         self._store = store
         self._parts = parts
+        self._files = files
         self._changing = threading.Lock()
         renewed_in_child(self)
 
     def names(self) -> list[str]:
         """The names of the contexts there are, sorted."""
-        entries = self._parts.seen.scan(CONTEXTS)
+        entries = (self._files or self._parts.seen).scan(CONTEXTS)
         paths = (entry.path for entry in entries if entry.regular and entry.path.endswith(ITEM_SUFFIXES))
         return sorted({stem_of(path) for path in paths if path.count("/") == CONTEXTS.count("/") + 1})
 
@@ -122,7 +125,7 @@ class Contexts:
         paths = [f"{CONTEXTS}/{check_id(name)}{suffix}" for suffix in ITEM_SUFFIXES]
         for path in paths:
             try:
-                return path, self._parts.seen.read(path, READ_LIMIT).data
+                return path, (self._files or self._parts.seen).read(path, READ_LIMIT).data
             except FileNotFoundError:
                 continue
         return paths[0], None

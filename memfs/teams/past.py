@@ -29,7 +29,7 @@ from memfs.index.documentcache import DocumentCache
 from memfs.index.place import past_folder
 from memfs.index.rows import micros
 from memfs.index.treeshelf import TreeShelf
-from memfs.model import KindTable
+from memfs.model import KindTable, Query
 from memfs.model.time import given_time
 from memfs.pipeline.finding import Helpers
 from memfs.pipeline.meanings import VECTOR_DB
@@ -46,6 +46,9 @@ from memfs.version import __version__
 
 if TYPE_CHECKING:
     from memfs.model.memory_config import MemoryConfig
+    from memfs.model.triggerrow import TriggerRow
+    from memfs.pipeline.conventions import Conventions
+    from memfs.states.iterations import Iteration
     from memfs.teams.pastmeaning import PastMeaning, PastMeanings
 
 _OPEN = 8
@@ -81,6 +84,28 @@ class Past:
     kinds: KindTable
     settings: RecallSettings
     tell: Callable[[], tuple[str, ...]] = tuple
+
+    @property
+    def conventions(self) -> Conventions:
+        """What was agreed on."""
+        from memfs.pipeline.conventions import Conventions  # most questions are about other things
+
+        return Conventions(self.store, lambda: self.now)
+
+    def episodes(self) -> list[TriggerRow]:
+        """What was recorded of what agents did, the newest first."""
+        from memfs.model.triggerrow import EPISODE
+        from memfs.pipeline.rowmaking import row_of
+
+        found = (self.store.load(one) for one in self.store.seeking.every(Query(types=frozenset({"episodic"}))))
+        rows = [row_of(one.item, "") for one in found if one is not None]
+        return sorted((row for row in rows if row.sort == EPISODE), key=lambda row: (-row.time, row.id))
+
+    def iterations(self) -> list[Iteration]:
+        """The rounds of work that there were, archived ones too."""
+        from memfs.states.iterations import iterations_in
+
+        return iterations_in(self.files)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -48,8 +48,12 @@ class History:
         self._repository = repository
         self._commit_lock = commit_lock
 
-    def log(self, target: str | None = None, limit: int = 20, since: datetime | None = None) -> list[Revision]:
+    def log(
+        self, target: str | None = None, limit: int = 20, since: datetime | None = None, revision: str = ""
+    ) -> list[Revision]:
         """Revisions that touched the memory, or one item or path, newest first, not before ``since``.
+
+        With ``revision`` those up to it; a date is one, too.
 
         An item is followed through changes of its type and folder: an id means every path it had.
 
@@ -59,7 +63,7 @@ class History:
         paths = self._paths(target)
         if target is not None and not self._is_path(target):
             paths = self._followed(paths[0], target)
-        found = reading.log(self._repository, paths, limit, since)
+        found = reading.log(self._repository, paths, limit, since, revision)
         if not found and target is not None and not self._is_there(paths[0]) and not self.has_seen(paths[0]):
             raise ItemNotFound(
                 f"the history has nothing at {paths[0]!r}", hint="give a path from the workspace's folder, or an id"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from memfs.errors import ContentError, IdExists, ItemNotFound, MemfsError
-from memfs.files.tree import Content
+from memfs.files.tree import Content, View
 from memfs.model import MemoryItem, Problem
 from memfs.model.ids import stem_of
 from memfs.model.kinds import ITEM_LIMIT, nearest
@@ -29,9 +29,11 @@ def place_of(item: MemoryItem) -> str:
 class Pruned:
     """The pruned items of one workspace."""
 
-    def __init__(self, store: Store, parts: Parts) -> None:
+    def __init__(self, store: Store, parts: Parts, files: View | None = None) -> None:
+        """``files``: of another time, to be read instead of those that there are."""
         self._store = store
         self._parts = parts
+        self._files = files
 
     def list(self) -> Sequence[MemoryItem]:
         """The pruned items that can be read, newest first; their ``path`` says where each lies now."""
@@ -85,11 +87,11 @@ class Pruned:
 
     # -- reading --------------------------------------------------------------------------------------------------
     def _paths(self) -> Iterator[str]:
-        found = self._parts.seen.scan(PRUNED)
+        found = (self._files or self._parts.seen).scan(PRUNED)
         yield from sorted(row.path for row in found if row.regular and row.path.endswith(ITEM_SUFFIXES))
 
     def _content(self, path: str) -> Content:
-        return self._parts.seen.read(path, ITEM_LIMIT)
+        return (self._files or self._parts.seen).read(path, ITEM_LIMIT)
 
     def _tried(self, path: str) -> MemoryItem | Problem | None:
         try:

@@ -220,6 +220,33 @@ def test_pages_hold_each_memory_once_while_others_write(opened: Opened) -> None:
     using(workspace, work)
 
 
+def test_the_past_is_searched_and_listed(opened: Opened) -> None:
+    """With ``as_of`` both answer for a commit or date, page by page, and say of when that is (B1)."""
+    workspace = opened(history__commit="each")
+    for number in range(3):
+        workspace.store.put(MemoryItem(f"The depot {number} opens at eight", id=f"depot-{number}"))
+    workspace.store.flush()
+    then = workspace.repository.head_commit() or ""
+    for number in range(3):
+        workspace.store.delete(f"depot-{number}")
+
+    async def work(talk: Talk) -> None:
+        assert (await talk("memory_search", query="depot"))["ids"] == []
+        found = await talk("memory_search", query="when does the depot open", as_of=then)
+        assert sorted(found["ids"]) == ["depot-0", "depot-1", "depot-2"]
+        assert found["as_of"] == then
+        assert then[:12] in talk.text
+        assert "opens at eight" in talk.text
+        first = await talk("memory_list", as_of=then, limit=2)
+        rest = await talk("memory_list", as_of=then, limit=2, cursor=first["next_cursor"])
+        assert sorted(row["id"] for row in (*first["items"], *rest["items"])) == sorted(found["ids"])
+        assert "as_of" in rest
+        assert (await talk("memory_list"))["items"] == []
+        assert "no revision" in await talk.refused("memory_search", query="depot", as_of="nowhere")
+
+    using(workspace, work)
+
+
 def test_a_long_memory_comes_in_parts(opened: Opened) -> None:
     """No answer is longer than a client takes: the rest of a long content is had by its offset (B5)."""
     workspace = opened()

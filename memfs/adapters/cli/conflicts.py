@@ -26,6 +26,7 @@ from memfs.adapters.cli.output import (
     width,
 )
 from memfs.adapters.cli.resolving import print_recorded, print_values, recorded_json
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
@@ -46,9 +47,17 @@ _RECORD = ".json"
 @click.option("--scan", is_flag=True, help="First compare what nobody compared: hand-written files, pulls.")
 @click.option("--keep", metavar="ID|both", help="With resolve: which one holds. Of a field: kept or lost.")
 @click.option("--reason", default="", metavar="TEXT", help="With resolve: why, for the items and the commit.")
+@as_of
 @click.pass_context
 def conflicts(
-    ctx: click.Context, action: str, names: tuple[str, ...], scan: bool, keep: str | None, reason: str, as_json: bool
+    ctx: click.Context,
+    action: str,
+    names: tuple[str, ...],
+    scan: bool,
+    keep: str | None,
+    reason: str,
+    as_of: str | None,
+    as_json: bool,
 ) -> None:
     """Show memories that cannot both hold, and write down what you decide about them.
 
@@ -57,11 +66,16 @@ def conflicts(
     changed one field of a state document, 'resolve RECORD --keep kept' leaves the value that stands, '--keep lost'
     brings back the one that gave way.
     """
+    if as_of is not None and (scan or action != "list"):
+        raise click.UsageError("--as-of lists what there was: it goes with no --scan, and not with 'resolve'", ctx)
     if action == "list":
         if names or keep is not None or reason:
             raise click.UsageError("--keep, --reason and names go with 'resolve'", ctx)
         with opened(ctx) as workspace:
-            _list(workspace, scan, as_json)
+            if as_of is None:
+                _list(workspace, scan, as_json)
+            else:
+                _list_at(workspace, as_of, as_json)
         return
     if keep is None and len(names) == 2:
         raise click.UsageError(f"say with --keep which one holds: {names[0]}, {names[1]} or both", ctx)
@@ -95,6 +109,19 @@ def _list(workspace: Workspace, scan: bool, as_json: bool) -> None:
     more += f"; {count(sum(len(item.conflicts) for item in joined), 'field')} of merged items" if joined else ""
     hint = "" if found or clashes or joined or scan else "; '--scan' compares what nobody compared"
     note(count(len(found), "conflict") + more + hint)
+
+
+def _list_at(workspace: Workspace, revision: str, as_json: bool) -> None:
+    """The pairs that links named at a revision; what only a scan finds has no past."""
+    past = past_at(workspace, revision)
+    found = workspace.conflicts.list_in(past.store, past.now)
+    if as_json:
+        print_json({"conflicts": [_json(one) for one in found], **as_of_json(past)})
+        return
+    for one in found:
+        _print(one)
+    note_past(past)
+    note(count(len(found), "conflict"))
 
 
 def _print(one: Disagreement) -> None:

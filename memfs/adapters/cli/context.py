@@ -14,11 +14,13 @@ import click
 from memfs.adapters.cli.frame import Unclear, opened, verb
 from memfs.adapters.cli.landing import SOURCE, land
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, print_text, readable
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
 from memfs.errors import ContentError, ItemNotFound
 from memfs.model.kinds import nearest
-from memfs.store.context import DEFAULT
+from memfs.store.context import DEFAULT, Contexts
 
 if TYPE_CHECKING:
+    from memfs.teams.past import Past
     from memfs.workspace import Workspace
 
 
@@ -30,21 +32,28 @@ if TYPE_CHECKING:
 @click.argument("action", type=click.Choice(["get", "set", "unset", "list"]))
 @click.argument("words", nargs=-1, metavar="[KEY|KEY=VALUE]...")
 @click.option("--name", default=DEFAULT, metavar="NAME", help=f"Which context; '{DEFAULT}' by default.")
+@as_of
 @click.pass_context
-def context(ctx: click.Context, action: str, words: tuple[str, ...], name: str, as_json: bool) -> None:
+def context(
+    ctx: click.Context, action: str, words: tuple[str, ...], name: str, as_of: str | None, as_json: bool
+) -> None:
     """Keep the circumstances of a session or workflow, which no memory disturbs.
 
     'get' shows all keys, or the value of one; 'set' gives keys new values and leaves the others alone; 'unset' takes
     keys away; 'list' names the contexts there are. KEY=VALUE is text, KEY:=VALUE is JSON.
     """
     _check(ctx, action, words)
+    if as_of is not None and action in ("set", "unset"):
+        raise click.UsageError(f"'{action}' takes no --as-of", ctx)
     values = dict(_pair(word) for word in words) if action == "set" else {}
     with opened(ctx) as workspace:
+        past = past_at(workspace, as_of) if as_of is not None else None
+        contexts = workspace.contexts if past is None else Contexts(workspace.store, workspace.parts, past.files)
         if action == "list":
-            _list(workspace, as_json)
+            _list(contexts, past, as_json)
         elif action == "get":
-            _show(workspace.contexts.read(name), name, words, as_json)
-            known = workspace.contexts.names()
+            _show(contexts.read(name), name, words, past, as_json)
+            known = contexts.names()
             if name not in known and not words:
                 note(f"there is no context {clean(name)} yet; {_names(known)}")
         else:
@@ -85,31 +94,34 @@ def _changed(workspace: Workspace, values: dict[str, Any], words: tuple[str, ...
     return workspace.contexts.unset(words, name, source=SOURCE)
 
 
-def _list(workspace: Workspace, as_json: bool) -> None:
+def _list(contexts: Contexts, past: Past | None, as_json: bool) -> None:
     rows: list[tuple[str, int | None]] = []
-    for name in workspace.contexts.names():
+    for name in contexts.names():
         try:
-            rows.append((name, len(workspace.contexts.read(name))))
+            rows.append((name, len(contexts.read(name))))
         except ContentError as error:
             note(f"{error}; 'memfs check' says more")
             rows.append((name, None))
     if as_json:
-        print_json({"contexts": [{"name": name, "keys": keys} for name, keys in rows]})
+        print_json({"contexts": [{"name": name, "keys": keys} for name, keys in rows], **as_of_json(past)})
     else:
         print_table([(name, "invalid" if keys is None else count(keys, "key")) for name, keys in rows], dim=(1,))
+        note_past(past)
 
 
-def _show(values: dict[str, Any], name: str, words: tuple[str, ...], as_json: bool) -> None:
+def _show(values: dict[str, Any], name: str, words: tuple[str, ...], past: Past | None, as_json: bool) -> None:
     for key in words:
         if key not in values:
             hint = nearest(key, values) or f"memfs context set {key}=VALUE"
             raise ItemNotFound(f"the context {name!r} has no key {key!r}", hint=hint)
     if as_json:
-        print_json({"name": name, "values": {key: values[key] for key in words or values}})
+        print_json({"name": name, "values": {key: values[key] for key in words or values}, **as_of_json(past)})
     elif words:
         print_text(readable(values[words[0]]))
     else:
         print_table([(key, readable(value)) for key, value in values.items()])
+    if not as_json:
+        note_past(past)
 
 
 def _names(known: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from memfs.adapters.cli.frame import complete_ids, opened, verb
 from memfs.adapters.cli.landing import SOURCE, land
 from memfs.adapters.cli.output import clean, count, note, one_line, print_json, print_raw, print_table, styled
 from memfs.adapters.cli.streams import read_input
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
 from memfs.errors import StorageIO
 from memfs.model.item import VOUCHED
 
@@ -29,7 +30,7 @@ _DECIDING = {"propose": "proposed", "accept": "accepted", "retire": "retired"}
 _DESCRIBING = ("--title", "--owner", "--scope", "--supersedes", "--rationale")
 _ACTIONS = ("list", *_DECIDING, "export", "import")
 _GIVEN = {
-    "list": {"--status", "--file"},
+    "list": {"--status", "--file", "--as-of"},
     **{action: {"--reason"} for action in _DECIDING},
     "propose": {"--reason", "--id", *_DESCRIBING},
     "export": {"--status", "--id", "--name", "--replace"},
@@ -68,6 +69,7 @@ _GIVEN = {
 @click.option("--take", is_flag=True, help="With import: where both sides changed one, theirs replaces ours.")
 @click.option("--dry-run", is_flag=True, help="With import: only say what would be done.")
 @click.option("--reason", metavar="TEXT", help="With propose, accept, retire: why, for the commit.")
+@as_of
 @click.pass_context
 def convention(ctx: click.Context, /, action: str, names: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show what the team agreed on, decide about it, and share it with other workspaces.
@@ -84,7 +86,7 @@ def convention(ctx: click.Context, /, action: str, names: tuple[str, ...], as_js
         if action in ("list", "export"):
             workspace.repository.require_readable()
         if action == "list":
-            _list(workspace, options["statuses"], options["files"], as_json)
+            _list(workspace, options["statuses"], options["files"], options["as_of"], as_json)
         elif action == "export":
             _export(workspace, names[0], options, as_json)
         elif action == "import":
@@ -96,7 +98,7 @@ def convention(ctx: click.Context, /, action: str, names: tuple[str, ...], as_js
 
 
 def _check(ctx: click.Context, action: str, names: tuple[str, ...], options: dict[str, Any]) -> None:
-    words = {"statuses": "--status", "files": "--file", "ids": "--id", "dry_run": "--dry-run"}
+    words = {"statuses": "--status", "files": "--file", "ids": "--id", "dry_run": "--dry-run", "as_of": "--as-of"}
     for name, value in options.items():
         word = words.get(name, f"--{name}")
         if value and word not in _GIVEN[action]:
@@ -127,16 +129,20 @@ def _check_proposal(ctx: click.Context, names: tuple[str, ...], options: dict[st
 
 
 # -- list and decide ----------------------------------------------------------------------------------------------
-def _list(workspace: Workspace, statuses: tuple[str, ...], files: tuple[str, ...], as_json: bool) -> None:
+def _list(
+    workspace: Workspace, statuses: tuple[str, ...], files: tuple[str, ...], as_of: str | None, as_json: bool
+) -> None:
+    past = past_at(workspace, as_of) if as_of is not None else None
     found = [
         one
-        for one in workspace.sources.conventions.every()
+        for one in (workspace.sources.conventions if past is None else past.conventions).every()
         if (not statuses or one.status in statuses) and one.holds_for(files)
     ]
     if as_json:
-        print_json({"conventions": [_json(one) for one in found]})
+        print_json({"conventions": [_json(one) for one in found], **as_of_json(past)})
         return
     print_table([_row(one) for one in found], dim=(1,))
+    note_past(past)
     note(count(len(found), "convention") + ("" if found else "; memfs convention propose 'TEXT' makes one"))
     if any(one.status in ("", "proposed") for one in found):
         note("only those that are accepted hold; 'memfs convention accept ID' decides")

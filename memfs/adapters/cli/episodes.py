@@ -23,6 +23,7 @@ from memfs.adapters.cli.output import (
     styled,
     time_text,
 )
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
 from memfs.model.ids import of_mount
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ _CHOOSING = ("outcome", "files", "agent", "session", "task")
     help="An item the agent was warned with, besides those that 'memfs warn' told.",
 )
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=_SHOWN, help="List at most so many; 20.")
+@as_of
 @click.pass_context
 def episode(
     ctx: click.Context,
@@ -66,6 +68,7 @@ def episode(
     text: tuple[str, ...],
     outcome: str | None,
     limit: int,
+    as_of: str | None,
     as_json: bool,
     **told: Any,
 ) -> None:
@@ -74,6 +77,8 @@ def episode(
     'record' stores TEXT, what was done, with how it ended. Every 100 episodes the failures are analysed into rules by
     itself; 'analyze' does so now. 'list' shows the newest first. Without --agent an episode is a person's report.
     """
+    if as_of is not None and action != "list":
+        raise click.UsageError(f"'{action}' takes no --as-of", ctx)
     if action == "record":
         _record(ctx, spoken(ctx, text), outcome, told, as_json)
         return
@@ -82,7 +87,7 @@ def episode(
         raise click.UsageError(f"'{action}' takes no {refused[0] if refused else 'text'}", ctx)
     with opened(ctx) as workspace:
         if action == "list":
-            _list(workspace, outcome, told, limit, as_json)
+            _list(workspace, outcome, told, limit, as_of, as_json)
             return
         found = workspace.sources.rules.analyze()
         landed = land(workspace, None)
@@ -139,20 +144,25 @@ def _json_of(one: Episode) -> dict[str, Any]:
 
 
 # -- listing ------------------------------------------------------------------------------------------------------
-def _list(workspace: Workspace, outcome: str | None, told: dict[str, Any], limit: int, as_json: bool) -> None:
+def _list(
+    workspace: Workspace, outcome: str | None, told: dict[str, Any], limit: int, as_of: str | None, as_json: bool
+) -> None:
+    past = past_at(workspace, as_of) if as_of is not None else None
+    every = workspace.sources.triggers.rows("episode")[::-1] if past is None else past.episodes()
     wanted = {"outcome": outcome, **{name: told[name] for name in ("agent", "session", "task")}}
     files = set(told["files"])
     rows = [
         row
-        for row in reversed(workspace.sources.triggers.rows("episode"))
+        for row in every
         if all(not value or getattr(row, name) == value for name, value in wanted.items())
         and (not files or files & set(row.files))
     ]
     if as_json:
-        print_json({"episodes": [_row_json(row) for row in rows[:limit]], "count": len(rows)})
+        print_json({"episodes": [_row_json(row) for row in rows[:limit]], "count": len(rows), **as_of_json(past)})
         return
     print_table([_row(row) for row in rows[:limit]], dim=(0, 1))
     further = f"; {len(rows) - limit:,} more with --limit" if len(rows) > limit else ""
+    note_past(past)
     note(count(len(rows), "episode") + further)
 
 

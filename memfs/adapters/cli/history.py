@@ -25,6 +25,7 @@ from memfs.adapters.cli.output import (
     width,
 )
 from memfs.adapters.cli.places import is_path, reference
+from memfs.adapters.cli.travelling import as_of
 from memfs.errors import ContentError, HistoryUnavailable, ItemNotFound
 
 if TYPE_CHECKING:
@@ -90,11 +91,14 @@ def _print_commits(commits: tuple[str, ...], adopted: tuple[str, ...], *, left: 
 @click.argument("id", required=False, metavar="[ID|PATH]", shell_complete=complete_ids)
 @click.option("-n", "--limit", type=click.IntRange(1), default=20, show_default=True, help="At most this many commits.")
 @click.option("--since", metavar="WHEN", help="Not before this date, time or age.")
+@as_of
 @click.pass_context
-def log(ctx: click.Context, id: str | None, limit: int, since: str | None, as_json: bool) -> None:
+def log(ctx: click.Context, id: str | None, limit: int, since: str | None, as_of: str | None, as_json: bool) -> None:
     """Show the commits that changed the memory, or one item of it, newest first."""
     with opened(ctx) as workspace:
-        revisions = workspace.history.log(named(workspace, id), limit=limit, since=when(since, "since"))
+        revisions = workspace.history.log(
+            named(workspace, id), limit=limit, since=when(since, "since"), revision=as_of or ""
+        )
     if as_json:
         print_json({"revisions": [revision_json(revision) for revision in revisions]})
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.adapters.cli.asking import filters, query
-from memfs.adapters.cli.frame import Unclear, complete_ids, opened, verb
+from memfs.adapters.cli.frame import complete_ids, opened, verb
 from memfs.adapters.cli.landing import SOURCE, is_committed, land
 from memfs.adapters.cli.learning import archived, use_json
 from memfs.adapters.cli.mounting import is_mounted, item_of_mount
@@ -189,9 +189,7 @@ def list_(
 ) -> None:
     """List items, newest first."""
     if pruned:
-        if as_of is not None:
-            raise Unclear("--archived takes no --as-of", "memfs list --as-of lists the items of that time")
-        _list_archived(ctx, limit, as_json)
+        _list_archived(ctx, limit, as_of, as_json)
         return
     shown = limit or (MOST if as_json else _SHOWN)
     with opened(ctx) as workspace:
@@ -245,14 +243,16 @@ def _row(item: MemoryItem) -> tuple[str, ...]:
     return item.id, item.type, day(item), f"({left}) {title}" if left else title
 
 
-def _list_archived(ctx: click.Context, limit: int | None, as_json: bool) -> None:
+def _list_archived(ctx: click.Context, limit: int | None, as_of: str | None, as_json: bool) -> None:
     with opened(ctx) as workspace:
-        found = archived(workspace)
+        past = past_at(workspace, as_of) if as_of is not None else None
+        found = archived(workspace, past)
     items = found[: limit or (MOST if as_json else _SHOWN)]
     if as_json:
-        print_json({"items": [item_json(item) for item in items], "partial": False})
+        print_json({"items": [item_json(item) for item in items], "partial": False, **as_of_json(past)})
         return
     print_table([_row(item) for item in items])
+    note_past(past)
     note(f"{count(len(found), 'pruned item')}; 'memfs prune --bring-back ID' puts one back")
 
 

@@ -13,11 +13,13 @@ import click
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.landing import land
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
 from memfs.errors import IterationInvalid
 from memfs.model.time import format_time
 
 if TYPE_CHECKING:
     from memfs.states.iterations import Iteration
+    from memfs.teams.past import Past
     from memfs.workspace import Workspace
 
 
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
 )
 @click.argument("action", type=click.Choice(["start", "close", "show", "list"]))
 @click.argument("number", required=False, type=click.IntRange(1), metavar="[N]")
+@as_of
 @click.pass_context
-def iteration(ctx: click.Context, action: str, number: int | None, as_json: bool) -> None:
+def iteration(ctx: click.Context, action: str, number: int | None, as_of: str | None, as_json: bool) -> None:
     """Start, close and show the rounds of work in which a multi-agent system stores its state.
 
     Without N, 'start' opens the one after the newest, 'close' closes the newest open one and sums it up, and 'show'
@@ -36,9 +39,12 @@ def iteration(ctx: click.Context, action: str, number: int | None, as_json: bool
     """
     if action == "list" and number is not None:
         raise click.UsageError("'list' takes no number", ctx)
+    if as_of is not None and action != "list":
+        raise click.UsageError(f"'{action}' takes no --as-of", ctx)
     with opened(ctx) as workspace:
         if action == "list":
-            _list(workspace.states.iterations.list(), as_json)
+            past = past_at(workspace, as_of) if as_of is not None else None
+            _list(workspace.states.iterations.list() if past is None else past.iterations(), past, as_json)
             return
         found = _done(workspace, action, number)
         reason = "" if action == "show" else land(workspace, None).reason
@@ -63,11 +69,12 @@ def _done(workspace: Workspace, action: str, number: int | None) -> Iteration:
     return iterations.show(number)
 
 
-def _list(found: list[Iteration], as_json: bool) -> None:
+def _list(found: list[Iteration], past: Past | None, as_json: bool) -> None:
     if as_json:
-        print_json({"iterations": [_json(one) for one in found]})
+        print_json({"iterations": [_json(one) for one in found], **as_of_json(past)})
         return
     print_table([_row(one) for one in found], dim=(2,))
+    note_past(past)
     note(count(len(found), "iteration") + ("" if found else "; 'memfs iteration start' opens one"))
 
 

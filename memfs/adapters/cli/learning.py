@@ -28,6 +28,7 @@ from memfs.errors import ItemNotFound
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
+    from memfs.teams.past import Past
     from memfs.upkeep.pruning import PruneResult, Weak
     from memfs.usage import Use
     from memfs.workspace import Workspace
@@ -144,9 +145,11 @@ def use_json(use: Use) -> dict[str, Any]:
     }
 
 
-def archived(workspace: Workspace) -> list[MemoryItem]:
+def archived(workspace: Workspace, past: Past | None = None) -> list[MemoryItem]:
     """The items that were pruned, newest first; those that cannot be read are named on standard error."""
-    pruned = workspace.pruner.pruned
+    from memfs.upkeep.pruned import Pruned  # as the pruner's own
+
+    pruned = workspace.pruner.pruned if past is None else Pruned(workspace.store, workspace.parts, past.files)
     for problem in pruned.problems():
         write_error(ItemNotFound(problem.message, path=problem.path, line=problem.line, hint=problem.hint))
     return list(pruned.list())

@@ -13,7 +13,9 @@ from memfs.adapters.cli.draft import pair
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.landing import land
 from memfs.adapters.cli.output import clean, count, note, one_line, print_json, print_raw, print_table, progress, styled
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
 from memfs.model.query import MOST
+from memfs.pipeline.learning import patterns_in
 
 if TYPE_CHECKING:
     from memfs.model import Hit, MemoryItem
@@ -34,9 +36,16 @@ _SHOWN = 100
 @click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance of the moment; may be repeated.")
 @click.option("--learn", is_flag=True, help="First look through all memories for patterns.")
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most so many: 100 of all, 5 of the fitting ones.")
+@as_of
 @click.pass_context
 def patterns(
-    ctx: click.Context, text: tuple[str, ...], context: tuple[str, ...], learn: bool, limit: int | None, as_json: bool
+    ctx: click.Context,
+    text: tuple[str, ...],
+    context: tuple[str, ...],
+    learn: bool,
+    limit: int | None,
+    as_of: str | None,
+    as_json: bool,
 ) -> None:
     """Show what several memories have in common, the most frequent first.
 
@@ -44,27 +53,33 @@ def patterns(
     stored; --learn looks through all memories, also those that came another way, such as from a file, by hand or from a
     clone.
     """
+    if as_of is not None and (text or context or learn):
+        raise click.UsageError("--as-of lists what there was: it goes with no TEXT, --context or --learn", ctx)
     circumstances = dict(pair(written) for written in context)
     with opened(ctx) as workspace:
         caught = _learn(workspace) if learn else None
+        past = None
         if text or context:
             workspace.repository.require_readable()
             hits = workspace.patterns.suggest(" ".join(text), circumstances, limit or _SUGGESTED)
             shown: list[tuple[MemoryItem, Hit | None]] = [(hit.item, hit) for hit in hits]
             more = 0
         else:
-            every = workspace.patterns.all()
+            workspace.repository.require_readable()
+            past = past_at(workspace, as_of) if as_of is not None else None
+            every = workspace.patterns.all() if past is None else patterns_in(past.store.select)
             shown = [(item, None) for item in every[: limit or (MOST if as_json else _SHOWN)]]
             more = len(every) - len(shown)
     if as_json:
         learned = {} if caught is None else {"learned": _caught_json(caught)}
-        print_json({"patterns": [_pattern_json(item, hit) for item, hit in shown], **learned})
+        print_json({"patterns": [_pattern_json(item, hit) for item, hit in shown], **learned, **as_of_json(past)})
         return
     print_table([_row(item) for item, _ in shown], dim=(0, 1))
+    note_past(past)
     if caught is not None:
         note(f"read {count(caught.read, 'memory', 'memories')}: {len(caught.found)} new, {len(caught.updated)} changed")
     further = f"; {more:,} more with --limit" if more else ""
-    if not shown and not learn:
+    if not shown and not learn and past is None:
         further = "; 'memfs patterns --learn' looks through all memories"
     note(count(len(shown), "pattern") + further)
 

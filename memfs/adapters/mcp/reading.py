@@ -33,10 +33,23 @@ _TO_DO = "Not done yet:"
 # -- finding --------------------------------------------------------------------------------------------------------
 def search(desk: Desk, caller: Caller, given: Given) -> Answer:
     """``memory_search``."""
+    if revision := given.get("as_of", ""):
+        return _searched_at(desk, given, revision)
     found = desk.memory.search(given["query"], given["limit"], filters(given), agent=caller.agent)
     notes = _notes(desk, found)
     text = "\n\n".join((found.text or NOTHING, *notes))
     return Answer(text, {"memories": found.text, "ids": list(found.ids), "notes": notes})
+
+
+def _searched_at(desk: Desk, given: Given, revision: str) -> Answer:
+    from memfs.pipeline.fence import fence  # connecting does without it
+
+    found, past = desk.past.search(given["query"], given["limit"], filters(given), revision)
+    text = fence(found.hits)
+    notes = [f"As of commit {past.commit[:12]}, {format_time(past.time)}.", *past.notes]
+    ids = [hit.item.id for hit in found.hits]
+    data = {"memories": text, "ids": ids, "notes": notes, "as_of": past.commit}
+    return Answer("\n\n".join((text or NOTHING, *notes)), data)
 
 
 def filters(given: Given) -> Query | None:
@@ -74,12 +87,15 @@ def listed(desk: Desk, _: Caller, given: Given) -> Answer:
     for name in given.get("types", ()):
         desk.memory.workspace.kinds.get(name)
     within = filters(given)
-    page = desk.memory.page(within or Query(), given["limit"], given.get("cursor", ""))
+    revision = given.get("as_of", "")
+    past = desk.past.past(revision) if revision else None
+    page = desk.memory.page(within or Query(), given["limit"], given.get("cursor", ""), past)
     rows = [brief(item) for item in page.items]
     text = quoted(map(_row, rows)) or ("No memory passes these filters." if within else "Nothing is remembered yet.")
     if page.cursor:
         text += f"\n\nMore with cursor {page.cursor}"
-    return Answer(text, {"items": rows, **({"next_cursor": page.cursor} if page.cursor else {})})
+    told = {"as_of": past.commit} if past is not None else {}
+    return Answer(text, {"items": rows, **told, **({"next_cursor": page.cursor} if page.cursor else {})})
 
 
 def _row(row: Mapping[str, Any]) -> str:

@@ -29,8 +29,11 @@ _EXPECTED = Argument(name="expected", about="sha256 you read; refused if changed
 _TYPES = Argument(name="types", sort="texts")
 _TAGS = Argument(name="tags", sort="texts")
 _SINCE = Argument(name="since", about="2026-03-01, 7d", most=60)
+_FROM = Argument(name="since", most=60)
+"""As ``_SINCE``, for a tool that says by its neighbour how a time is written."""
 _UNTIL = Argument(name="until", most=60)
 _EXPIRES = Argument(name="expires", about="Date it stops being true.", most=60)
+_AS_OF = Argument(name="as_of", about="Commit or date.", most=250)
 _CONTEXT = Argument(name="context", about="Circumstances, such as project.", sort="facts")
 _REASON = Argument(name="reason", most=300)
 
@@ -119,6 +122,7 @@ TOOLS: Mapping[str, Row] = {
             _TAGS,
             _SINCE,
             _UNTIL,
+            _AS_OF,
         ),
         gives={"memories": "string", "ids": "array"},
         run=reading.search,
@@ -128,8 +132,8 @@ TOOLS: Mapping[str, Row] = {
         about="One memory in full.",
         arguments=(
             _ID,
-            Argument(name="revision", about="At a commit or date.", most=250),
-            Argument(name="offset", about="To go on in a long one.", sort="number", most=_MOST_NUMBER),
+            Argument(name="revision", about="Commit or date.", most=250),
+            Argument(name="offset", about="Where to go on.", sort="number", most=_MOST_NUMBER),
         ),
         gives={"id": "string", "content": "string"},
         run=reading.get,
@@ -137,7 +141,15 @@ TOOLS: Mapping[str, Row] = {
     "memory_list": Row(
         title="List memories",
         about="The newest memories, page by page.",
-        arguments=(_limit(20, 100), _TYPES, _TAGS, _SINCE, _UNTIL, Argument(name="cursor", most=500)),
+        arguments=(
+            _limit(20, 100),
+            _TYPES,
+            _TAGS,
+            _SINCE,
+            _UNTIL,
+            Argument(name="as_of", most=250),
+            Argument(name="cursor", most=500),
+        ),
         gives={"items": "array"},
         run=reading.listed,
     ),
@@ -174,7 +186,7 @@ TOOLS: Mapping[str, Row] = {
     "memory_history": Row(
         title="History",
         about="Commits that changed the memory, or one item.",
-        arguments=(_SOME_ID, _limit(10, 50), _SINCE),
+        arguments=(_SOME_ID, _limit(10, 50), _FROM),
         gives={"revisions": "array"},
         run=reading.history,
     ),
@@ -203,7 +215,7 @@ TOOLS: Mapping[str, Row] = {
     ),
     "memory_feedback": Row(
         title="Rate a memory",
-        about="Say whether a memory helped.",
+        about="Say whether it helped.",
         arguments=(_ID, Argument(name="helpful", sort="flag", required=True), _REASON),
         gives={"id": "string", "importance": "number"},
         run=writing.feedback,
@@ -223,7 +235,7 @@ TOOLS: Mapping[str, Row] = {
     ),
     "memory_status": Row(
         title="Status",
-        about="Counts, what waits for a commit, problems.",
+        about="Counts, what waits, problems.",
         gives={"memories": "integer"},
         run=reading.status,
     ),

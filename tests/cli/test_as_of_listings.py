@@ -1,0 +1,115 @@
+"""Every listing can be asked what it would have said at a revision or date (B1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memfs.model import MemoryItem, Origin
+from memfs.model.item import Link
+from memfs.workspace import open_workspace
+
+from .conftest import Memfs
+
+Git = Callable[..., str]
+
+
+@pytest.fixture
+def then(memfs: Memfs, root: Path, git: Git) -> str:
+    """A commit with one of each; afterwards all of it is gone, or something else."""
+    memfs("convention", "propose", "Columns hold UTC.", "--id", "utc", "--title", "Times are UTC")
+    memfs("episode", "record", "edited the token check", "--outcome", "failure", "--error", "test_login failed")
+    memfs("context", "set", "branch=main", "ticket=SHOP-12")
+    memfs("iteration", "start")
+    with open_workspace(root, watch=False) as workspace:
+        pattern = {
+            "template": "create {x} login",
+            "occurrences": 3,
+            "confidence": 0.8,
+            "examples": ["create user login"],
+        }
+        workspace.store.put(MemoryItem("create {x} login", "pattern", id="logins", data=pattern))
+        workspace.store.put(MemoryItem("The timeout is 9 seconds", id="nine"))
+        workspace.store.put(
+            MemoryItem("The timeout is 5 seconds", id="five", links=(Link(to="nine", relation="contradicts"),))
+        )
+        weak = workspace.store.put(MemoryItem("weak", id="weak", importance=0.01, origin=Origin(agent="a")))
+        assert workspace.pruner.prune().items[0].item.id == weak.id
+        workspace.store.flush(adopt=True)
+        commit = workspace.repository.head_commit() or ""
+        for name in ("utc", "logins", "nine", "five"):
+            workspace.store.delete(name)
+        for row in workspace.sources.triggers.rows("episode"):
+            workspace.store.delete(row.id)
+        workspace.contexts.remove("session")
+        workspace.pruner.pruned.bring_back("weak")
+        workspace.states.iterations.close()
+        workspace.states.iterations.start()
+        workspace.store.flush(adopt=True)
+    return commit
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "said", "many"),
+    [
+        (("convention", "list"), "conventions", "Times are UTC", 0),
+        (("episode", "list"), "episodes", "test_login", 0),
+        (("patterns",), "patterns", "create {x} login", 0),
+        (("conflicts",), "conflicts", "timeout", 0),
+        (("context", "list"), "contexts", "session", 0),
+        (("context", "get"), "values", "SHOP-12", 0),
+        (("list", "--archived"), "items", "weak", 0),
+        (("iteration", "list"), "iterations", "open", 2),
+    ],
+)
+def test_a_listing_answers_for_a_revision(
+    memfs: Memfs, then: str, words: tuple[str, ...], key: str, said: str, many: int
+) -> None:
+    """What was there then is listed, whatever became of it since, and the answer says of when it is."""
+    assert len(memfs(*words, "--json").json[key]) == many
+    found = memfs(*words, "--as-of", then, "--json")
+    assert found.code == 0, found.err
+    assert found.json["as_of"]["commit"] == then
+    assert len(found.json[key]) >= 1
+    shown = memfs(*words, "--as-of", then)
+    assert shown.code == 0
+    assert said in shown.out
+    assert f"commit {then[:10]}" in shown.err
+
+
+def test_the_log_ends_at_a_revision(memfs: Memfs, then: str) -> None:
+    """Commits that came later are not in it."""
+    rows = memfs("log", "--as-of", then, "--json").json["revisions"]
+    assert rows[0]["commit"] == then
+    assert len(memfs("log", "--json").json["revisions"]) > 1
+    assert rows[0]["commit"] != memfs("log", "--json").json["revisions"][0]["commit"]
+    assert memfs("log", "--as-of", "nowhere").code != 0
+
+
+def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
+    """An iteration that was closed since is shown as it was, with the documents that it had."""
+    (row,) = memfs("iteration", "list", "--as-of", then, "--json").json["iterations"]
+    assert (row["iteration"] if "iteration" in row else row["number"], row["status"], row["closed"]) == (
+        1,
+        "open",
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("convention", "accept", "utc"),
+        ("episode", "record", "x", "--outcome", "success"),
+        ("episode", "analyze"),
+        ("context", "set", "a=b"),
+        ("patterns", "words"),
+        ("conflicts", "--scan"),
+        ("iteration", "start"),
+    ],
+)
+def test_what_changes_something_has_no_past(memfs: Memfs, then: str, words: tuple[str, ...]) -> None:
+    """Only what lists can be asked about the past."""
+    assert memfs(*words, "--as-of", then).code == 2
