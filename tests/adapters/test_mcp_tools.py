@@ -16,7 +16,7 @@ from mcp_types import Implementation
 
 from memfs.adapters.mcp import MemoryServer, ToolSet, build_server
 from memfs.adapters.mcp.tools import TOOLS
-from memfs.adapters.mcp.toolset import NAMES, WRITING
+from memfs.adapters.mcp.toolset import NAMES, STATE, WRITING
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem, Origin, Query, RecordedConflict
 from memfs.model.episode import Action, Episode, StateSnapshot
@@ -553,7 +553,7 @@ def test_no_file_name_makes_a_line_of_an_answer(opened: Opened) -> None:
 
 def test_every_tool_has_a_row() -> None:
     """No tool is offered that nobody wrote, and all say what they give."""
-    assert set(NAMES) | {"search", "fetch"} == set(TOOLS)
+    assert {*NAMES, *STATE, "search", "fetch"} == set(TOOLS)
     assert all(row.gives and row.about for row in TOOLS.values())
 
 

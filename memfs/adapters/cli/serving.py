@@ -32,6 +32,7 @@ _ONLY_HTTP = ("host", "port", "token_file")
 )
 @click.option("--read-only", is_flag=True, help="Offer only the tools that change nothing.")
 @click.option("--tools", metavar="NAMES", help="Offer only these tools, with commas between.")
+@click.option("--state", is_flag=True, help="Offer the tools for the state of a multi-agent system, too.")
 @click.option("--connector", is_flag=True, help="Call searching and reading search and fetch, as some clients need it.")
 @click.option("--agent", metavar="NAME", default="", help="Store under this name instead of the client's own.")
 @click.pass_context
@@ -42,6 +43,7 @@ def mcp(
     read_only: bool,
     tools: str | None,
     connector: bool,
+    state: bool,
     agent: str,
     **network: Any,
 ) -> None:
@@ -54,7 +56,7 @@ def mcp(
     if given and not http:
         raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --http", ctx)
     root, opener = _workspace(ctx.ensure_object(Invocation))
-    server = _server(opener, agent, tools, read_only=read_only, connector=connector)
+    server = _server(opener, agent, tools, read_only=read_only, connector=connector, state=state)
     if http:
         _over_http(server, root, **network)
     else:

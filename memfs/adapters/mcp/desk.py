@@ -21,6 +21,7 @@ from memfs.served.recipient import served_to
 if TYPE_CHECKING:
     from memfs.facades.agent_memory import AgentMemory
     from memfs.facades.agent_past import AgentPast
+    from memfs.facades.context_memory import ContextMemory
     from memfs.workspace import Workspace
 
 Result = TypeVar("Result")
@@ -44,6 +45,7 @@ class Desk:
         self._path, self._opener = path, opener
         self._opened: Workspace | None = None
         self._memory: AgentMemory | None = None
+        self._states: dict[str, ContextMemory] = {}
         self._guard = threading.Lock()
         self._closed = False
         self._working: dict[str, None] = {}
@@ -70,6 +72,18 @@ class Desk:
             if not self._memory.workspace.root.is_dir():  # what is still known of it must not be told as if it stood
                 raise WorkspaceNotFound("the workspace's folder is gone", hint="bring it back, or end this server")
             return self._memory
+
+    def states(self, session: str) -> ContextMemory:
+        """The state of a multi-agent system, as a session knows it: what that changes is told from what it has seen.
+
+        Raises:
+            MemfsError: as ``memory``.
+        """
+        from memfs.facades.context_memory import ContextMemory  # as above
+
+        workspace = self.memory.workspace
+        with self._guard:
+            return self._states.setdefault(session, ContextMemory(workspace=workspace))
 
     @property
     def past(self) -> AgentPast:
@@ -106,6 +120,7 @@ class Desk:
     def end(self, session: str) -> None:
         """End one session: keep what matters of its working memory, and commit what waits for its end (C6, C7)."""
         memory = self._memory
+        self._states.pop(session, None)
         if memory is None or self._closed:
             return
         if session in self._working:

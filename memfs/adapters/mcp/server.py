@@ -63,6 +63,7 @@ _ADVICE = {
     "memory_context": "Call memory_context at the start of a task.",
     "memory_search": "Call memory_search before you decide something.",
     "memory_store": "Keep decisions, facts and how-tos with memory_store as they come up.",
+    "state_store": "Hand over what you made of a task with state_store.",
 }
 _NAME = 80
 _COMPLETIONS = 50

@@ -1,7 +1,7 @@
 """Tools: one row for each, with what a model is told of it.
 
 Owns their names, descriptions, arguments and hints. Every client loads all of them into its model's context, so they
-are short. What a tool does is in ``reading`` and ``writing``.
+are short. What a tool does is in ``reading``, ``writing`` and ``stating``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mcp_types import Tool, ToolAnnotations
 
-from memfs.adapters.mcp import connector, reading, writing
+from memfs.adapters.mcp import connector, reading, stating, writing
 from memfs.adapters.mcp.answer import Answer
 from memfs.adapters.mcp.arguments import Argument, schema_of
 from memfs.adapters.mcp.desk import Desk
@@ -36,6 +36,7 @@ _EXPIRES = Argument(name="expires", about="Date it stops being true.", most=60)
 _AS_OF = Argument(name="as_of", about="Commit or date.", most=250)
 _CONTEXT = Argument(name="context", about="Circumstances, such as project.", sort="facts")
 _REASON = Argument(name="reason", most=300)
+_AGENT = Argument(name="agent", about="Your name in the system; default: the client's.", most=1_000)
 
 
 def _limit(default: int, most: int) -> Argument:
@@ -238,6 +239,73 @@ TOOLS: Mapping[str, Row] = {
         about="Counts, what waits, problems.",
         gives={"memories": "integer"},
         run=reading.status,
+    ),
+    "state_store": Row(
+        title="Store state",
+        about="Hand over a document of a multi-agent system: what you made of a task, a state of the system, a review.",
+        arguments=(
+            Argument(
+                name="kind",
+                about="agent_output, state_update, meta_review, hypothesis or tournament_result.",
+                required=True,
+                most=60,
+            ),
+            Argument(
+                name="document",
+                about="agent_output: {agent_type, task_id, results: {primary_output, metadata, confidence_score}, "
+                "state_data: {internal_state}}; hypothesis: {id, parents, state, rating, ...}; tournament_result: "
+                "{participants, winner, ratings}; meta_review: {iteration_number, critique: {agent_feedback}}.",
+                sort="facts",
+                required=True,
+            ),
+        ),
+        gives={"path": "string", "sha256": "string"},
+        run=stating.store,
+        writes=True,
+    ),
+    "state_get": Row(
+        title="Ask for state",
+        about="The system's state, now or at another time, as quoted data. What is not named is summed up.",
+        arguments=(
+            Argument(name="request", about="summary, partial or full.", most=20),
+            Argument(name="agents", sort="texts"),
+            Argument(
+                name="components", about="system, agents, hypotheses, tournament, feedback, or a name.", sort="texts"
+            ),
+            Argument(name="hypotheses", sort="texts"),
+            Argument(name="iterations", about="By number.", sort="texts"),
+            Argument(name="metrics", about="Figures by dotted name, with history.", sort="texts"),
+            _SINCE,
+            _UNTIL,
+        ),
+        gives={"content": "object", "partial": "boolean", "missing": "array"},
+        run=stating.get,
+    ),
+    "state_save": Row(
+        title="Put a task down",
+        about="Keep where you stand within a task; the token gives it back, in any session.",
+        arguments=(
+            Argument(name="task", required=True, most=1_000),
+            Argument(name="state", sort="facts", required=True),
+            _AGENT,
+        ),
+        gives={"token": "string"},
+        run=stating.save,
+        writes=True,
+    ),
+    "state_resume": Row(
+        title="Take a task up",
+        about="What was kept under a token, until newer state or the task's final output takes its place.",
+        arguments=(Argument(name="token", required=True, most=200),),
+        gives={"token": "string"},
+        run=stating.resume,
+    ),
+    "state_feedback": Row(
+        title="Feedback for an agent",
+        about="What the last meta-review says to you: ask when an iteration begins.",
+        arguments=(_AGENT,),
+        gives={"agent": "string", "text": "string"},
+        run=stating.feedback,
     ),
     "search": Row(
         title="Search memory",
