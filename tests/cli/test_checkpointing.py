@@ -52,6 +52,11 @@ def test_create_list_verify_and_recover(state: Path, memfs: Memfs) -> None:
     told = memfs("checkpoint", "recover").out
     assert "retry" in told
     assert "Judge" in told
+    output = {"agent_type": "Judge", "task_id": "t9", "results": {"primary_output": "ranked"}}
+    memfs("state", "store", "agent_output", stdin=json.dumps(output))
+    told = memfs("checkpoint", "recover").out
+    assert "retry" not in told
+    assert 'since    {"task_id": "t9"}' in told
 
 
 def test_a_damaged_newest_one_is_told(state: Path, memfs: Memfs) -> None:

@@ -175,6 +175,8 @@ def _tell_recovery(state: RecoveryState, as_json: bool) -> None:
     iterations = iterations_text(work.get("iterations", ())) or "no iteration"
     done = f"{iterations}; {count(work.get('agent_outputs', 0), 'output')}"
     print_raw(f"{'done':<9}{done}, {count(work.get('hypotheses', 0), 'hypothesis', 'hypotheses')}")
+    for task in work.get("completed_since", ()):
+        print_raw(f"{'since':<9}{clean(readable(task))}")
     for task in state.active_tasks:
         print_raw(f"{'retry':<9}{clean(readable(task))}")
     for name, point in state.resume_points.items():
