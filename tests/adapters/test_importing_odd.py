@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memfs.adapters.importing import formats
+from memfs.adapters.importing import agents_md, formats
+from memfs.adapters.importing.markdown import passages
 from memfs.adapters.importing.places import Taken
 from memfs.pipeline.arriving import Arriving, Became
 from memfs.workspace import Workspace
@@ -166,3 +168,44 @@ def test_what_openmemory_no_longer_gives_stays_there(tmp_path: Path) -> None:
         assert (tea.content, tea.tags, tea.origin.agent) == ("Likes tea", ("food",), agent)
         assert [skipped.reason for skipped in taken.skipped] == ["it is deleted there", "it is archived there"]
     assert formats.read("mem0", tmp_path / "memories.json").arrivals[0].item.origin.speaker == "ada"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["~~~\n", "```\n", "~~~ x\n", "`", "`a\n", "# a" + " " * 60_000, "# a" + " #" * 30_000, "<!--", "- ", "@a/b "],
+)
+def test_no_page_takes_long_to_read(text: str, tmp_path: Path) -> None:
+    """The time to read a page grows with its length, and not with its square, whatever marks it is full of (B5)."""
+    page = tmp_path / "AGENTS.md"
+    page.write_text((text * (60_000 // len(text) + 1))[:60_000] + "x\n")
+    began = time.process_time()
+    agents_md.read(page)
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("written", "title"),
+    [
+        ("# A b #", "A b"),
+        ("## A#", "A#"),
+        ("# A ## ", "A"),
+        ("#", ""),
+        ("# #", ""),
+        ("# A # b", "A # b"),
+        ("#\t A", "A"),
+    ],
+)
+def test_a_heading_is_what_stands_between_its_marks(written: str, title: str) -> None:
+    """The marks that may close a heading are none of its words (B5)."""
+    (passage,) = passages(f"{written}\n\nSaid below it.\n")
+    assert passage.heading == title
+
+
+def test_what_stands_in_code_imports_nothing(tmp_path: Path) -> None:
+    """``@path`` in a block or between backticks is spoken of; a block that nothing closes goes on to the end (B5)."""
+    for name in ("in", "out", "late", "never"):
+        (tmp_path / f"{name}.md").write_text(f"- Always say {name}.\n")
+    said = "See @out.md, not `@in.md`.\n\n~~~ x\n@in.md\n```\n~~~\n\n@late.md\n\n```\n@never.md\n~~~\n"
+    (tmp_path / "AGENTS.md").write_text(said)
+    found = {arrival.facts["file"] for arrival in agents_md.read(tmp_path / "AGENTS.md").arrivals}
+    assert found == {"AGENTS.md", "out.md", "late.md"}

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memfs.adapters.importing.markdown import Passage, front_matter, passages, texts_of
+from memfs.adapters.importing.markdown import Passage, front_matter, passages, rows, texts_of
 from memfs.adapters.importing.places import Page, Taken, decoded, named, page, pages
 from memfs.errors import ContentError, MemfsError
 from memfs.home import home
@@ -28,7 +28,7 @@ _OWN_FILE = "CLAUDE.local.md"
 FILES = ("AGENTS.md", "CLAUDE.md", _OWN_FILE, "GEMINI.md", "copilot-instructions.md")
 _RULES = re.compile(r"(?:^|/)\.claude/rules/.+\.md$")
 _IMPORT = re.compile(r"(?:^|(?<=\s))@([\w./~-]{0,300}[\w/-])")
-_CODE = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?^[ \t]*\1[ \t]*$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`]*`")
 _ONLY_IMPORT = re.compile(r"(?:@[\w./~-]+\s*)+")
 _DEEPEST_IMPORT = 5
 _MARKUP = re.compile(r"^[*_`>\s]+")
@@ -159,7 +159,8 @@ def _scope(name: str, fields: dict[str, Any]) -> tuple[str, ...]:
 
 def _imports(body: str) -> Iterator[str]:
     """What a text imports by ``@path``; what stands in code is only spoken of."""
-    yield from dict.fromkeys(_IMPORT.findall(_CODE.sub("", body)))
+    prose = (_CODE.sub("", row) for row, is_code in rows(body) if not is_code)
+    yield from dict.fromkeys(name for row in prose for name in _IMPORT.findall(row))
 
 
 def _follow(one: Page, written: str, folder: Path, taken: Taken, seen: set[str], depth: int) -> None:

@@ -18,7 +18,7 @@ _FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTIL
 _PAIR = re.compile(r"^[ \t]*([A-Za-z][\w-]*)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$|^ {0,3}(#{1,6})$")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _BULLET = re.compile(r"( {0,3}[-*+])[ \t]+(\S.*)$")
 _NUMBER = re.compile(r"( {0,3}\d{1,9}[.)])[ \t]+(\S.*)$")
@@ -91,18 +91,32 @@ def passages(text: str, line: int = 1) -> Iterator[Passage]:
     yield from _Reading(line).read(_without_comments(text))
 
 
+def rows(text: str) -> Iterator[tuple[str, bool]]:
+    """The lines of a page, and whether each belongs to a block of code; one that nothing closes goes on to the end."""
+    marks = ""
+    for row in text.split("\n"):
+        fence = _FENCE.match(row.strip())
+        if fence and not marks:
+            marks = fence[1]
+            yield row, True
+            continue
+        yield row, bool(marks)
+        if fence and marks and fence[1].startswith(marks) and not fence[2].strip():
+            marks = ""
+
+
 def _without_comments(text: str) -> str:
     """A text without comments, with as many lines; what stands in code blocks stays."""
-    parts, code, marks = [], False, ""
-    for row in text.split("\n"):
-        fence = _FENCE.match(row)
-        if fence and not code:
-            code, marks = True, fence[1]
-        elif fence and code and fence[1].startswith(marks) and not fence[2].strip():
-            code = False
-        parts.append(row.replace("<!--", "<!\0--") if code else row)
+    parts = [row.replace("<!--", "<!\0--") if is_code else row for row, is_code in rows(text)]
     plain = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), "\n".join(parts))
     return plain.replace("<!\0--", "<!--")
+
+
+def _title(written: str) -> str:
+    """What a heading says, without the marks that may close it."""
+    said = written.strip(" \t")
+    bare = said.rstrip("#")
+    return bare.rstrip(" \t") if not bare or bare[-1] in " \t" else said
 
 
 class _Reading:
@@ -137,7 +151,7 @@ class _Reading:
             self._leave(row)
             self._add(row, line)
         elif found := _HEADING.match(row):
-            self._head(len(found[1] or found[3]), found[2] or "")
+            self._head(len(found[1]), _title(found[2] or ""))
         elif row.strip() and self._is_underlined(row, following):
             self._head(1 if following.strip()[0] == "=" else 2, row.strip())
         elif _BREAK.match(row) or (_UNDERLINE.match(row) and not self._text_is_open()):
