@@ -42,6 +42,28 @@ def test_init_json(bare: Memfs, tmp_path: Path) -> None:
     assert shown["commit"] == git(tmp_path / "W", "rev-parse", "HEAD").strip()
 
 
+def test_a_workspace_within_another_is_made_on_purpose_only(bare: Memfs, tmp_path: Path) -> None:
+    """Below a workspace init is refused with its name, whether the folder is there or not; --nested makes one."""
+    outer = tmp_path / "n"
+    bare("init", str(outer))
+    (outer / "src").mkdir()
+    before = git(outer, "rev-parse", "HEAD")
+    for place in (outer / "src", outer / "src" / "new"):
+        refused = bare("init", str(place), "--yes")
+        assert refused.code == 1
+        assert f"{outer}: there is a workspace around this folder already" in refused.err
+        assert "--nested" in refused.err
+    assert list((outer / "src").iterdir()) == []
+    assert git(outer, "rev-parse", "HEAD") == before
+    own = bare("init", str(outer / "ContextMemory" / "memories"), "--yes", "--nested")
+    assert own.code == 1
+    assert "belongs to the workspace around it" in own.err
+    assert bare("init", str(outer), "--yes").code == 0
+    assert bare("init", str(outer / "src"), "--yes", "--nested").code == 0
+    assert (outer / "src" / "ContextMemory").is_dir()
+    assert bare("init", str(outer / "src"), "--yes").code == 0
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A code repository with a commit, something staged and something untracked."""

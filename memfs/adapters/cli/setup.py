@@ -15,7 +15,9 @@ from memfs.adapters.cli.frame import Invocation, check_key, opened, verb
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, styled
 from memfs.adapters.cli.streams import somebody_types
 from memfs.adapters.cli.trusting import note_ignored
-from memfs.errors import MemfsError
+from memfs.config import find_workspace
+from memfs.errors import MemfsError, WorkspaceNotFound
+from memfs.files.whereabouts import MEMORY_FOLDER
 from memfs.history.repository import Repository
 from memfs.setting_values import toml
 from memfs.settings import SPECS
@@ -34,15 +36,16 @@ _SCHEMAS = "ContextMemory/.schemas/"
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
 @click.option("--user", is_flag=True, help="Make your own workspace, for what belongs to no other.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before settling in an existing git repository.")
+@click.option("--nested", is_flag=True, help="Make one within the folder of another workspace.")
 @click.pass_context
-def init(ctx: click.Context, path: str | None, user: bool, yes: bool, as_json: bool) -> None:
+def init(ctx: click.Context, path: str | None, user: bool, yes: bool, nested: bool, as_json: bool) -> None:
     """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
 
     In a fresh clone it installs the merge driver, by which git joins memory files field by field. Inside an existing
     repository memfs commits only its own files, and asks once before it does so. With --user the
     workspace lies in your data folder and has a repository of its own: agents use it where no other is found.
     """
-    with _user_workspace(ctx, path) if user else _workspace(ctx, path, yes) as workspace:
+    with _user_workspace(ctx, path) if user else _workspace(ctx, path, yes, nested) as workspace:
         created = workspace.created
         assert created is not None  # this is what create=True promises
         found = _take_in(workspace, created)
@@ -62,11 +65,12 @@ def init(ctx: click.Context, path: str | None, user: bool, yes: bool, as_json: b
         note(f"the commit waits: {found.reason}")
 
 
-def _workspace(ctx: click.Context, path: str | None, yes: bool) -> Workspace:
+def _workspace(ctx: click.Context, path: str | None, yes: bool, nested: bool) -> Workspace:
     if path is not None and not path.strip():
         raise click.UsageError("name the folder, or leave PATH out for the current one", ctx)
     root = Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve()
     place = root if root.is_dir() else _nearest_folder(root)
+    _refuse_nested(root, place, nested)
     around = Repository.find(place, trusted=trust.repository)
     if around is not None and not (root / "ContextMemory").is_dir():
         with closing(around):
@@ -93,6 +97,28 @@ def _take_in(workspace: Workspace, created: Created) -> Flushed:
 
 def _nearest_folder(path: Path) -> Path:
     return next(folder for folder in path.parents if folder.is_dir())
+
+
+def _refuse_nested(root: Path, place: Path, wanted: bool) -> None:
+    """Refuse a second workspace within the first, where every verb would mean the inner one from then on.
+
+    Args:
+        place: the nearest folder that is there.
+
+    Raises:
+        MemfsError: nobody asked for it, or it would lie in the outer one's own files.
+    """
+    try:
+        outer = find_workspace(place)
+    except WorkspaceNotFound:
+        return
+    if root.is_relative_to(outer / MEMORY_FOLDER):
+        raise MemfsError(
+            "this folder belongs to the workspace around it", path=str(outer), hint="choose another folder"
+        )
+    if outer != root and not wanted:
+        hint = f"use it as it is, or make another in {shlex.quote(str(root))} with --nested"
+        raise MemfsError("there is a workspace around this folder already", path=str(outer), hint=hint)
 
 
 def _refuse_beside(around: Repository, content: Path) -> None:
