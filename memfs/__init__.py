@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         StorageUnavailable,
         TagForbidden,
         TokenInvalid,
+        WorkspaceClosed,
         WorkspaceNotFound,
         WritePending,
     )
@@ -289,6 +290,7 @@ __all__ = [
     "TokenInvalid",
     "TrivialFilter",
     "Workspace",
+    "WorkspaceClosed",
     "WorkspaceNotFound",
     "WritePending",
     "__version__",

@@ -142,6 +142,13 @@ class WorkspaceNotFound(MemfsError):
     """No folder at or above the given path holds ``ContextMemory/``."""
 
 
+class WorkspaceClosed(MemfsError):
+    """The workspace, or the facade over it, was closed before."""
+
+    def __init__(self, what: str = "this workspace", path: str | None = None) -> None:
+        super().__init__(f"{what} was closed", path=path, hint="open it again")
+
+
 class SettingInvalid(MemfsError):
     """A setting has an unknown name or a wrong value."""
 

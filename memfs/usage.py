@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import CorruptRecord, StorageIO
+from memfs.errors import CorruptRecord, StorageIO, WorkspaceClosed
 from memfs.files import io
 from memfs.served.log import OFF, ServedLog
 
@@ -86,11 +86,13 @@ class Usage:
         self._worker: threading.Thread | None = None
         self._open: sqlite3.Connection | None = None
         self._process = os.getpid()
+        self._closed = False
         self.problem = ""
 
     # -- counting -----------------------------------------------------------------------------------------------------
     def touch(self, ids: Iterable[str], now: datetime) -> None:
         """Count one use of each item, without waiting for the disk: a thread that ends by itself writes it down."""
+        self._require_open()
         self._settle_process()
         with self._guard:
             self._pending.update(ids)
@@ -136,6 +138,7 @@ class Usage:
 
     def forget(self, ids: Iterable[str]) -> None:
         """Drop the counts of these items, from the file's bytes too."""
+        self._require_open()
         gone = [(key,) for key in dict.fromkeys(ids)]
         self.flush()
         if gone and os.path.lexists(self._path):
@@ -148,10 +151,14 @@ class Usage:
         self.flush()
         with self._base:
             self._drop()
+            self._closed = True
+            if self.served is not OFF:
+                self.served.closed = True
 
     @contextmanager
     def _reading(self) -> Iterator[Counter[str]]:
         """What is counted and not written down yet; nothing is written down meanwhile."""
+        self._require_open()
         self._settle_process()
         with self._base:
             with self._guard:
@@ -238,6 +245,10 @@ class Usage:
         if base is not None:
             with suppress(sqlite3.Error):
                 base.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise WorkspaceClosed(path=str(self._path))
 
     def _settle_process(self) -> None:
         """In a forked child: begin with locks and a connection of its own, and without what the parent counts."""

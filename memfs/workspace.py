@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.behaviours import Behaviours
-from memfs.errors import MemfsError
+from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.history.busy import ERASE_FOLDER
 from memfs.history.repository import Repository
 from memfs.model import KindTable
@@ -256,6 +256,7 @@ class Workspace:
     @property
     def memory_config(self) -> MemoryConfig:
         """How the workspace learns at present."""
+        self.parts.require_open()
         return replace(self._context_file.config(), **self.memory_values)
 
     @cached_property
@@ -310,6 +311,7 @@ class Workspace:
 
     def end_session(self) -> None:
         """Commit what waits for an agent's session to end, if anything was written here; a person's edits stay (C6)."""
+        self.parts.require_open()
         if self.settings.history.commit == "session" and self.store.wrote:
             self.store.flush(adopt=False)
 
@@ -324,7 +326,8 @@ class Workspace:
                 if begun in self.__dict__:
                     ending.callback(getattr(self, begun).close)
             if self.quota.written:
-                self.quota.tend()
+                with suppress(WorkspaceClosed):  # where somebody closed the store by itself
+                    self.quota.tend()
 
     def __enter__(self) -> Workspace:
         return self

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from memfs.config import WORKSPACE_VARIABLE, find_workspace
-from memfs.errors import MemfsError, WorkspaceNotFound
+from memfs.errors import MemfsError, WorkspaceClosed, WorkspaceNotFound
 from memfs.facades import kept
 from memfs.files import io
 from memfs.files.whereabouts import user_folder
@@ -126,7 +126,7 @@ class Facade:
         """The open workspace.
 
         Raises:
-            WorkspaceNotFound: the facade was closed.
+            WorkspaceClosed: the facade was closed.
             BranchQuarantined: agents neither read nor write on the branch that is checked out there.
         """
         opened = self._opened()
@@ -135,7 +135,7 @@ class Facade:
 
     def _opened(self) -> Workspace:
         if self._closed:
-            raise WorkspaceNotFound(f"this {type(self).__name__} was closed", hint="make a new one")
+            raise WorkspaceClosed(f"this {type(self).__name__}")
         if self._given is not None:
             return self._given
         assert self._place is not None  # chosen when the facade was made

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from memfs.errors import MemfsError, NotRegularFile, PathEscape, StorageIO
+from memfs.errors import MemfsError, NotRegularFile, PathEscape, StorageIO, WorkspaceClosed
 from memfs.files import io
 from memfs.files.ownpath import check_path
 from memfs.files.placing import content_of, discard, is_fresh, is_temporary, put, take_away, write_fresh
@@ -72,9 +72,18 @@ class Tree:
 
     def close(self) -> None:
         """Release the root."""
-        if self._root_fd >= 0:
-            os.close(self._root_fd)
-            self._root_fd = -1
+        fd, self._root_fd = self._root_fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def require_open(self) -> None:
+        """Let only pass who comes before ``close``.
+
+        Raises:
+            WorkspaceClosed: the number of what was open may be another file's by now.
+        """
+        if self._root_fd < 0:
+            raise WorkspaceClosed(path=str(self.root))
 
     # -- reading ------------------------------------------------------------------------------------------------
     def read(self, path: str, limit: int) -> Content:
@@ -127,6 +136,7 @@ class Tree:
         that cannot be entered (a link or file in its place, no permission, more than 64 folders deep, a failing disk)
         is itself given as an entry that is not regular, and the scan goes on: it never raises for what it finds.
         """
+        self.require_open()
         with suppress(MemfsError):  # while it is gone, what was there is what is known
             self._follow_root()
         try:
@@ -299,6 +309,7 @@ class Tree:
         Raises:
             StorageIO: the root is gone.
         """
+        self.require_open()
         self._follow_root()
         self._held.folders = {}
         try:
@@ -344,6 +355,7 @@ class Tree:
         return io.duplicate(held[path], path)
 
     def _walk(self, path: str) -> int:
+        self.require_open()
         if path:
             check_path(path)
         fd = io.duplicate(self._root_fd, path)

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from memfs.errors import GitFailed, HistoryUnavailable
+from memfs.errors import GitFailed, HistoryUnavailable, WorkspaceClosed
 from memfs.files import io
 from memfs.files.forked import renewed_in_child
 from memfs.history import environment
@@ -89,10 +89,12 @@ class GitCommands:
         renewed_in_child(self)
         self._repo: Repo | None = None
         self._owner = 0
+        self.closed = False
 
     @property
     def repo(self) -> Repo:
         """GitPython's view of the repository, behind the same gate; a process of its own after a fork."""
+        self.require_open()
         if self._repo is None or self._owner != os.getpid():
             self._repo, self._owner = _open(self), os.getpid()
         return self._repo
@@ -132,6 +134,7 @@ class GitCommands:
         return [(name, value) for name, _, value in pairs]
 
     def _config(self, *arguments: str) -> list[str]:
+        self.require_open()
         env = environment.for_settings(os.environ, self.layout, self.folder)
         process = start((git_program(), "config", "-z", *arguments), self.folder, env)
         code, out, err = finish(process, b"", TIMEOUT)
@@ -152,6 +155,7 @@ class GitCommands:
         Raises:
             HistoryUnavailable: there is no such object.
         """
+        self.require_open()
         with self._lock:
             try:
                 return self._object(name)
@@ -171,10 +175,20 @@ class GitCommands:
 
     def environment(self) -> dict[str, str]:
         """What our processes see."""
+        self.require_open()
         return environment.scrubbed(os.environ, self.layout, self.folder)
 
+    def require_open(self) -> None:
+        """Let only pass who comes before it is ``closed`` for good.
+
+        Raises:
+            WorkspaceClosed: a process that is started now nobody would end.
+        """
+        if self.closed:
+            raise WorkspaceClosed(path=str(self.folder))
+
     def close(self) -> None:
-        """End the kept process."""
+        """End the kept process; the next question begins another."""
         if self._repo is not None and self._owner == os.getpid():
             self._repo.close()
         self._repo = None

@@ -107,8 +107,9 @@ class Repository:
         return repository
 
     def close(self) -> None:
-        """End the processes it keeps."""
+        """End the processes it keeps, for good."""
         self.git.close()
+        self.git.closed = True
 
     # -- where it stands ------------------------------------------------------------------------------------------
     def head(self) -> Head:
@@ -116,6 +117,7 @@ class Repository:
 
         Always answers: where those are damaged, ``damage`` says so, the commit is None, and commits wait (``busy``).
         """
+        self.git.require_open()
         return self._refs.head()
 
     def head_commit(self) -> str | None:
@@ -135,6 +137,7 @@ class Repository:
         Raises:
             HistoryUnavailable: its file is damaged.
         """
+        self.git.require_open()
         return self._refs.commit(ref)
 
     def obstacle(self) -> Obstacle | None:
@@ -147,6 +150,7 @@ class Repository:
         Raises:
             BranchQuarantined: it is checked out here, or was merged into what is.
         """
+        self.git.require_open()
         require_readable(self.layout)
         entries = listed(self.common_dir)
         head = self._refs.head().commit if entries else None
@@ -161,6 +165,7 @@ class Repository:
 
     def identity(self) -> Identity:
         """The person at work, by environment and git's configuration; asked again when either changes."""
+        self.git.require_open()
         names = [name for name in os.environ if name.startswith(("GIT_", "EMAIL"))]
         key = (
             [(name, os.environ[name]) for name in sorted(names)],
@@ -202,6 +207,7 @@ class Repository:
         Raises:
             HistoryUnavailable: it is missing or damaged.
         """
+        self.git.require_open()
         if not HEX.fullmatch(name):
             raise HistoryUnavailable(f"{name!a} is no object id", hint="give all 40 digits")
         found = objects.read_loose(self.common_dir / "objects", name)
@@ -299,6 +305,7 @@ class Repository:
             HistoryUnavailable: git's files or objects are damaged or missing, or git is. Whoever has the working file
                 can go on without this answer.
         """
+        self.git.require_open()
         try:
             entry = self.entry(self.head_commit(), path)
         except (HistoryUnavailable, PathEscape):

@@ -109,7 +109,7 @@ def finish(repository: Repository, successor: Successor, plan: Swap) -> int:
     held = now.ids(heads=False) | _staged(repository)
     if (held | now.ids()) & plan.gone or not held <= plan.known:
         raise Moved
-    repository.close()
+    repository.git.close()
     removed = _remove_old(repository, successor, plan)
     if inventory(repository.git).keys() & plan.gone:
         raise Moved

@@ -25,6 +25,8 @@ from memfs.model import Candidate, MemoryItem, Query, Stamp
 
 Answer = TypeVar("Answer")
 
+_MANY_FILES = 200
+_MANY_BYTES = 256 * 1024
 _MANY = 64
 _REBUILD_WAIT = 60.0
 _ATTEMPTS = 3
@@ -109,6 +111,19 @@ class SearchIndex:
         """How many paths differ from the base generation, be it by their stamp only."""
         with self._lock:
             return len(self._fresh) + len(self._fresh.restamped)
+
+    def spares_others(self, asked: bool) -> bool:
+        """Whether a fold at the end of a process takes less than those that begin after it would spend on the overlay:
+        each reads and cuts into terms anew what only the overlay holds.
+
+        Args:
+            asked: whether the process asked anything; one that only writes leaves the fold to those that do.
+        """
+        with self._lock:
+            if self.overlay_size() > _MANY_FILES:
+                return True
+            weight = sum(stamp.size for _, stamp in self._fresh.entries.values())
+            return asked and (weight > _MANY_BYTES or (self.generation == 0 and len(self.stamps()) > 0))
 
     def stats(self) -> IndexStats:
         """How many items can be found, and the bytes of the base generation with all that belongs to it."""

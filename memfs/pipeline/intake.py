@@ -95,6 +95,7 @@ class Intake:
         Raises:
             IdInvalid, IdExists, Conflict, ContentError, StorageIO: as ``Store.put``; nothing was changed.
         """
+        self._store.require_open()
         if review and not item.data and (trivial := self._trivial.reason(gist(item))):
             return StoreResult(stored=False, memory_id=None, consensus_score=0.0, reason=trivial)
         draft, unread = self._extraction(extract(item, self._clock()))

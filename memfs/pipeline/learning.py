@@ -126,10 +126,12 @@ class Patterns:
 
         A memory that is left out is found with the next one like it, or by ``catch_up``.
         """
+        self._store.require_open()
         return self._learnable(item) and not self._learning() and self._background.add(item.id, item)
 
     def settle(self, seconds: float | None = None) -> bool:
         """Wait until all is learned that was to be learned later, at most so long; false where some still waits."""
+        self._store.require_open()
         return self._background.settle(seconds)
 
     def close(self) -> None:

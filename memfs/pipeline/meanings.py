@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from memfs.errors import MemfsError
+from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.files.forked import renewed_in_child
 from memfs.index.layers import SearchIndex
 from memfs.model.memory_config import MemoryConfig
@@ -50,6 +50,8 @@ class Meanings:
         """
         try:
             return self.wanted()
+        except WorkspaceClosed:
+            raise
         except MemfsError as error:
             self._store.note_failure(error)
             return None

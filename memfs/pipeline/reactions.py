@@ -50,6 +50,7 @@ class Reactions:
         Raises:
             ContentError, SettingInvalid: the memory context is invalid; nothing was done.
         """
+        self._store.require_open()
         trigger = Trigger(occasion)
         wanted = [rule.action for rule in self._config().behavior_rules if rule.trigger is trigger]
         fitting = [action for action in dict.fromkeys(wanted) if action in FITTING[trigger]]
@@ -64,6 +65,7 @@ class Reactions:
             context: what the agent is given; it is not changed.
             situation: what the agent is about to do: ``tool``, ``params`` with an ``intent``, and its circumstances.
         """
+        self._store.require_open()
         given = dict(context)
         self._fire(Trigger.CONTEXT_ACCESSED.value, {"context": given, "situation": situation})
         return given

@@ -143,6 +143,7 @@ class Rules:
 
     def due(self) -> bool:
         """Whether ``EVERY`` episodes were recorded since failures were last analysed, by whatever process."""
+        self._store.require_open()
         return self._tally.count() >= EVERY
 
     def react(self, occasion: str, _facts: Mapping[str, Any]) -> None:

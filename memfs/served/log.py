@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
-from memfs.errors import MemfsError, StorageIO
+from memfs.errors import MemfsError, StorageIO, WorkspaceClosed
 from memfs.files import io
 from memfs.files.flock import leads_to, locked, release
 from memfs.model.ids import of_mount
@@ -78,7 +78,12 @@ class ServedLog:
         self._room = megabytes * _PIECE
         self._head, self._version = head, version
         self._begun: dict[int, datetime] = {}
+        self.closed = False
         self.problem = ""
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise WorkspaceClosed(path=str(self._folder))
 
     # -- noting -------------------------------------------------------------------------------------------------------
     def note(
@@ -101,6 +106,7 @@ class ServedLog:
             question: what was asked; written down only where the settings say so.
             paths: where the files of items lie, by id, as far as that is known.
         """
+        self._require_open()
         to = recipient() if self._on else None
         chosen = list(dict.fromkeys(ids)) if to is not None else []
         if to is None or not chosen:
@@ -211,6 +217,7 @@ class ServedLog:
             since: not before this time.
             now: the present, by which lines are too old to be told.
         """
+        self._require_open()
         oldest = (now or datetime.now(UTC)) - self._age
         oldest = oldest if since is None else max(given_time(since), oldest)
         wanted = frozenset(one.casefold() for one in ids)
@@ -259,6 +266,7 @@ class ServedLog:
         Raises:
             StorageIO: a file cannot be replaced.
         """
+        self._require_open()
         gone = frozenset(one.casefold() for one in ids)
         if not os.path.lexists(self._folder):
             return 0

@@ -102,6 +102,7 @@ class Deliverer:
         Raises:
             SettingInvalid: an unknown key or a wrong value; nothing was changed.
         """
+        self._sources.parts.require_open()
         before = self.memory
         memory = with_memory(self._sources.settings, values, self.plugins.added).memory
         try:
@@ -113,6 +114,7 @@ class Deliverer:
 
     def problems(self) -> list[Problem]:
         """What keeps sources and mounts from being asked, and which of them gave no answer when last asked."""
+        self._sources.parts.require_open()
         found = [*self.plugins.problems(load=True), *self._failing.values(), *self._sources.mounts.refused()]
         return list(dict.fromkeys(found))
 
@@ -126,6 +128,7 @@ class Deliverer:
         Raises:
             QueryInvalid: ``max_tokens`` is no whole number of at least 0.
         """
+        self._sources.parts.require_open()
         return self._delivered(Delivery.AUTOMATIC, state, prompt, self._tokens("automatic_tokens", max_tokens))
 
     def triggered(
@@ -148,6 +151,7 @@ class Deliverer:
         Raises:
             QueryInvalid: as ``automatic``.
         """
+        self._sources.parts.require_open()
         tokens = self._tokens("triggered_tokens", max_tokens)
         given = self._delivered(Delivery.TRIGGERED, state, prompt, tokens, told, most)
         self._sources.warned.note(state, (*given.ids, *given.repeated))
@@ -172,6 +176,7 @@ class Deliverer:
             SettingInvalid: ``memory.on_demand`` is false: by whichever door an agent comes, it is not answered.
             QueryInvalid: an argument cannot be understood; ``field`` names it.
         """
+        self._sources.parts.require_open()
         if not self.memory.on_demand:
             raise SettingInvalid("agents may not ask", field="memory.on_demand", hint="set it to true")
         self._sources.parts.repository.require_readable()

@@ -101,6 +101,7 @@ class Mounts:
             ItemNotFound: there is no such mount, it cannot be read at present, or it has no such item.
             ContentError: the item's file is invalid at present.
         """
+        self._parts.require_open()
         name, _, _ = reference.partition(":")
         mount = next((one for one in self.opened() if one.name == name), None)
         if mount is not None:
@@ -113,12 +114,14 @@ class Mounts:
 
     def get(self, item_id: str) -> MemoryItem | None:
         """The item with an id such as ``team:ID``; None where there is none, or it cannot be read at present."""
+        self._parts.require_open()
         name = of_mount(item_id)
         found = self.each(lambda mount: mount.get(item_id) if mount.name == name else None)
         return found.get(name)
 
     def each(self, ask: Callable[[Mount], Given]) -> dict[str, Given]:
         """What each mount that can be read answers, by its name; one that fails is left out and named as a problem."""
+        self._parts.require_open()
         answers = {}
         for mount in self.opened():
             try:
@@ -130,6 +133,7 @@ class Mounts:
     # -- standing ---------------------------------------------------------------------------------------------------
     def opened(self) -> list[Mount]:
         """The mounts that can be read now, by name. One that was not there is tried again."""
+        self._parts.require_open()
         with self._guard:
             for name in self._paths:
                 self._see_to(name)
@@ -141,6 +145,7 @@ class Mounts:
 
     def states(self) -> list[MountState]:
         """How each mount stands, looked at now."""
+        self._parts.require_open()
         counts = self.each(lambda mount: (mount.store.count(), len(mount.store.following.rejected_items())))
         found = []
         for name, path in self._paths.items():
@@ -156,6 +161,7 @@ class Mounts:
         """The names of those that could not be read when they were last looked for, or failed a moment ago: an answer
         that is made just now may lack them.
         """
+        self._parts.require_open()
         with self._guard:
             past = time.monotonic() - _MOMENT_SECONDS
             failed = {name for name, at in self._gone_at.items() if at > past}
@@ -164,12 +170,14 @@ class Mounts:
 
     def refused(self) -> list[Problem]:
         """Why mounts cannot be read, looked for now."""
+        self._parts.require_open()
         self.opened()
         with self._guard:
             return list(self._refused.values())
 
     def problems(self) -> list[Problem]:
         """Why mounts cannot be read, and what is wrong with the files of those that can."""
+        self._parts.require_open()
         self.opened()
         with self._guard:
             inside = [problem for mount in self._open.values() for problem in mount.problems()]

@@ -137,6 +137,7 @@ class Sources:
 
     def item(self, name: str) -> MemoryItem | None:
         """An item, here or of a mounted workspace; None where there is none, or it cannot be read at present."""
+        self.parts.require_open()
         try:
             return self.mounts.get(name) if of_mount(name) else self.store.get(name)
         except MemfsError:
@@ -187,6 +188,7 @@ class Sources:
     # -- occasions and upkeep -------------------------------------------------------------------------------------
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
         """Pass an occasion on to the parts that act on it."""
+        self.parts.require_open()
         if occasion == "episode_recorded":
             self.rules.react(occasion, facts)
 

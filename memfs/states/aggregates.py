@@ -100,6 +100,7 @@ class Aggregates:
             ItemNotFound: there is no aggregate of that name, or it was never made.
             ContentError: somebody changed the file into something else.
         """
+        self._reading.parts.require_open()
         if name not in AGGREGATE_NAMES:
             raise ItemNotFound(f"there is no aggregate {name!r}", hint=nearest(name, AGGREGATE_NAMES) or _listed())
         try:
@@ -130,6 +131,7 @@ class Aggregates:
 
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
         """Bring up to date: all when an iteration was closed, what a review says when one was stored."""
+        self._reading.parts.require_open()
         if occasion == "iteration_closed":
             self._update_soon(facts["iteration"])
         elif occasion == "state_stored" and facts.get("kind") == "meta_review":

@@ -151,6 +151,7 @@ class Archives:
             FileNotFoundError: there is no such archive.
             ArchiveInvalid: it is damaged.
         """
+        self._parts.require_open()
         return self._entry(name)[0]
 
     def members(self, name: str) -> Iterator[Member]:
@@ -163,6 +164,7 @@ class Archives:
 
     def find(self, path: str) -> Place | None:
         """The newest archive that holds a document, and where in it; None where none does."""
+        self._parts.require_open()
         number = iteration_of(path)
         for name in self.iterations().get(number, ()) if number is not None else ():
             index, by_path = self._entry(name)
@@ -172,6 +174,7 @@ class Archives:
 
     def period_of(self, path: str) -> str:
         """The name of the archive that holds a document, "" where none does."""
+        self._parts.require_open()
         found = self.find(path)
         return found[0].name if found else ""
 

@@ -184,6 +184,7 @@ class Checkpoints:
 
     def bring_home(self) -> None:
         """Move payloads that the secondary location took into the workspace; what cannot come now comes later."""
+        self._parts.require_open()
         if self._places.waiting():
             with suppress(LockTimeout, StorageIO), self._lock.hold("bring home", timeout=0):
                 self._bring_home()
@@ -440,6 +441,7 @@ class Checkpoints:
     # -- by itself ------------------------------------------------------------------------------------------------
     def tend(self) -> bool:
         """Make the checkpoint that is due by interval or by number of tasks; whether one was made."""
+        self._parts.require_open()
         reason = self.due()
         if not reason:
             return False
@@ -455,6 +457,7 @@ class Checkpoints:
 
     def stored(self, facts: Mapping[str, Any]) -> None:
         """Take note of a write: a checkpoint that is due with it is made in the background."""
+        self._parts.require_open()
         if facts.get("kind") == "agent_output":
             self._triggers.count_output()
         if self.due():
@@ -462,6 +465,7 @@ class Checkpoints:
 
     def due(self) -> str:
         """Why a checkpoint is due: ``interval``, ``tasks``, or ""."""
+        self._parts.require_open()
         return self._triggers.due(self._newest()) if self._triggers.minutes or self._triggers.tasks else ""
 
     def _newest(self) -> datetime | None:

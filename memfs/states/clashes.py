@@ -85,6 +85,7 @@ class Clashes:
         Raises:
             Conflict, ContentError, StorageIO: nothing was written.
         """
+        self._reading.parts.require_open()
         clash = _read("", values)
         number, moment = iteration_of(clash.document), clash.timestamp
         try:

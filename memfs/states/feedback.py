@@ -155,6 +155,7 @@ class Feedback:
 
     def versions(self, agent: str, iterations: Sequence[int]) -> dict[int, str]:
         """The version of the feedback that an agent was last given in each of these iterations."""
+        self._parts.require_open()
         found: dict[int, Given] = {}
         for one in self._given(agent, iterations) if iterations else ():
             if one.iteration not in found or found[one.iteration].order < one.order:

@@ -243,12 +243,14 @@ class States:
     # -- occasions and upkeep -------------------------------------------------------------------------------------
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
         """Pass an occasion on to the parts that act on it."""
+        self.parts.require_open()
         if occasion == "state_stored":
             self.checkpoints.stored(facts)
         self.aggregates.react(occasion, facts)
 
     def keep_up(self) -> None:
         """Do what is due from time to time."""
+        self.parts.require_open()
         try:
             self.take_up_merges()
             if self.parts.secondary is not None:
@@ -263,6 +265,7 @@ class States:
         Raises:
             StorageIO: they stay where they are.
         """
+        self.parts.require_open()
         if not os.path.lexists(self.parts.repository.state / MERGES):
             return 0
         from memfs.upkeep.mergespool import MergeSpool  # few clones ever have any

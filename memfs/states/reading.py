@@ -212,6 +212,7 @@ class StateReading:
 
     def documents(self, rows: Collection[Row] | Found, deadline: Deadline = _NEVER) -> tuple[Gathered, bool]:
         """What the rows stand for, and whether one of them was out of date: then others may answer the question."""
+        self.parts.require_open()
         documents: list[Document] = []
         problems: dict[str, str] = {}
         unread, stale = 0, False

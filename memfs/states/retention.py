@@ -145,6 +145,7 @@ class Retention:
 
         What is due within a day goes into one archive: one for each iteration would soon be thousands.
         """
+        self._parts.require_open()
         now = self._parts.clock().timestamp()
         if 0 <= now - self._looked < _EVERY or not (self._parts.tree.root / ITERATIONS).is_dir():
             return None
@@ -156,6 +157,7 @@ class Retention:
 
     def steps(self) -> Sequence[Act]:
         """What the cleanup does beside its own steps: archive what is due, where the policy wants that by itself."""
+        self._parts.require_open()
         return ((self._see_due, self._archive_due),)
 
     def _see_due(self, _: Cleaner) -> Step:
@@ -174,6 +176,7 @@ class Retention:
 
     def closed(self) -> dict[int, datetime]:
         """The closed iterations that have files in the tree, each with the moment of its closing."""
+        self._parts.require_open()
         found = {}
         for number in self._in_tree():
             header = self._header(number)

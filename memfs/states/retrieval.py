@@ -115,6 +115,7 @@ class Retrieval:
 
     def cache_statistics(self) -> Mapping[str, Any]:
         """How often answers and documents came from the cache, in this process and in all so far (S14)."""
+        self._reading.parts.require_open()
         self._write_down()
         notes = self._reading.index.notes()
         total = (int(notes.get("cache_hits", "0")), int(notes.get("cache_misses", "0")))

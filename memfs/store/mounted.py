@@ -27,7 +27,6 @@ from memfs.store.sight import Sight
 from memfs.store.values import Eyes, Flushed, Loaded
 
 _FOLD_AT = 500
-_FOLD_AT_CLOSE = 200
 
 
 def reader_of(engine: str, invisible: bool) -> str:
@@ -54,6 +53,7 @@ class MountedStore:
         self._sight = Sight(self.following, self.refresh, lambda: set())
         self._decoded = Decoded()
         self._failures: list[Problem] = []
+        self._closed = False
 
     @property
     def seen(self) -> Tree:
@@ -147,7 +147,8 @@ class MountedStore:
 
     def tend(self) -> None:
         """Fold the index when many files are not in its base; where there is no room for it, the next process scans."""
-        self._fold_if_larger(_FOLD_AT)
+        if self.index.overlay_size() > _FOLD_AT:
+            self._fold()
 
     def flush(self, adopt: bool | None = None, *, quiet_seconds: float = 0) -> Flushed:  # noqa: ARG002
         """Nothing is ever to be committed here."""
@@ -159,11 +160,10 @@ class MountedStore:
         if found not in self._failures:
             self._failures.append(found)
 
-    def _fold_if_larger(self, limit: int) -> None:
-        if self.index.overlay_size() > limit:
-            with contextlib.suppress(StorageIO):
-                self.following.settle()
-                self.index.fold()
+    def _fold(self) -> None:
+        with contextlib.suppress(StorageIO):
+            self.following.settle()
+            self.index.fold()
 
     def close(self) -> None:
         """Fold the index, release everything. May be repeated."""
@@ -171,5 +171,6 @@ class MountedStore:
             for part in (self.tree, self.index):
                 release.callback(part.close)
             self._sight.close()
-            never = self.seeking.asked and self.index.generation == 0 and len(self.index.stamps()) > 0
-            self._fold_if_larger(0 if never else _FOLD_AT_CLOSE)
+            if not self._closed and self.index.spares_others(self.seeking.asked):
+                self._fold()
+            self._closed = True

@@ -66,6 +66,14 @@ class Parts:
         """The files as readers see them: the tree's own, and what waits in the secondary location."""
         return self.tree if self.secondary is None else self.secondary.over(self.tree)
 
+    def require_open(self) -> None:
+        """Let only pass who comes before the workspace is closed.
+
+        Raises:
+            WorkspaceClosed: it was closed.
+        """
+        self.tree.require_open()
+
     def durability(self, path: str) -> str:
         """Where the newest version of a file is durable: ``file``, or ``fallback`` for the secondary location."""
         return "fallback" if self.secondary is not None and path in self.secondary.held() else "file"

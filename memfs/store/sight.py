@@ -100,7 +100,7 @@ class Sight:
     def close(self) -> None:
         """Stop watching, and do not begin to."""
         with self._turn:  # not while they close: they wait for a thread that may wait for its turn
-            self._make, eyes = None, self._eyes
+            eyes, self._eyes, self._make = self._eyes, None, None
         if eyes is not None:
             eyes.close()
 

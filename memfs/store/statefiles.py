@@ -176,6 +176,7 @@ class StateFiles:
 
     def problems(self) -> list[Problem]:
         """What is wrong with documents that were found invalid when they were read, looked at again now."""
+        self._store.require_open()
         with self._guard:
             suspects = sorted(self._invalid)
         for path in suspects:

@@ -43,7 +43,6 @@ _COMMITTING = ("interval", "each", "batch")
 _BY_TIME = ("interval", "each")
 _GRACE = 1.0
 _FOLD_AT = 500
-_FOLD_AT_CLOSE = 200
 
 
 class Store:
@@ -68,6 +67,7 @@ class Store:
         ended = end_interrupted(parts)
         self.notes: list[Problem] = [*ended, *self.writing.recover(), *map(Problem.of, parts.journal.damage)]
         self._left = bool(parts.journal.waiting)
+        self._closed = False
 
     @cached_property
     def _committing(self) -> Committing:
@@ -131,6 +131,7 @@ class Store:
 
     def _take_news(self) -> None:
         """Learn what other processes wrote, before deciding where an item is."""
+        self._parts.require_open()
         news = self.writing.news()
         if news is None:
             self.refresh()
@@ -233,6 +234,7 @@ class Store:
         """The item files a query could concern that cannot be read as they are now, and the secondary locations in
         which writes wait out of reach; ``problems`` says why.
         """
+        self._parts.require_open()
         rejected = self.following.rejected_items()
         files = self.following.unread(in_types(query, self._parts.kinds)) if rejected else []
         return [*files, *self.writing.missed()]
@@ -247,6 +249,7 @@ class Store:
 
     def locate(self, item_id: str) -> str:
         """The path of the file that holds the id, "" when none does."""
+        self._parts.require_open()
         return self.following.locate(item_id)
 
     def candidates(self, query: Query) -> list[Candidate]:
@@ -270,6 +273,7 @@ class Store:
     # -- keeping in step ----------------------------------------------------------------------------------------
     def watch_with(self, make_eyes: Callable[[], Eyes], at_once: bool = False) -> None:
         """Rely on something that sees changes, instead of a scan before each recall, from the first recall on."""
+        self._parts.require_open()
         self.sight.watch_with(make_eyes)
         if at_once:
             self.follow()
@@ -307,6 +311,7 @@ class Store:
 
     def fold(self) -> bool:
         """Move fresh items into the base of the index; false if another process is doing so."""
+        self._parts.require_open()
         self.following.settle()
         return self._parts.index.fold()
 
@@ -315,6 +320,7 @@ class Store:
 
         The index is a cache: where there is no room for it, the next process scans.
         """
+        self._parts.require_open()
         if self._parts.index.overlay_size() > limit:
             with contextlib.suppress(StorageIO):
                 self.fold()
@@ -327,10 +333,12 @@ class Store:
 
     def problems(self) -> list[Problem]:
         """What is wrong with files at present, and what was noticed since the workspace was opened."""
+        self._parts.require_open()
         return [*self.following.problems(), *self.notes, *self.writing.problems()]
 
     def storage(self) -> Storage:
         """How the workspace's disk and its secondary location stand, tried out now."""
+        self._parts.require_open()
         return self.writing.storage()
 
     def freshness(self) -> Freshness:
@@ -349,6 +357,7 @@ class Store:
             quiet_seconds: of those, only files unchanged for so long.
             message: for the commit of the person's edits.
         """
+        self._parts.require_open()
         adopting = self._parts.policy.adopt == "auto" if adopt is None else adopt
         flushed = self._committing.flush(
             adopt=adopting, include_staged=include_staged, quiet_seconds=quiet_seconds, message=message
@@ -358,13 +367,17 @@ class Store:
 
     def displaced(self) -> list[tuple[str, float, FileChange]]:
         """Waiting writes whose files somebody removed: a name, when it was written (seconds since 1970), the change."""
+        self._parts.require_open()
         return self._committing.displaced()
 
     def pending(self) -> Pending:
-        """What waits for its commit, and why."""
-        waiting = self._parts.journal.operations()
+        """What waits for its commit, be it in the secondary location, and why."""
+        self._parts.require_open()
+        journal, secondary = self._parts.journal, self._parts.secondary
+        waiting = [*journal.operations(), *(secondary.operations() if secondary else ())]
+        own = journal.own | (secondary.journal.own if secondary else set())
         reason = self._parts.repository.busy() if waiting else ""
-        left = any(operation.id not in self._parts.journal.own for operation in waiting)
+        left = any(operation.id not in own for operation in waiting)
         late = self._overdue(waiting) if self._parts.policy.commit in _BY_TIME else left
         paths = dict.fromkeys(change.path for operation in waiting for change in operation.changes)
         return Pending(count=len(waiting), reason=reason, paths=tuple(paths), late=late or bool(reason))
@@ -380,6 +393,7 @@ class Store:
 
     def standing_still(self, purpose: str) -> contextlib.AbstractContextManager[None]:
         """Keep every writer of this workspace out while the block runs; what was interrupted is finished first."""
+        self._parts.require_open()
         return self.writing.standing_still(purpose)
 
     def note_failure(self, error: Exception) -> None:
@@ -409,6 +423,7 @@ class Store:
         Returns:
             How many commits were made.
         """
+        self._parts.require_open()
         if not self._left or self._parts.policy.commit not in _COMMITTING:
             return 0
         if not at_once:
@@ -428,9 +443,20 @@ class Store:
         age = self._parts.clock().timestamp() - waiting[0].time if waiting else 0.0
         return abs(age) > self._parts.policy.interval + _GRACE  # below zero once a clock was set back
 
+    def require_open(self) -> None:
+        """Let only pass who comes before ``close``.
+
+        Raises:
+            WorkspaceClosed: it was closed.
+        """
+        self._parts.require_open()
+
     def close(self) -> None:
-        """Commit what waits where the policy says so, fold the index, release everything."""
+        """Commit what waits where the policy says so, fold the index, release everything. May be repeated."""
         parts = self._parts
+        if self._closed:
+            return
+        self._closed = True
         with contextlib.ExitStack() as release:
             for part in (parts.tree, self.writing, parts.repository, parts.index):
                 release.callback(part.close)
@@ -439,5 +465,6 @@ class Store:
             self.writing.bring_home()
             if self.wrote and parts.policy.commit in _COMMITTING:
                 self._committing.flush()
-            never = self.seeking.asked and parts.index.generation == 0 and len(parts.index.stamps()) > 0
-            self.fold_if_large(0 if never else _FOLD_AT_CLOSE)
+            if parts.index.spares_others(self.seeking.asked):
+                with contextlib.suppress(StorageIO):
+                    self.fold()

@@ -207,6 +207,7 @@ class Branches:
         Raises:
             BranchRefused: the branch is not quarantined.
         """
+        self._store.require_open()
         with self._parts.commit_lock.hold("release a branch"):
             entries = quarantines.listed(self._common)
             ref = next((one.branch for one in entries if name in _names(one.branch)), "")

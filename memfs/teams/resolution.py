@@ -107,6 +107,7 @@ class Resolver:
 
     def take_up(self) -> int:
         """Write down the conflicts that merges of git's left behind, once those are over; how many were."""
+        self._store.require_open()
         waits = any(can_be_recorded(record["document"]) for record in self._spool.waiting().values())
         return self._states().take_up_merges() if waits else 0
 

@@ -147,6 +147,7 @@ class Backups:
         Raises:
             SettingInvalid: one is not absolute, or lies inside what is backed up.
         """
+        self._parts.require_open()
         named = [Path(target).expanduser() for target in self._settings.targets]
         return [_usable(place, self._parts) for place in named] or [own_folder()]
 
@@ -156,6 +157,7 @@ class Backups:
         Raises:
             StorageIO: a place cannot be read.
         """
+        self._parts.require_open()
         # Who makes the first one chooses by what all are known, under the lock: until then none is ours.
         pattern = re.compile(re.escape(self._stem()) + r"-\d{6,}-\d{8}T\d{6}Z\.tar") if self._record() else None
         found = []
@@ -182,6 +184,7 @@ class Backups:
         Raises:
             LockTimeout: the one that is being made does not end.
         """
+        self._parts.require_open()
         with self._lock.hold("backup", timeout=60):
             try:
                 old = self.kept()
@@ -227,6 +230,7 @@ class Backups:
     # -- schedule -----------------------------------------------------------------------------------------------
     def state(self) -> BackupState:
         """How things stand now."""
+        self._parts.require_open()
         record = self._record()
         last = record.get("last") or {}
         moment = parse_time(last["at"]) if last else None
@@ -243,6 +247,7 @@ class Backups:
         Returns:
             Whether one was made.
         """
+        self._parts.require_open()
         now = time.monotonic()
         if self._settings.interval_hours <= 0 or now - self._looked < _LOOK_EVERY:
             return False
@@ -261,6 +266,7 @@ class Backups:
 
     def origin(self) -> str:
         """By which this workspace's backups are known among others: random, kept in its state."""
+        self._parts.require_open()
         known = self._record().get("origin")
         if not known:
             known = secrets.token_hex(4)

@@ -59,6 +59,7 @@ class Eraser:
     @property
     def unfinished(self) -> bool:
         """Whether an erase was interrupted and is to be ended."""
+        self._parts.require_open()
         return erase_record.begun(self._repository)
 
     def plan(self, reference: str, is_path: bool = False) -> Plan:
@@ -106,6 +107,7 @@ class Eraser:
 
     def take_up(self) -> None:
         """End an interrupted erase when a workspace is opened; what came of it stands among the store's notes."""
+        self._parts.require_open()
         try:
             self.ended = self._attempts(None, _PATIENCE_AT_OPENING)
         except LockTimeout:

@@ -84,6 +84,7 @@ class History:
 
     def path_of(self, target: str) -> str:
         """Where the file of an id, or of a path, lies now; "" where no file has that id."""
+        self._store.require_open()
         return self._path_of(target) if self._is_path(target) else self._store.locate(target)
 
     def content(self, revision: str, target: str) -> bytes:
@@ -167,6 +168,7 @@ class History:
 
     def way_out(self, unsaved: list[str]) -> str:
         """What a person can do about edits that stand in the way of a rollback or undo."""
+        self._store.require_open()
         known = [path for path in unsaved if self._repository.head_blob(path) is not None]
         undo = f"undo it with 'git checkout -- {known[0]}'" if known else "move the file out of ContextMemory/"
         if any(map(self._store.following.rejected, unsaved)):

@@ -184,6 +184,7 @@ class Quota:
     # -- for those who look ---------------------------------------------------------------------------------------
     def limits(self) -> Limits:
         """The quotas as the file has them now. One that is invalid changes nothing: the last good ones count."""
+        self._parts.require_open()
         try:
             entry = self._parts.tree.entry(CONFIG)
             if entry != self._seen:
@@ -195,6 +196,7 @@ class Quota:
 
     def standings(self) -> list[Standing]:
         """How each quota stands, measured now where that is not known from a moment ago."""
+        self._parts.require_open()
         if not self.limits().bytes:
             return []
         known = self._ledger.read()

@@ -51,6 +51,7 @@ class Recovered:
 
     def damaged(self) -> builtins.list[CorruptRecord]:
         """What is wrong with set-aside contents that can no longer be read."""
+        self._store.require_open()
         return [row for entry in self._entries() if isinstance(row := self._describe(entry), CorruptRecord)]
 
     def restore(self, name: str) -> str:

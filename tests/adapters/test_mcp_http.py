@@ -390,18 +390,6 @@ def test_who_says_nothing_holds_no_place(monkeypatch: pytest.MonkeyPatch) -> Non
     assert twice.count(b"HTTP/1.1 204") == 2
 
 
-@pytest.mark.parametrize("said", [b"", b"POST /mcp HTTP/1.1\r\nHost: x\r\n"], ids=["silent", "half"])
-def test_hundreds_of_half_open_connections_are_in_nobodys_way(server: Serving, said: bytes) -> None:
-    """Who has not shown the token makes room for the next, and clients with it are served meanwhile (B5)."""
-    with contextlib.ExitStack() as ending:
-        lines = [ending.enter_context(socket.create_connection(("127.0.0.1", server.port))) for _ in range(300)]
-        for line in lines:
-            with contextlib.suppress(OSError):  # it made room already
-                line.sendall(said)
-        for _ in range(3):
-            assert server.ask(post(HELLO), HELLO)[0] == 200
-
-
 @pytest.mark.parametrize(
     "host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "", "127.0.0.2", "localhost.evil.example"]
 )

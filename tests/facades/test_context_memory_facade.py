@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memfs import Conflict, ContextMemory, SchemaInvalid, StateUpdate, Workspace, WorkspaceNotFound
+from memfs import Conflict, ContextMemory, SchemaInvalid, StateUpdate, Workspace, WorkspaceClosed
 
 Opened = Callable[..., Workspace]
 
@@ -166,7 +166,7 @@ def test_questions_are_answered_from_the_cache(memory: ContextMemory) -> None:
 def test_a_closed_memory_says_so(memory: ContextMemory) -> None:
     """After ``close`` nothing is opened again behind one's back (C1)."""
     memory.close()
-    with pytest.raises(WorkspaceNotFound, match="ContextMemory was closed"):
+    with pytest.raises(WorkspaceClosed, match="ContextMemory was closed"):
         memory.trends()
 
 

@@ -511,5 +511,5 @@ def test_p3_the_sources_work_over_the_stores_as_in_the_seed(layer: MemoryLayer) 
 def test_a_layer_that_was_closed_says_so(layer: MemoryLayer, use: Callable[[MemoryLayer], Any]) -> None:
     """A call on a closed layer is refused clearly."""
     layer.close()
-    with pytest.raises(memfs.WorkspaceNotFound, match="closed"):
+    with pytest.raises(memfs.WorkspaceClosed, match="closed"):
         asyncio.run(use(layer))

@@ -14,7 +14,15 @@ from pathlib import Path
 import pytest
 
 from kit.patience import LONG
-from memfs import MemfsError, MemoryItem, SchemaInvalid, SettingInvalid, WorkspaceNotFound, open_workspace
+from memfs import (
+    MemfsError,
+    MemoryItem,
+    SchemaInvalid,
+    SettingInvalid,
+    WorkspaceClosed,
+    WorkspaceNotFound,
+    open_workspace,
+)
 from memfs.facades import kept
 from memfs.facades.kept import close_all
 from memfs.facades.opening import Facade
@@ -137,7 +145,7 @@ def test_facades_of_a_process_share_one_workspace(tmp_path: Path) -> None:
     assert workspace.store.put(MemoryItem("Still open")).path
     other.close()
     assert kept.held == {}
-    with pytest.raises(WorkspaceNotFound, match="was closed"):
+    with pytest.raises(WorkspaceClosed, match="was closed"):
         _ = other.workspace
 
 

@@ -132,6 +132,29 @@ def test_43_an_edit_that_was_in_no_history_gives_way_to_what_is(opened: Opened) 
     assert [(hit.item.content, hit.stale) for hit in second.recall.search("words").hits] == [("first words", True)]
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "whoosh"])
+def test_a_large_file_is_cut_into_terms_once(opened: Opened, engine: str) -> None:
+    """One large file weighs as much as many small ones: who asks first folds it, and no later process reads it anew."""
+    first = opened(index__engine=engine)
+    first.store.put(MemoryItem("a small one", "knowledge", id="small"))
+    first.recall.search("small")
+    first.close()
+    large = first.root / "ContextMemory/memories/knowledge/large.yaml"
+
+    def only_fresh() -> list[str]:
+        again = opened(first.root, index__engine=engine)
+        again.recall.search("small")
+        fresh = list(again.parts.index.overlay_stamps())
+        again.close()
+        return fresh
+
+    path = str(large.relative_to(first.root))
+    large.write_text("content: little yet\n")
+    assert [only_fresh(), only_fresh()] == [[path], [path]]
+    large.write_text(f"content: {' '.join(f'word{number:x}' for number in range(40_000))}\n")
+    assert [only_fresh(), only_fresh()] == [[path], []]
+
+
 def test_twins_the_older_keeps_the_id(opened: Opened) -> None:
     """Two files with one stem: the older created owns the id, the other is a problem and readable by path."""
     workspace = opened()

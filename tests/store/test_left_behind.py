@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from kit.patience import until
 from memfs import MemoryItem
+from memfs.files import io
 from memfs.store import store as storing
 from memfs.workspace import Workspace
 
@@ -102,3 +106,24 @@ def test_a_repair_commits_what_was_left(
     again = opened(left.root, history__commit="interval", history__interval_seconds=86400.0)
     assert any("committed" in done for done in again.checker.repair())
     assert in_head(again, git)
+
+
+def test_what_lies_in_the_secondary_location_is_named(opened: Opened, tmp_path: Path) -> None:
+    """What another disk took waits, too: check names it for as long as the workspace's own takes no writes (S17)."""
+    (tmp_path / "spare").mkdir(0o700)
+    writer = opened(storage__secondary=str(tmp_path / "spare"))
+
+    def full(name: str, path: str) -> None:
+        if name in {"write", "fsync", "fdatasync"} and not path.startswith(str(tmp_path / "spare")):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = io.set_hook(full)
+    try:
+        writer.store.put(MemoryItem("left behind", "knowledge", id="left"))
+        writer.close()
+        again = opened(writer.root, storage__secondary=str(tmp_path / "spare"))
+        assert [path.rpartition("/")[2] for path in again.store.pending().paths] == ["left.yaml"]
+        (problem,) = (one for one in again.checker.check() if one.code == "CommitsWaiting")
+        assert "/left.yaml" in problem.message
+    finally:
+        io.set_hook(before)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -29,7 +29,6 @@ PORT = 8377
 _FAMILIES = {"127.0.0.1": socket.AF_INET, "localhost": socket.AF_INET, "::1": socket.AF_INET6}
 _MOST_SESSIONS = 256  # clients that end without saying so are let go of after half an hour
 _MOST_CONNECTIONS = 256
-_MOST_STRANGERS = 64
 _GRACE_SECONDS = 5
 _HEAD_SECONDS = 10.0
 _IDLE_SECONDS = 600  # a client that thinks between two calls finds its connection as it left it
@@ -122,7 +121,7 @@ def _configured(server: MemoryServer, listening: Listening, token: str) -> uvico
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_MOST_CONNECTIONS + _MOST_STRANGERS,
+        limit_concurrency=_MOST_CONNECTIONS,
         timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
@@ -152,26 +151,14 @@ def _ending_sessions(app: App, server: MemoryServer) -> App:
 class _Punctual(H11Protocol):
     """Hangs up on whoever does not say in time what they want: else anybody could hold all places by saying nothing.
 
-    Who was answered has shown the token, as a refusal ends the connection, and may be silent for longer. All others
-    together have a number of places, whichever address of this machine they come from: for a new one, the one that has
-    said nothing for longest makes room, so that they are never in the way of whoever speaks.
+    Who was answered has shown the token, as a refusal ends the connection, and may be silent for longer.
     """
 
     _late: asyncio.TimerHandle | None = None
-    _began = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as theirs
         super().connection_made(transport)
-        self._began = self.loop.time()
         self._mind()
-        strangers = [one for one in cast("set[_Punctual]", self.connections) if one.is_unknown]
-        if len(strangers) > _MOST_STRANGERS:
-            min(strangers, key=lambda one: one._began).transport.close()
-
-    @property
-    def is_unknown(self) -> bool:
-        """Whether nothing whole was ever asked over this connection."""
-        return not self.transport.is_closing() and self.cycle is None
 
     def handle_events(self) -> None:
         super().handle_events()
