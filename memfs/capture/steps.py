@@ -52,11 +52,11 @@ _SLIP = re.compile(
     re.I,
 )
 # Commands whose exit code is an answer, not an error.
-_ASKING = re.compile(r"\s*(?:\S+=\S+ )*(?:grep|egrep|rg|diff|test|\[|which|command -v|pgrep|git diff|cmp)\b")
+_ASKING = re.compile(r"\s*(?:[^\s=]+=\S+ )*(?:grep|egrep|rg|diff|test|\[|which|command -v|pgrep|git diff|cmp)\b")
 _EXIT = re.compile(r"^(?:Error: )?(?:Exit code:?|exited with(?: code)?|Command failed with exit code) (\d+)\s*", re.I)
-_GLUE = re.compile(r"\s*(?:&&|\|\||;|\n)\s*")
+_GLUE = re.compile(r"&&|\|\||;|\n")
 _PREPARING = ("cd ", "export ", "source ", "echo ")
-_SETTING = re.compile(r"(?:\w+=\S* +)+")
+_SETTING = re.compile(r"(?<!\S)(?:\w+=\S* +)+")
 
 
 def situation_of(event: SessionEvent, root: Path) -> StateSnapshot:
@@ -168,7 +168,8 @@ def _failed(response: Mapping[str, Any], *, ran: bool) -> str:
 
 def _program(command: str) -> str:
     """The last part of a command that is no preparation, by its program and what that is to do."""
-    parts = [part for part in _GLUE.split(command) if part and not part.startswith(_PREPARING)]
+    whole = (part.strip() for part in _GLUE.split(command))
+    parts = [part for part in whole if part and not part.startswith(_PREPARING)]
     last = _SETTING.sub("", parts[-1] if parts else command, count=1).partition("|")[0]
     words = [word for word in last.split() if not word.startswith("-") and not word[0].isdigit()]
     return " ".join(words[:3])[:_LONGEST]

@@ -17,7 +17,7 @@ from memfs.history.identity import Person
 _SIGNATURE, _OTHER_SIGNATURE = b"gpgsig", b"gpgsig-sha256"
 AGENT, SESSION, SOURCE = "Memfs-Agent", "Memfs-Session", "Memfs-Source"
 _TRAILER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*)\s*:\s+(\S.*)")
-_PERSON = re.compile(r"(.*?) ?<([^>]*)> (-?\d+) [+-]\d{4}")
+_MOMENT = re.compile(r"(-?\d+) [+-]\d{4}")
 _PLAIN_PERSON = re.compile(rb"[^<>\x00-\x1f]*<[^<>\x00-\x1f]*> \d{1,12} [+-]\d{4}")
 _ONCE = (b"tree", b"author", b"committer")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
@@ -160,11 +160,12 @@ def _trailers(paragraph: str) -> dict[str, tuple[str, ...]]:
 
 
 def _person(line: str) -> tuple[Person, datetime]:
-    match = _PERSON.fullmatch(line)
-    if not match:
+    who, _, when = line.rpartition("> ")
+    moment, start = _MOMENT.fullmatch(when), who.find("<", who.rfind(">") + 1)
+    if moment is None or start < 0:
         return Person(line, ""), datetime.fromtimestamp(0, UTC)
     try:
-        time = datetime.fromtimestamp(int(match[3]), UTC)
+        time = datetime.fromtimestamp(int(moment[1]), UTC)
     except (ValueError, OverflowError, OSError):
         time = datetime.fromtimestamp(0, UTC)
-    return Person(match[1], match[2]), time
+    return Person(who[:start].removesuffix(" "), who[start + 1 :]), time

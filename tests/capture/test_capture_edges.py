@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from memfs.capture.hearing import Heard, hear
 from memfs.capture.memories import Scope
 from memfs.capture.notes import Notes
 from memfs.capture.spool import Waiting
-from memfs.capture.steps import failure
+from memfs.capture.steps import failure, same_thing
 from memfs.capture.tasks import Task, completed
 from memfs.model.time import format_time
 
@@ -205,3 +206,28 @@ def test_a_plan_is_meant(prompt: str) -> None:
     """``plan to`` is one of the words of the seed (C6)."""
     kinds = sorted(item.type for item in _heard(_event("UserPromptSubmit", prompt=prompt)).items.values())
     assert kinds == ["prospective", "working"]
+
+
+@pytest.mark.parametrize("command", ["=" * 60_000, "a=" * 30_000, " " * 60_000 + "x", "_" * 60_000, "a=b " * 15_000])
+def test_no_command_takes_long_to_read(command: str) -> None:
+    """What a tool ran is looked at in time that grows with its length, whatever it is full of (C6)."""
+    tool = {"tool_name": "Bash", "tool_input": {"command": command}}
+    event = _event("PostToolUseFailure", error="Exit code 1", **tool)
+    began = time.process_time()
+    same_thing(event, Path("/w"))
+    failure(event)
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("command", "program"),
+    [
+        ("cd x &&  A=1 B=2 make all", "make all"),
+        ("FOO=bar pytest -q tests", "pytest tests"),
+        ("ls ; rg a | wc", "rg a"),
+    ],
+)
+def test_a_command_is_known_by_its_program(command: str, program: str) -> None:
+    """Preparations, settings and options are no part of what a command tries (C6)."""
+    event = _event("PostToolUse", tool_name="Bash", tool_input={"command": command})
+    assert same_thing(event, Path("/w")) == f"Bash {program}"

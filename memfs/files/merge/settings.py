@@ -14,7 +14,7 @@ from memfs.files.merge.lines import Hunk, hunks
 from memfs.files.merge.values import Clash, equal, merge
 
 _EACH = {"additionalProperties": {"x-merge": "conflict"}}
-_NAMED = re.compile(r"\s*([^#\[\]=\s][^\[\]=]*?)\s*=")
+_NAMED = re.compile(r"\s*([^#\[\]=\s][^\[\]=]*)=")
 
 
 def merge_settings(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
@@ -64,7 +64,7 @@ def _joined(hunk: Hunk[str]) -> Sequence[str]:
 
 def _key(line: str) -> str:
     named = _NAMED.match(line)
-    return named[1] if named else line.strip()
+    return named[1].rstrip() if named else line.strip()
 
 
 def _ended(line: str) -> str:
