@@ -93,6 +93,18 @@ def open_file(path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_f
         raise storage_error(error, "open", os.fspath(path)) from error
 
 
+def make_file(path: str | os.PathLike[str], flags: int, mode: int = 0o600) -> int:
+    """As ``open_file``, and the file is made where it is not there.
+
+    Raises:
+        StorageIO: also where its folder is gone.
+    """
+    try:
+        return open_file(path, flags | os.O_CREAT, mode)
+    except FileNotFoundError as error:
+        raise storage_error(error, "open", os.fspath(path)) from error
+
+
 @contextmanager
 def _missing_passes() -> Iterator[None]:
     try:
@@ -322,10 +334,12 @@ def make_private_folder(path: Path, home: Path | None = None) -> None:
 
     Raises:
         StorageIO: ``home`` is gone.
-        StorageReadOnly: it exists and belongs to another user, or others may write in it.
+        StorageReadOnly: it exists and belongs to another user, or others may write in it, or a link leads there.
     """
-    if home is not None and not os.path.isdir(home):
-        raise StorageIO("this folder is gone", path=str(home), hint="bring it back, or open what is there now")
+    if home is not None:
+        if not os.path.isdir(home):
+            raise StorageIO("this folder is gone", path=str(home), hint="bring it back, or open what is there now")
+        refuse_links(path, home)
     make_folders(path)
     with operation("stat", path):
         found = os.lstat(path)
@@ -333,6 +347,19 @@ def make_private_folder(path: Path, home: Path | None = None) -> None:
         raise StorageReadOnly("this folder belongs to somebody else", path=str(path), hint="remove it")
     if found.st_mode & 0o022:
         chmod(path, 0o700)
+
+
+def refuse_links(path: Path, home: Path) -> None:
+    """Refuse a folder that is reached from another, above it, over a link: it could lead anywhere.
+
+    Raises:
+        StorageReadOnly: naming the link.
+    """
+    for folder in (path, *path.parents):
+        if folder == home:
+            return
+        if os.path.islink(folder):
+            raise StorageReadOnly("a link stands where memfs keeps its state", path=str(folder), hint="remove it")
 
 
 def make_private_file(path: str | os.PathLike[str]) -> None:
@@ -385,7 +412,7 @@ def read_file(path: Path, limit: int = 1 << 31) -> bytes:
 def write_file(path: Path, data: bytes, mode: int = 0o600, durable: bool = True) -> None:
     """Replace a whole file: temporary name beside it, fsync, rename, fsync of the folder."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}{_TEMPORARY}")
-    fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    fd = make_file(temporary, os.O_WRONLY | os.O_TRUNC, mode)
     try:
         try:
             write_all(fd, data, str(path))

@@ -384,7 +384,10 @@ class Journal:
     def _writer(self) -> int:
         """A descriptor for writing; a process that only reads needs none, and may lack the right."""
         if self._writing_fd < 0:
-            self._writing_fd = io.open_file(self.path, os.O_WRONLY)
+            try:
+                self._writing_fd = io.open_file(self.path, os.O_WRONLY)
+            except FileNotFoundError as error:  # it was there a moment ago
+                raise io.storage_error(error, "open", str(self.path)) from error
         return self._writing_fd
 
     def _write(self, payloads: Sequence[bytes]) -> None:

@@ -111,6 +111,8 @@ class FileLock:
         return -1
 
     def _opened(self) -> int:
+        if self._home is not None:
+            io.refuse_links(self.path.parent, self._home)
         try:
             return io.open_file(self.path, os.O_RDWR)
         except FileNotFoundError:

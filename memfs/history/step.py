@@ -236,7 +236,7 @@ def _copy(index: Path, target: Path) -> Facts:
         raise GitBusy("the index is not a regular file", path=str(index), hint="move it away") from error
     finally:
         os.close(source)
-    fd = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IMODE(found.st_mode))
+    fd = io.make_file(target, os.O_WRONLY | os.O_EXCL, stat.S_IMODE(found.st_mode))
     try:
         io.write_all(fd, data, str(target))
     finally:

@@ -45,7 +45,8 @@ def wait_for_children(state: Path) -> None:
 
 @contextmanager
 def _opened(state: Path) -> Iterator[int]:
-    fd = io.open_file(state / CHILDREN, os.O_RDWR | os.O_CREAT)
+    io.refuse_links(state, state.parent.parent)
+    fd = io.make_file(state / CHILDREN, os.O_RDWR)
     _open.add(fd)
     try:
         yield fd
