@@ -25,6 +25,7 @@ from memfs.index.analyzer import terms
 from memfs.model.globs import is_wild
 from memfs.model.triggerrow import RULE, TriggerRow
 from memfs.pipeline.advice import QUOTES, pattern_of, telling_line
+from memfs.pipeline.episodeitem import MOST_ERROR
 from memfs.pipeline.evidence import Casebook, Verdict, has_failed
 from memfs.pipeline.situations import GENERIC, words_of
 
@@ -64,7 +65,8 @@ def signature(error: str) -> frozenset[str]:
 
     They are the same for the message as a rule quotes it.
     """
-    line = _WITHIN_WORD.sub("", " ".join(telling_line(error).translate(QUOTES).split()))
+    told = telling_line(error)[:MOST_ERROR]  # a file written by hand may hold more than is ever recorded
+    line = _WITHIN_WORD.sub("", " ".join(told.translate(QUOTES).split()))
     return frozenset(terms(_NOISE.sub(" ", line))[:_TERMS]) or frozenset(terms(line)[:_TERMS])
 
 
