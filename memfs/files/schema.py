@@ -101,7 +101,10 @@ class Schemas:
         body = name.removeprefix("item ")
         shape = self._bodies[body] if body in self._bodies else _bundled(body + _BODY)
         item = _bundled("item")
-        return {**item, "properties": {**item["properties"], "data": shape}}
+        described = {**item, "properties": {**item["properties"], "data": shape}}
+        if shape.get("required"):  # an item without data lacks all of it
+            described["required"] = [*item.get("required", ()), "data"]
+        return described
 
 
 @cache

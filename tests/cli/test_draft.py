@@ -15,6 +15,7 @@ NOTHING: dict[str, Any] = {
     **dict.fromkeys(("type", "title", "id", "agent", "session", "phase", "role", "tool", "time")),
     "tags": (),
     "context": (),
+    "data": (),
 }
 
 

@@ -143,6 +143,21 @@ def test_replace_changes_what_is_given_and_keeps_the_rest(root: Path, memfs: Mem
     assert memfs("show", "x", "--json").json["content"] == "two"
 
 
+def test_a_kind_of_ones_own_gets_what_it_requires(root: Path, memfs: Memfs) -> None:
+    """``--data`` gives the fields of a type's own; without one that is required, nothing is stored (K3)."""
+    body = "body: {type: object, required: [person], properties: {person: {type: string}}}"
+    row = f"kinds:\n  social:\n    layer: semantic\n    description: People.\n    {body}\n"
+    (root / "ContextMemory/configuration/kinds.yaml").write_text(row)
+    refused = memfs("remember", "Ada knows the depot", "--type", "social")
+    assert (refused.code, "data" in refused.err) == (1, True)
+    assert memfs("list", "--json").json["items"] == []
+    told = memfs("remember", "Ada knows the depot", "--type", "social", "--data", "person=Ada", "--id", "ada", "--json")
+    assert memfs("show", told.json["id"], "--json").json["data"] == {"person": "Ada"}
+    memfs("remember", "--id", "ada", "--replace", "--data", "team=depot")
+    assert memfs("show", "ada", "--json").json["data"] == {"person": "Ada", "team": "depot"}
+    assert "--data: 'Ada' has no name and value" in memfs("remember", "x", "--data", "Ada").err
+
+
 def test_replace_needs_an_id(memfs: Memfs) -> None:
     """Which item is to be changed must be said."""
     assert memfs("remember", "x", "--replace").code == 2

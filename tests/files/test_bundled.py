@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from memfs import config
+from memfs.errors import SchemaInvalid
 from memfs.files import fields, yamltext
 from memfs.files.codec import Codec
 from memfs.files.schema import Schemas
+from memfs.model import MemoryItem
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer
 from memfs.resources import schema_names, schema_text, template_names, template_text
 
@@ -207,6 +209,27 @@ def test_the_kinds_template_makes_a_kind_whose_body_is_checked() -> None:
     assert codec.read(b"title: x\ndata:\n  person: Ada\n", path, NOW).data == {"person": "Ada"}
     (error,) = codec.errors(b"title: x\ndata:\n  person: 3\n", path)
     assert (error.line, error.field) == (3, "data.person")
+
+
+@pytest.mark.parametrize("path", ["x.yaml", "x.json"])
+def test_what_a_kinds_body_requires_is_demanded_without_data(path: str) -> None:
+    """A field that the body requires must be there, whether ``data`` lacks it or is absent; written or read (K3)."""
+    body = {"type": "object", "required": ["person"], "properties": {"person": {"type": "string"}}}
+    kind = Kind(name="social", layer=Layer.SEMANTIC, description="x", folder="memories/social", body="social")
+    codec = Codec(Schemas({"social": body}), KindTable([*BUILT_IN, kind]))
+    path = f"ContextMemory/memories/social/{path}"
+
+    (absent,) = codec.errors(b'{"title": "x"}', path)
+    (lacking,) = codec.errors(b'{"title": "x", "data": {}}', path)
+    assert ("data" in absent.message + (absent.hint or ""), "person" in lacking.message + (lacking.hint or "")) == (
+        True,
+        True,
+    )
+    for item in (MemoryItem("x", "social"), MemoryItem("x", "social", data={"team": "a"})):
+        with pytest.raises(SchemaInvalid):
+            codec.write(item, path)
+    assert codec.write(MemoryItem("x", "social", data={"person": "Ada"}), path)
+    assert json.loads(Schemas({"social": body}).editor_files()["social.schema.json"])["required"] == ["data"]
 
 
 def test_editor_settings_point_at_files_that_init_lays() -> None:

@@ -51,6 +51,7 @@ class Draft:
     tags: tuple[str, ...] = ()
     id: str | None = None
     context: Mapping[str, str]
+    data: Mapping[str, str]
     agent: str | None = None
     session: str | None = None
     phase: str | None = None
@@ -70,6 +71,7 @@ class Draft:
             origin=self.origin(),
             trust=self._trust(),
             context=self.context,
+            data=self.data,
         )
 
     def over(self, item: MemoryItem, content: str | None) -> MemoryItem:
@@ -80,6 +82,7 @@ class Draft:
             "tags": self.tags or None,
             "timestamp": self.time,
             "context": {**item.context, **self.context} if self.context else None,
+            "data": {**item.data, **self.data} if self.data else None,
         }
         if content is not None:  # new words are their writer's; changed circumstances leave the writer as he was
             changes |= {"content": content, "origin": self.origin(), "trust": self._trust()}
@@ -115,6 +118,8 @@ class Draft:
             merged["tags"] = list(dict.fromkeys([*self.tags, *_listed(own.get("tags"))]))
         if self.context:
             merged["context"] = {**self.context, **own.get("context", {})}
+        if self.data:
+            merged["data"] = {**self.data, **own.get("data", {})}
         if origin:
             merged["origin"] = origin
         merged.setdefault("trust", (Trust.AGENT if origin.get("agent") else Trust.HUMAN).value)
@@ -132,25 +137,26 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def draft(*, context: tuple[str, ...], time: str | None, **given: Any) -> Draft:
+def draft(*, context: tuple[str, ...], data: tuple[str, ...], time: str | None, **given: Any) -> Draft:
     """The draft that the options describe.
 
     Raises:
-        Unclear: a ``--context`` without ``=``, a ``--time`` that is none.
+        Unclear: a ``--context`` or ``--data`` without ``=``, a ``--time`` that is none.
     """
     pairs = dict(pair(written) for written in context)
-    return Draft(context=pairs, time=when(time, "time"), **given)
+    own = dict(pair(written, "--data person=Ada") for written in data)
+    return Draft(context=pairs, data=own, time=when(time, "time"), **given)
 
 
-def pair(written: str) -> tuple[str, str]:
-    """A circumstance as ``--context`` takes it.
+def pair(written: str, example: str = "--context branch=main") -> tuple[str, str]:
+    """A circumstance as ``--context`` takes it, or a field as ``--data`` does.
 
     Raises:
         Unclear: it has no name, or no value.
     """
     name, equals, value = written.partition("=")
     if not equals or not name.strip():
-        raise Unclear(f"--context: {written!r} has no name and value", "write --context branch=main")
+        raise Unclear(f"{example.split()[0]}: {written!r} has no name and value", f"write {example}")
     return name.strip(), value
 
 

@@ -48,6 +48,7 @@ _FEW_FILES = 500
 @click.option(
     "--context", multiple=True, metavar="KEY=VALUE", help="A circumstance to match at recall; may be repeated."
 )
+@click.option("--data", multiple=True, metavar="KEY=VALUE", help="A field of its type's own; may be repeated.")
 @click.option("--agent", metavar="NAME", help="The agent that says so. Without it the memory is a person's.")
 @click.option("--session", metavar="NAME", help="The session it comes from.")
 @click.option("--phase", type=PHASE, help="The phase of the work it comes from.")

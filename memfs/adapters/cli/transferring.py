@@ -237,7 +237,7 @@ def _import_items(workspace: Workspace, file: str, replace: bool, allow_secret: 
     from memfs.adapters.cli.draft import Draft
     from memfs.adapters.cli.importing import import_lines
 
-    return len(import_lines(workspace, file, Draft(context={}), replace, allow_secret, dry_run))
+    return len(import_lines(workspace, file, Draft(context={}, data={}), replace, allow_secret, dry_run))
 
 
 def _holds_bare_items(file: str, form: str | None) -> bool:
