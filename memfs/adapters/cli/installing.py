@@ -220,7 +220,8 @@ def _diff(one: Changed) -> list[str]:
     name = _shown(one.path)
     old, new = (name if data is not None else os.devnull for data in (one.before, one.after))
     found = difflib.unified_diff(_lines(one.before), _lines(one.after), old, new)
-    return [line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in found]
+    whole = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in found)
+    return [f"{line}\n" for line in whole.split("\n")[:-1]]
 
 
 def _lines(data: bytes | None) -> list[str]:
