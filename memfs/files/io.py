@@ -421,6 +421,8 @@ def write_file(path: Path, data: bytes, mode: int = 0o600, durable: bool = True)
         finally:
             os.close(fd)
         rename(str(temporary), str(path))
+    except FileNotFoundError as error:  # its folder went meanwhile
+        raise storage_error(error, "rename", str(path)) from error
     except BaseException:
         with suppress(StorageIO):
             unlink(temporary, missing_ok=True)

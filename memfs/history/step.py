@@ -246,7 +246,7 @@ def _copy(index: Path, target: Path) -> Facts:
 
 def _sync_file(path: Path) -> None:
     """Make a file durable; an empty one is made where there is none, as a lock needs a file to be a name of."""
-    fd = io.open_file(path, os.O_RDONLY | os.O_CREAT)
+    fd = io.make_file(path, os.O_RDONLY)
     try:
         io.fsync(fd, str(path))
     finally:

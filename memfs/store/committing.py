@@ -70,7 +70,7 @@ class Committing:
         try:
             with self._parts.commit_lock.hold("commit", timeout=patience):
                 return self._flush(adopt, include_staged, quiet_seconds, message)
-        except MemfsError as error:
+        except (MemfsError, FileNotFoundError) as error:  # the latter where a folder of git's went meanwhile
             return Flushed(waiting=len(self._parts.journal.waiting), reason=str(error))
 
     def maintain_if_due(self) -> None:
