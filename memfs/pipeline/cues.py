@@ -79,7 +79,7 @@ _TASK = re.compile(
     r"(?! (?:you|way|idea|problem|worries|doubt|one|more|wonder|need)\b)",
     re.I,
 )
-_NUMBERED = re.compile(r"(?m)^\s*(?:\d+[.)]|[-*])\s+\S|(?<=[:;,.\s])\(?[1-9][.)]\s+\S|\s(?:->|→|=>)\s")
+_NUMBERED = re.compile(r"(?m)^[ \t]*(?:\d+[.)]|[-*])\s+\S|(?<=[:;,.\s])\(?[1-9][.)]\s+\S|\s(?:->|→|=>)\s")
 _NAME = re.compile(
     r"(?<![\w`'])(?:`[^`\n]+`|https?://\S+|[\w.-]{1,64}@[\w-]{1,64}\.[\w.]+|[\w.-]{0,64}(?:/[\w.-]+)+|[A-Za-z]\w*_\w+|"
     r"[A-Z][a-z]+(?:[A-Z][a-z]*)+|[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|[A-Za-z]+\d\w*|\w+\.(?:py|js|ts|go|rs|md|ya?ml|toml|"
@@ -87,7 +87,7 @@ _NAME = re.compile(
 )
 _PROPER = re.compile(r"(?<=[a-z0-9,;:)] )[A-Z][a-z]+\b(?:[ -][A-Z][a-z]+\b)*")
 _FIGURE = re.compile(r"(?<![\w.])[$€£v#]?\d[\d,.:/]*(?:\s?(?:%|ms|s|min|h|days?|weeks?|months?|years?|[KMGT]i?B))?\b")
-_SENTENCE = re.compile(r"[.!?\n]+(?:\s|$)")
+_SENTENCE = re.compile(r"(?<![.!?\n])[.!?\n]+(?:\s|$)")
 
 
 @dataclass(frozen=True, slots=True)

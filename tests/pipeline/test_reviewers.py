@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem
 from memfs.pipeline import reviewers
+from memfs.pipeline.cues import traits
 from memfs.pipeline.review import Review
 from memfs.pipeline.reviewer import RelevanceReviewer, Reviewer, Score
 from memfs.pipeline.reviewers import (
@@ -185,3 +187,12 @@ def test_an_endpoint_adds_its_model() -> None:
     """One setting adds a language model to the reviewers (C3)."""
     found = reviewers_of(ReviewSettings(endpoint="http://127.0.0.1:9/v1", model="small"))
     assert [one.name for one in found] == [*STORAGE_REVIEWERS, "model:small"]
+
+
+@pytest.mark.parametrize("sign", ["!", "\n"])
+def test_no_draft_takes_long_to_look_at(sign: str) -> None:
+    """A draft full of signs or empty lines is judged as quickly as any other (C3)."""
+    began = time.process_time()
+    for number in range(40):
+        traits(f"a {number} {sign * 4_900}x")
+    assert time.process_time() - began < 5
