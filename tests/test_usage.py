@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -135,9 +136,10 @@ def test_without_a_file_there_are_no_uses(usage: Usage, path: Path) -> None:
     usage.touch(["a"], NOON)
     usage.close()
     path.unlink()
-    assert usage.of(["a"]) == {}
-    usage.touch(["a"], NOON)
-    assert usage.of(["a"])["a"].count == 1
+    with closing(Usage(path)) as later:
+        assert later.of(["a"]) == {}
+        later.touch(["a"], NOON)
+        assert later.of(["a"])["a"].count == 1
 
 
 @pytest.mark.parametrize(
@@ -167,8 +169,9 @@ def test_rows_that_nobody_writes_are_taken_with_care(usage: Usage, path: Path) -
     with sqlite3.connect(path) as base:
         base.execute("CREATE TABLE used (name TEXT)")
     base.close()
-    usage.touch(["a"], NOON)
-    assert usage.of(["a"])["a"].count == 1
+    with closing(Usage(path)) as later:
+        later.touch(["a"], NOON)
+        assert later.of(["a"])["a"].count == 1
 
 
 @pytest.mark.parametrize(

@@ -412,7 +412,10 @@ def read_file(path: Path, limit: int = 1 << 31) -> bytes:
 def write_file(path: Path, data: bytes, mode: int = 0o600, durable: bool = True) -> None:
     """Replace a whole file: temporary name beside it, fsync, rename, fsync of the folder."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}{_TEMPORARY}")
-    fd = make_file(temporary, os.O_WRONLY | os.O_TRUNC, mode)
+    try:
+        fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    except FileNotFoundError as error:
+        raise storage_error(error, "open", str(path)) from error
     try:
         try:
             write_all(fd, data, str(path))

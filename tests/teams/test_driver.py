@@ -65,7 +65,12 @@ def test_a_contradiction_is_recorded_and_travels(joining: Two, memfs: Memfs) -> 
     assert ada.read() == bo.read()
     shown = memfs(ada, "resolve", "--json").json
     assert [one["id"] for one in shown["items"]] == ["deploy"]
-    assert shown["items"][0]["conflicts"][0] | {"time": None, "by": ""} == {
+    recorded = shown["items"][0]["conflicts"][0]
+    assert [(recorded[side]["author"], bool(recorded[side]["commit"])) for side in ("kept_by", "lost_by")] == [
+        ("Ada Person", True),
+        ("Ada Person", True),
+    ]
+    assert {key: value for key, value in recorded.items() if key not in ("kept_by", "lost_by")} | {"time": None} == {
         "field": "title",
         "kept": "Where we deploy",
         "lost": "Where to deploy",
