@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from memfs.upkeep.check import Checker
     from memfs.upkeep.cleanup import Act, Cleaner
     from memfs.upkeep.contextfile import FollowedContext
+    from memfs.upkeep.cut import HistoryCut
     from memfs.upkeep.erase import Eraser
     from memfs.upkeep.history import History
     from memfs.upkeep.layout import Created
@@ -160,6 +161,13 @@ class Workspace:
         from memfs.upkeep.erase import Eraser
 
         return Eraser(self.store, self.parts, self.backups)
+
+    @cached_property
+    def cutter(self) -> HistoryCut:
+        """Takes old history out of a repository that memfs made."""
+        from memfs.upkeep.cut import HistoryCut
+
+        return HistoryCut(self.store, self.parts)
 
     @cached_property
     def repairer(self) -> Repairer:
@@ -390,6 +398,7 @@ def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None
     connect(workspace)
     _arrange_chores(workspace)
     if os.path.lexists(repository.state / ERASE_FOLDER):
+        workspace.cutter.take_up()
         workspace.eraser.take_up()
     store.take_up()
     return workspace

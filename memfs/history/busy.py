@@ -50,7 +50,9 @@ def obstacle(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | Non
     # Commits on top of a history that is about to be replaced would have to be rewritten, too.
     for state in _subfolders(layout.common_dir / "memfs"):
         if os.path.lexists(state / ERASE_RECORD):
-            return Obstacle("an erase was interrupted; the next memfs command in its workspace ends it", False)
+            return Obstacle(
+                "a cut of history or an erase was interrupted; the next memfs command in its workspace ends it", False
+            )
     return situation(layout, head, allow_detached)
 
 

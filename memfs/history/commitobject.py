@@ -15,7 +15,7 @@ from memfs.history.group import Writer
 from memfs.history.identity import Person
 
 _SIGNATURE, _OTHER_SIGNATURE = b"gpgsig", b"gpgsig-sha256"
-AGENT, SESSION, SOURCE = "Memfs-Agent", "Memfs-Session", "Memfs-Source"
+AGENT, SESSION, SOURCE, EXPORT = "Memfs-Agent", "Memfs-Session", "Memfs-Source", "Memfs-Export"
 _TRAILER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*)\s*:\s+(\S.*)")
 _MOMENT = re.compile(r"(-?\d+) [+-]\d{4}")
 _PLAIN_PERSON = re.compile(rb"[^<>\x00-\x1f]*<[^<>\x00-\x1f]*> \d{1,12} [+-]\d{4}")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from memfs.history.objects import EMPTY_TREE, FOLDER
-from memfs.history.refs import HEX
+from memfs.history.refs import HEX, NULL
 from memfs.history.repository import Repository
 from memfs.history.rewrite_survey import PATIENCE, Survey
 from memfs.history.rewrite_text import (
@@ -25,6 +26,7 @@ from memfs.history.rewrite_text import (
 )
 
 Make = Callable[[str, bytes], str]
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +52,21 @@ def rewrite(
     cuts: Mapping[str, Collection[bytes]],
     traces: Traces,
     make: Make,
+    replaced: Mapping[str, str] = _NOTHING,
 ) -> Rewritten:
-    """Make all objects that history without some blobs consists of.
+    """Make all objects that history without some blobs, or some commits, consists of.
 
     Args:
         blobs: what is to disappear, wherever it stands.
         cuts: names that disappear from a tree whatever they hold.
         traces: what is taken out of messages.
         make: stores an object, returns its id.
+        replaced: commits that disappear, with the one that stands in their place, or ``NULL``: who names such a one as
+            a parent has one parent less, and a tag of it is gone.
     """
-    return _Rewriting(repository, survey, frozenset(blobs), cuts, traces, make).run()
+    done = _Rewriting(repository, survey, frozenset(blobs), cuts, traces, make)
+    done.replace(replaced)
+    return done.run()
 
 
 class _Rewriting:
@@ -86,11 +93,15 @@ class _Rewriting:
         self._unsigned = 0
         self._commits = 0
 
+    def replace(self, commits: Mapping[str, str]) -> None:
+        self._mapped.update(commits)
+        self._gone.update(commits)
+
     def run(self) -> Rewritten:
         self._trees()
         notes = self._notes_commits()
         touching = self._touching()
-        order = list(self._oldest_first())
+        order = [commit for commit in self._oldest_first() if commit not in self._gone]
         for commit in order:
             if commit not in notes:
                 self._commit(commit, commit in touching)
@@ -252,7 +263,8 @@ class _Rewriting:
 
     def _about(self, path: bytes) -> bytes:
         name = path.replace(b"/", b"").decode("ascii", "replace")
-        return self._mapped[name].encode() if HEX.fullmatch(name) and name in self._mapped else path
+        new = self._mapped.get(name, NULL) if HEX.fullmatch(name) else NULL
+        return path if new == NULL else new.encode()
 
     def _nested(self, rows: Collection[tuple[bytes, bytes, str]]) -> str:
         here: list[tuple[bytes, bytes, str]] = []
@@ -275,6 +287,9 @@ class _Rewriting:
             target = data.split(b"\n", 1)[0].removeprefix(b"object ").decode("ascii", "replace")
             if target in raw:
                 edit(target)
+            if self._mapped.get(target) == NULL:
+                self.replace({name: NULL})
+                return
             after = edit_tag(data, self._mapped, self._traces)
             self._unsigned += after != data and is_signed(data)
             self._replace(name, "tag", data, after)

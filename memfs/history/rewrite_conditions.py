@@ -29,6 +29,8 @@ from memfs.history.settle import index_of
 from memfs.history.staged import staged_changes
 from memfs.model.stamp import object_id
 
+CUT = "cut"
+"""The source of a commit that stands for the history before it."""
 _PATIENCE = 5.0
 _PAUSE = 0.05
 _LARGEST = 1 << 31
@@ -71,7 +73,7 @@ def refuse_state(repository: Repository, waiting: Collection[bytes], target: Cal
     Raises:
         EraseRefused: with the way out.
     """
-    _refuse_busy(repository)
+    refuse_busy(repository)
     head = repository.head()
     staged = [path for path in _staged(repository, head.commit) if path not in waiting and not target(path)]
     if staged:
@@ -151,7 +153,12 @@ def _staged(repository: Repository, commit: str | None) -> list[bytes]:
     return list(staged_changes(repository.git, commit))
 
 
-def _refuse_busy(repository: Repository) -> None:
+def refuse_busy(repository: Repository) -> None:
+    """Refuse while git is in the middle of something, or a person's own command runs.
+
+    Raises:
+        EraseRefused: with the way out.
+    """
     until = time.monotonic() + _PATIENCE
     while True:
         found = situation(repository.layout, repository.head(), allow_detached=False)
@@ -264,7 +271,10 @@ def _named(paths: list[bytes]) -> str:
 
 
 def is_shared(repository: Repository) -> bool:
-    """Whether memfs did not make the repository: its first commit would be memfs's own, and say so."""
+    """Whether memfs did not make the repository: its first commit would be memfs's own, and say so.
+
+    That is the one of ``init``, or the one that a cut of the history of such a repository put first.
+    """
     head = repository.head_commit()
     if head is None:
         return repository.prefix != ""
@@ -277,4 +287,5 @@ def is_shared(repository: Repository) -> bool:
         adopt = tomllib.loads((settings or b"").decode()).get("history", {}).get("adopt")
     except (ValueError, AttributeError):
         adopt = None
-    return "init" not in first.trailers.get(SOURCE, ()) or adopt != "auto"
+    sources = first.trailers.get(SOURCE, ())
+    return CUT not in sources and ("init" not in sources or adopt != "auto")

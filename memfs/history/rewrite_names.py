@@ -16,7 +16,7 @@ from memfs.errors import HistoryUnavailable
 from memfs.files import io
 from memfs.history.layout import Layout
 from memfs.history.refs import HEX, NULL, PER_WORKTREE, parse_packed
-from memfs.history.rewrite_text import Traces, edit_ids, edit_reflog, ids_in
+from memfs.history.rewrite_text import Traces, edit_lines, edit_reflog, ids_in
 
 _HEADER = b"# pack-refs with: sorted \n"
 _HEADS = re.compile(r"[A-Z_]*HEAD|AUTO_MERGE")
@@ -95,7 +95,7 @@ def changed_loose(names: Names, mapped: Mapping[str, str]) -> list[str]:
 def turn(layout: Layout, names: Names, mapped: Mapping[str, str]) -> None:
     """Change every ref at once; the caller holds their locks and that of ``packed-refs``.
 
-    Until the last rename every ref names what it named before.
+    Until the last rename every ref names what it named before. A ref whose id becomes ``NULL`` is gone then.
     """
     common = layout.common_dir
     changed = changed_loose(names, mapped)
@@ -107,7 +107,7 @@ def turn(layout: Layout, names: Names, mapped: Mapping[str, str]) -> None:
         io.unlink(common / ref, missing_ok=True)
     for folder in {(common / ref).parent for ref in shared}:
         io.sync_folder(folder)
-    after = {ref: mapped.get(found, found) for ref, found in before.items()}
+    after = _turned(before, mapped)
     if after != before:
         _rewrite(common / "packed-refs", packed_text(after))
     for ref in set(changed) - set(shared):
@@ -120,10 +120,10 @@ def edit_logs(layout: Layout, mapped: Mapping[str, str], traces: Traces) -> int:
     for path in _files(layout.common_dir / "logs"):
         count += _edit(path, lambda data: edit_reflog(data, mapped, traces))
     if _is_file(layout.common_dir / "info/refs"):
-        count += _edit(layout.common_dir / "info/refs", lambda data: edit_ids(data, mapped))
+        count += _edit(layout.common_dir / "info/refs", lambda data: edit_lines(data, mapped))
     for path in sorted(layout.git_dir.iterdir()):
         if path.name != "HEAD" and _HEADS.fullmatch(path.name) and _is_file(path):
-            count += _edit(path, lambda data: traces.redact(edit_ids(data, mapped)))
+            count += _edit(path, lambda data: traces.redact(edit_lines(data, mapped)))
         elif _MESSAGES.fullmatch(path.name) and _is_file(path):
             count += _edit(path, lambda data: traces.redact(data))
     return count
@@ -132,11 +132,16 @@ def edit_logs(layout: Layout, mapped: Mapping[str, str], traces: Traces) -> int:
 def new_names(names: Names, mapped: Mapping[str, str], traces: Traces) -> Names:
     """What will name objects when all is done."""
     return Names(
-        packed={ref: mapped.get(found, found) for ref, found in names.refs.items()},
+        packed=_turned(names.refs, mapped),
         loose={},
         logs={path: edit_reflog(data, mapped, traces) for path, data in names.logs.items()},
-        heads={name: edit_ids(data, mapped) for name, data in names.heads.items()},
+        heads={name: edit_lines(data, mapped) for name, data in names.heads.items()},
     )
+
+
+def _turned(refs: Mapping[str, str], mapped: Mapping[str, str]) -> dict[str, str]:
+    after = {ref: mapped.get(found, found) for ref, found in refs.items()}
+    return {ref: found for ref, found in after.items() if found != NULL}
 
 
 def _edit(path: Path, edit: Callable[[bytes], bytes]) -> int:
@@ -144,7 +149,10 @@ def _edit(path: Path, edit: Callable[[bytes], bytes]) -> int:
     after = edit(before)
     if after == before:
         return 0
-    _rewrite(path, after)
+    if after:
+        _rewrite(path, after)
+    else:
+        io.unlink(path, missing_ok=True)
     return 1
 
 

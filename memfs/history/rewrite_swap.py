@@ -106,7 +106,7 @@ def finish(repository: Repository, successor: Successor, plan: Swap) -> int:
     """
     edit_logs(repository.layout, plan.mapped, plan.traces)
     now = read_names(repository.layout)
-    held = now.ids(heads=False) | _staged(repository)
+    held = now.ids(heads=False) | staged(repository)
     if (held | now.ids()) & plan.gone or not held <= plan.known:
         raise Moved
     repository.git.close()
@@ -160,7 +160,8 @@ def _add_pack(repository: Repository, successor: Successor) -> None:
     io.sync_folder(folder)
 
 
-def _staged(repository: Repository) -> set[str]:
+def staged(repository: Repository) -> set[str]:
+    """The blobs that the index names."""
     out = repository.git.run("ls-files", "-t", "-s", "-z")
     rows = (row.partition(b"\t")[0].split(b" ") for row in out.split(b"\0")[:-1])
     return {row[2].decode() for row in rows if len(row) > 2 and row[1] != b"160000"}

@@ -11,9 +11,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from memfs.history.refs import NULL
+
 ERASED = b"[erased]"
 _TELLING = 12
+_TO = slice(41, 81)  # of a line of a reflog: the id that the ref had afterwards
 _SIGNED = (b"gpgsig", b"gpgsig-sha256", b"mergetag")
+_NO_PARENT = b"parent " + NULL.encode()
 _SIGNATURE = re.compile(rb"^-----BEGIN (?:PGP|SSH|SIGNED) (?:SIGNATURE|MESSAGE)-----", re.MULTILINE)
 _ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
 _NEVER = re.compile(rb"(?!)")
@@ -173,13 +177,17 @@ def named_in_commit(data: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def edit_commit(data: bytes, replaced: Mapping[str, str], traces: Traces, names: bool) -> bytes:
-    """A commit with other ids and a message without traces; one that changes loses its signatures."""
+    """A commit with other ids and a message without traces; one that changes loses its signatures.
+
+    A parent that becomes ``NULL`` is left out.
+    """
     rows, message = headers(data)
     new = [_replace_id(line, (b"tree", b"parent"), replaced) for line in rows]
     plain = traces.redact(message, names)
     if new == rows and plain == message:
         return data
-    return b"\n".join(line for line in new if line.split(b" ", 1)[0] not in _SIGNED) + b"\n\n" + plain
+    kept = [line for line in new if line.split(b" ", 1)[0] not in _SIGNED and line != _NO_PARENT]
+    return b"\n".join(kept) + b"\n\n" + plain
 
 
 def edit_tag(data: bytes, replaced: Mapping[str, str], traces: Traces) -> bytes:
@@ -202,12 +210,23 @@ def is_signed(data: bytes) -> bool:
 
 
 def edit_reflog(data: bytes, replaced: Mapping[str, str], traces: Traces) -> bytes:
-    """A reflog with other ids, in its messages, too, and messages without traces."""
+    """A reflog with other ids, in its messages, too, and messages without traces.
+
+    A step to a commit that becomes ``NULL`` is left out; one from there begins with nothing.
+    """
     lines = []
     for line in data.split(b"\n"):
+        if replaced.get(line[_TO].decode("ascii", "replace")) == NULL:
+            continue
         facts, tab, message = edit_ids(line, replaced).partition(b"\t")
         lines.append(facts + tab + traces.redact(message))
     return b"\n".join(lines)
+
+
+def edit_lines(data: bytes, replaced: Mapping[str, str]) -> bytes:
+    """Lines that name objects, with other ids; those that name one which becomes ``NULL`` are left out."""
+    lines = data.splitlines(keepends=True)
+    return b"".join(edit_ids(line, replaced) for line in lines if NULL not in map(replaced.get, ids_in(line)))
 
 
 def edit_ids(text: bytes, replaced: Mapping[str, str]) -> bytes:

@@ -12,12 +12,13 @@ from datetime import datetime
 from pathlib import Path
 
 from memfs.errors import CheckpointInvalid, MemfsError
+from memfs.files.tree import View
 from memfs.model import Problem
 from memfs.model.statepaths import CHECKPOINTS, MANIFEST, manifest_path
 from memfs.states.checkpoint_manifest import Manifest, decode, invalid, is_id, minute_of, order, reason_of
 from memfs.states.checkpoint_places import Places
 from memfs.states.checkpoint_reading import Proved, prove
-from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.parts import READ_LIMIT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +63,27 @@ class Verdict:
 class Shelf:
     """The checkpoints that are there."""
 
-    def __init__(self, parts: Parts, places: Places) -> None:
-        self._parts = parts
+    def __init__(self, seen: View, places: Places) -> None:
+        """
+        Args:
+            seen: the files that there are, or were: of the present or of another time.
+            places: where payloads lie now.
+        """
+        self._seen = seen
         self._places = places
 
     def ids(self) -> Sequence[str]:
         """Their ids, newest first."""
         found = set()
-        for entry in self._parts.seen.scan(CHECKPOINTS):
+        for entry in self._seen.scan(CHECKPOINTS):
             checkpoint, _, name = entry.path.removeprefix(f"{CHECKPOINTS}/").partition("/")
             if name == MANIFEST and is_id(checkpoint):
                 found.add(checkpoint)
         return sorted(found, key=order, reverse=True)
+
+    def all(self) -> list[Checkpoint]:
+        """All of them, newest first; one whose manifest is damaged names the problem."""
+        return [self.look(one) for one in self.ids()]
 
     def look(self, checkpoint: str) -> Checkpoint:
         """One of them; one whose manifest is damaged names the problem."""
@@ -84,7 +94,7 @@ class Shelf:
 
     def _manifest(self, checkpoint: str) -> Manifest:
         try:
-            return decode(self._parts.seen.read(manifest_path(checkpoint), READ_LIMIT).data, checkpoint)
+            return decode(self._seen.read(manifest_path(checkpoint), READ_LIMIT).data, checkpoint)
         except FileNotFoundError:
             names = self.ids()
             hint = f"the newest is {names[0]}" if names else "'memfs checkpoint create' makes one"
@@ -147,7 +157,7 @@ class Shelf:
 
     def exists(self, checkpoint: str) -> bool:
         """Whether there is one of that id, sound or not."""
-        return is_id(checkpoint) and self._parts.seen.entry(manifest_path(checkpoint)) is not None
+        return is_id(checkpoint) and self._seen.entry(manifest_path(checkpoint)) is not None
 
     def payload(self, checkpoint: str) -> Path:
         """Where its payload lies."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import CheckpointInvalid, LockTimeout, MemfsError, PathEscape, QuotaExceeded, StorageIO
 from memfs.files import io
+from memfs.files.tree import View
 from memfs.history.remoteurl import configured
 from memfs.history.tips import at_a_tip
 from memfs.model import Problem
@@ -85,7 +86,7 @@ class Checkpoints:
         self._folder = self._places.home
         self._lock = self._places.lock
         self._given = parts.repository.state / "checkpoint.last"
-        self._shelf = Shelf(parts, self._places)
+        self._shelf = Shelf(parts.seen, self._places)
         self._triggers = Triggers(parts)
         self._last: tuple[int, datetime | None] = (-1, None)
         self._background: Background[str] = Background(
@@ -269,9 +270,13 @@ class Checkpoints:
         return True
 
     # -- what there is --------------------------------------------------------------------------------------------
-    def list(self) -> list[Checkpoint]:
-        """All checkpoints, newest first; one whose manifest is damaged names the problem."""
-        return [self._shelf.look(one) for one in self._shelf.ids()]
+    def list(self, files: View | None = None) -> list[Checkpoint]:
+        """All checkpoints, newest first; one whose manifest is damaged names the problem.
+
+        Args:
+            files: those of another time: the checkpoints that there were then, and what is here of them now.
+        """
+        return (self._shelf if files is None else Shelf(files, self._places)).all()
 
     # -- verifying ------------------------------------------------------------------------------------------------
     def verify(self, checkpoint_id: str | None = None) -> Sequence[Verdict]:

@@ -243,7 +243,7 @@ class Syncer:
         if not held or is_ancestor(self._repository, before, announced):
             remote, branch = asked.remote.name, asked.branch
             raise RemoteRewritten(
-                f"history was rewritten here (an erase), and {remote}/{branch} still has the old one",
+                f"history was rewritten here (an erase, or a cut), and {remote}/{branch} still has the old one",
                 hint=f"git push --force {remote} HEAD:{branch} replaces it there; then sync, and make every clone anew",
             )
 

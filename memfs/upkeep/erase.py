@@ -6,18 +6,13 @@ history is rewritten is ``erase_history``'s.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.errors import CorruptRecord, EraseRefused, GitBusy, LockTimeout, MemfsError, StorageIO
-from memfs.files import spoolfile
-from memfs.files.lock import FileLock
+from memfs.errors import CorruptRecord, EraseRefused, GitBusy, LockTimeout, MemfsError
 from memfs.history.commits import recover
-from memfs.history.remote import LOCK
 from memfs.history.rewrite_conditions import is_shared, refuse_kind
 from memfs.history.rewrite_swap import Moved
 from memfs.model import Problem
@@ -27,9 +22,10 @@ from memfs.store.parts import CONTENT, Parts
 from memfs.upkeep import erase_record
 from memfs.upkeep.erase_history import HistoryErase
 from memfs.upkeep.erase_proof import Prover
-from memfs.upkeep.erase_purge import purge, states_of
+from memfs.upkeep.erase_purge import purge
 from memfs.upkeep.erase_target import Named, Target
 from memfs.upkeep.erase_values import Erased, Plan
+from memfs.upkeep.standstill import no_syncs, no_writes
 
 if TYPE_CHECKING:
     from memfs.upkeep.backups import Backups
@@ -127,7 +123,7 @@ class Eraser:
     # -- the steps ------------------------------------------------------------------------------------------------
     def _attempts(self, named: Named | None, patience: float = _LOCK_WAIT) -> Erased | None:
         """Erase what is named, or what a dead process had begun to; None where neither is."""
-        with self._nobody_brings_back(patience), self._parts.commit_lock.hold("erase", timeout=patience):
+        with no_syncs(self._parts, "erase", patience), self._parts.commit_lock.hold("erase", timeout=patience):
             done = self._rewrite(named)
         if done is None:
             return None
@@ -139,35 +135,6 @@ class Eraser:
         self._store.refresh()
         return replace(erased, proof=proof, purged={**erased.purged, "backups": replaced}, left=tuple(left))
 
-    @contextmanager
-    def _nobody_brings_back(self, patience: float) -> Iterator[None]:
-        """Hold the sync locks of all workspaces of the repository, and the one for what sessions told.
-
-        A sync that goes on while history is rewritten would fetch the old one once more, merge and push it; who read
-        what a session told, before it was taken out of there, would store it after the proof.
-        """
-        states = states_of(self._parts)
-        spools = [state / spoolfile.FOLDER for state in states]
-        locked = [*(state / LOCK for state in states), *(one / spoolfile.LOCK for one in spools if one.is_dir())]
-        with ExitStack() as locks:
-            for path in locked:
-                try:
-                    locks.enter_context(FileLock(path).hold("erase", timeout=patience))
-                except StorageIO:
-                    if path.parent.exists():  # else its branch was dropped meanwhile, and nobody syncs there
-                        raise
-            yield
-
-    @contextmanager
-    def _nobody_writes(self) -> Iterator[None]:
-        """Hold the locks of the stores of all workspaces of the repository. Needs ``commit.lock``."""
-        own = self._parts.lock
-        others = [state / own.path.name for state in states_of(self._parts) if state != self._repository.state]
-        with ExitStack() as locks:
-            for lock in (own, *(FileLock(path) for path in others if os.path.lexists(path))):
-                locks.enter_context(lock.hold("erase", timeout=_LOCK_WAIT))
-            yield
-
     def _rewrite(self, named: Named | None) -> tuple[Target, Erased] | None:
         """Take the target out of history and the stores; the record stays until all else is done."""
         recover(self._repository)
@@ -178,7 +145,7 @@ class Eraser:
                 erase_record.clear(self._repository, ended=True)
                 return None
             try:
-                with self._nobody_writes():
+                with no_writes(self._parts, "erase", _LOCK_WAIT):
                     target, plan, unsigned = self._history.attempt(wanted, known)
                     purged = purge(self._parts, target)
             except Moved:

@@ -17,6 +17,7 @@ from memfs.files import io, spoolfile, zstd
 from memfs.files.journal import Journal
 from memfs.files.operation import FileChange, Operation
 from memfs.files.tree import Tree
+from memfs.history.commitobject import EXPORT
 from memfs.history.layout import discover
 from memfs.index.caches import Cache, caches, empty
 from memfs.index.place import recorded
@@ -326,6 +327,7 @@ def out_of_reach(parts: Parts) -> list[str]:
     found = [f"the remote {name} ({_plain(url)}) and its forks" for name, url in remotes(parts)]
     if any(entry.path.endswith(".tar.zst") for entry in parts.tree.scan(ARCHIVE)):
         found.append("archives of iterations: 'memfs archive unpack' those that may hold it, erase, and archive anew")
+    found += [f"the export of older history, {name}" for name in _exports(parts)]
     found.append("other clones, and repositories that borrow objects from this one")
     found.append("processes that are running now, backups and snapshots of this disk made by others")
     return found
@@ -335,6 +337,13 @@ def remotes(parts: Parts) -> list[tuple[str, str]]:
     """The remotes of the repository with their addresses."""
     rows = parts.repository.git.settings(r"^remote\..*\.url$")
     return [(name.removeprefix("remote.").removesuffix(".url"), url) for name, url in rows]
+
+
+def _exports(parts: Parts) -> list[str]:
+    """The files into which history was cut, as the commit that stands for it says."""
+    head = parts.repository.head_commit()
+    roots = parts.repository.git.run("rev-list", "--max-parents=0", head).decode().split() if head else []
+    return [name for root in roots for name in parts.repository.commit_object(root).trailers.get(EXPORT, ())]
 
 
 def _plain(url: str) -> str:

@@ -1,4 +1,4 @@
-"""The record of an erase that has begun: by it the next one to open the workspace ends what a killed process left.
+"""The record of an erase, or a cut of history, that has begun: by it the next one to open the workspace ends it.
 
 Owns its form and its folder. It holds lines of what is erased, so it lies in the private state folder and goes last.
 """
@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.errors import CorruptRecord, StorageIO
+from memfs.errors import CorruptRecord, MemfsError, StorageIO
 from memfs.files import io
 from memfs.history.busy import ERASE_FOLDER, ERASE_RECORD
 from memfs.history.refs import HEX
@@ -51,6 +52,33 @@ def write(repository: Repository, target: Target, gone: Collection[str]) -> None
         "names": [name.hex() for name in target.traces.names],
     }
     io.write_file(repository.state / ERASE_RECORD, json.dumps(record).encode("ascii"))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A cut of history that has begun: new id by old one, and the objects that were about to be removed."""
+
+    mapped: Mapping[str, str]
+    gone: frozenset[str]
+
+
+def write_cut(repository: Repository, mapped: Mapping[str, str], gone: Collection[str]) -> None:
+    """Make it durable that history is being cut."""
+    record = {"folder": _inode(repository), "mapped": dict(mapped), "gone": sorted(gone)}
+    io.write_file(repository.state / ERASE_RECORD, json.dumps(record).encode("ascii"))
+
+
+def read_cut(repository: Repository) -> Cut | None:
+    """The cut of history that has begun here; None where there is none, or it is an erase that has begun."""
+    try:
+        found = json.loads(io.read_file(repository.state / ERASE_RECORD))
+        if found["folder"] != _inode(repository):
+            return None
+        cut = Cut(dict(found["mapped"]), frozenset(found["gone"]))
+        names = [*cut.mapped.keys(), *cut.mapped.values(), *cut.gone]
+        return cut if all(HEX.fullmatch(name) for name in names) else None
+    except (MemfsError, OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def read(repository: Repository) -> Target:

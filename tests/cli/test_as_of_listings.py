@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def then(memfs: Memfs, root: Path, git: Git) -> str:
         weak = workspace.store.put(MemoryItem("weak", id="weak", importance=0.01, origin=Origin(agent="a")))
         assert workspace.pruner.prune().items[0].item.id == weak.id
         workspace.store.flush(adopt=True)
+        made = workspace.states.checkpoints.create(reason="the first of all")
         commit = workspace.repository.head_commit() or ""
         for name in ("utc", "logins", "nine", "five"):
             workspace.store.delete(name)
@@ -45,6 +47,7 @@ def then(memfs: Memfs, root: Path, git: Git) -> str:
             workspace.store.delete(row.id)
         workspace.contexts.remove("session")
         workspace.pruner.pruned.bring_back("weak")
+        shutil.rmtree(root / "ContextMemory/checkpoints" / made.id)
         workspace.states.iterations.close()
         workspace.states.iterations.start()
         workspace.store.flush(adopt=True)
@@ -62,6 +65,7 @@ def then(memfs: Memfs, root: Path, git: Git) -> str:
         (("context", "get"), "values", "SHOP-12", 0),
         (("list", "--archived"), "items", "weak", 0),
         (("iteration", "list"), "iterations", "open", 2),
+        (("checkpoint", "list"), "checkpoints", "ckpt_", 0),
     ],
 )
 def test_a_listing_answers_for_a_revision(
@@ -108,6 +112,7 @@ def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
         ("patterns", "words"),
         ("conflicts", "--scan"),
         ("iteration", "start"),
+        ("checkpoint", "prune"),
     ],
 )
 def test_what_changes_something_has_no_past(memfs: Memfs, then: str, words: tuple[str, ...]) -> None:

@@ -23,10 +23,12 @@ from memfs.adapters.cli.output import (
     styled,
     time_text,
 )
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
 
 if TYPE_CHECKING:
     from memfs.model.states import RecoveryState
     from memfs.states.checkpoints import Checkpoint, Verdict
+    from memfs.teams.past import Past
     from memfs.workspace import Workspace
 
 _ACTIONS = ("create", "list", "verify", "recover", "prune")
@@ -36,7 +38,7 @@ _MOST_SHOWN = 20
 @verb(
     "checkpoint",
     example="memfs checkpoint create --reason 'before the tournament'\nmemfs checkpoint list\nmemfs checkpoint verify\n"
-    "memfs checkpoint recover --json\n"
+    "memfs checkpoint list --as-of 2026-03-01\nmemfs checkpoint recover --json\n"
     "memfs checkpoint recover ckpt_20260301_1000 --component Ranking --restore --dry-run",
 )
 @click.argument("action", type=click.Choice(_ACTIONS))
@@ -44,6 +46,7 @@ _MOST_SHOWN = 20
 @click.option("--reason", metavar="TEXT", help="With create: why, for the manifest.")
 @click.option("--component", "components", multiple=True, metavar="NAME", help="With recover: only this; repeatable.")
 @click.option("--restore", is_flag=True, help="With recover: bring back documents that are missing or differ.")
+@as_of
 @click.option("--dry-run", is_flag=True, help="With prune, or recover --restore: only say what would be done.")
 @click.pass_context
 def checkpoint(
@@ -53,6 +56,7 @@ def checkpoint(
     reason: str | None,
     components: tuple[str, ...],
     restore: bool,
+    as_of: str | None,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -64,13 +68,15 @@ def checkpoint(
 
     Exit code 1: no checkpoint can be used; with verify: one of them cannot.
     """
-    _check(ctx, action, checkpoint_id, {"--reason": reason, "--component": components, "--restore": restore}, dry_run)
+    options = {"--reason": reason, "--component": components, "--restore": restore, "--as-of": as_of}
+    _check(ctx, action, checkpoint_id, options, dry_run)
     with opened(ctx) as workspace:
         checkpoints = workspace.states.checkpoints
         if action == "create":
             _tell_created(checkpoints.create(reason=reason or ""), as_json)
         elif action == "list":
-            _tell_list(checkpoints.list(), as_json)
+            past = past_at(workspace, as_of) if as_of is not None else None
+            _tell_list(checkpoints.list(past.files if past else None), past, as_json)
         elif action == "verify":
             return _tell_verdicts(checkpoints.verify(checkpoint_id), as_json)
         elif action == "prune":
@@ -84,7 +90,7 @@ def checkpoint(
 def _check(
     ctx: click.Context, action: str, checkpoint_id: str | None, options: Mapping[str, object], dry_run: bool
 ) -> None:
-    allowed = {"create": {"--reason"}, "recover": {"--component", "--restore"}}.get(action, set())
+    allowed = {"create": {"--reason"}, "recover": {"--component", "--restore"}, "list": {"--as-of"}}.get(action, set())
     for name, value in options.items():
         if value and name not in allowed:
             raise click.UsageError(f"'{action}' takes no {name}", ctx)
@@ -118,9 +124,12 @@ def _tell_created(made: Checkpoint, as_json: bool) -> None:
     print_raw(f"{styled('Created', fg='green')} {made.id}: {weight}, verified")
 
 
-def _tell_list(found: Sequence[Checkpoint], as_json: bool) -> None:
+def _tell_list(found: Sequence[Checkpoint], past: Past | None, as_json: bool) -> None:
+    note_past(past)
     if as_json:
-        print_json({"checkpoints": [_json(one) for one in found]})
+        print_json({"checkpoints": [_json(one) for one in found], **as_of_json(past)})
+    elif not found and past is not None:
+        print_raw("There was no checkpoint")
     elif not found:
         print_raw("No checkpoints yet: 'memfs checkpoint create' makes one")
     else:

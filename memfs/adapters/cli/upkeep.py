@@ -6,11 +6,13 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.cut import cut_history
+from memfs.adapters.cli.frame import Unclear, opened, verb
 from memfs.adapters.cli.landing import land
 from memfs.adapters.cli.meaning import embed
 from memfs.adapters.cli.output import (
@@ -210,10 +212,30 @@ def migrate(ctx: click.Context, dry_run: bool, as_json: bool) -> None:
         note(f"its commit waits: {reason}")
 
 
-@verb("maintain", example="memfs maintain")
+@verb(
+    "maintain",
+    example="memfs maintain\nmemfs maintain --cut-before 2025-01-01 --dry-run\n"
+    "memfs maintain --cut-before 2025-01-01 --export ~/memory-2024.bundle",
+)
+@click.option(
+    "--cut-before", metavar="DATE", help="Also cut off the history before this: what 'memfs log' shows of it."
+)
+@click.option("--export", type=click.Path(path_type=Path), metavar="FILE", help="Where what is cut goes: a git bundle.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be cut.")
+@click.option("--yes", is_flag=True, help="Do not ask before cutting.")
 @click.pass_context
-def maintain(ctx: click.Context, as_json: bool) -> None:
-    """Pack the history, write the commit-graph that makes log quick, and fold fresh items into the index."""
+def maintain(
+    ctx: click.Context, cut_before: str | None, export: Path | None, dry_run: bool, yes: bool, as_json: bool
+) -> int:
+    """Pack the history, write the commit-graph that makes log quick, and fold fresh items into the index.
+
+    --cut-before takes old history out of a repository that memfs made, after writing it to a file. No memory is lost by
+    it: what stands at the cut becomes the first commit. Commits since then get new ids and lose their signatures.
+    """
+    if cut_before is not None:
+        return cut_history(ctx, cut_before, export, dry_run=dry_run, yes=yes, as_json=as_json)
+    if export is not None or dry_run or yes:
+        raise Unclear("--export, --dry-run and --yes belong to --cut-before", "add --cut-before DATE")
     with opened(ctx) as workspace:
         done = workspace.history.maintain()
         folded = workspace.store.fold()
@@ -221,9 +243,10 @@ def maintain(ctx: click.Context, as_json: bool) -> None:
     facts = {name: getattr(done, name) for name in type(done).__slots__}
     if as_json:
         print_json({**plain(facts), "folded": folded, "backed_up": backed_up})
-        return
+        return 0
     if backed_up:
         print_raw("Made the backup that was due")
     for name, value in {**facts, "index folded": "yes" if folded else "another process is at it"}.items():
         label = name.replace("_", " ")
         print_raw(f"{styled(f'{label:<16}', dim=True)}{clean(str(value))}")
+    return 0
