@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -464,7 +464,7 @@ def _reached(repository: Repository) -> set[str]:
     return {line.split(b" ", 1)[0].decode("ascii") for line in out.splitlines()}
 
 
-def _pieces(path: Path) -> Iterable[bytes]:
+def _pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while piece := file.read(_CHUNK):
             yield piece
