@@ -59,6 +59,7 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
 
     Raises:
         SettingInvalid: an unknown name (the hint names the nearest) or a value of the wrong sort, with file and line.
+        FormatUnsupported: a newer memfs wrote the workspace, whose settings this one need not know.
     """
     text = tomltext.read(root)
     found = _Found(Settings(), root)
@@ -202,10 +203,14 @@ class _Table:
         self._text = text
         self._path = FILE if tables is None else None
         self._tables = tomltext.parse(text) if tables is None else tables
+        if tables is None:
+            tomltext.require_known_format(tomltext.format_version(self._tables, text))
 
     def entries(self) -> Iterator[tuple[str, Any, int | None]]:
         """Key, value and line of each setting; the table of a source from others is one value."""
         for table, entries in self._tables.items():
+            if table == tomltext.FORMAT and self._path is not None:
+                continue
             if table not in _TOP:
                 raise self._unknown(f"table [{table}]", table, _TOP, self._line(table))
             for name, value in self._mapping(table, entries).items():
@@ -279,27 +284,22 @@ def first_policies(repository_made: bool) -> dict[str, str]:
     """The commit and adoption policy for a repository of our own, or for one that memfs joins."""
     if repository_made:
         return {"history.commit": "interval", "history.adopt": "auto"}
-    return {"history.commit": "session", "history.adopt": "leave"}
+    return {"history.commit": "manual"}
 
 
-def default_toml(policies: Mapping[str, Any]) -> str:
-    """A fresh ``memfs.toml``: the given values by dotted key, every other setting as a comment with its default.
+def first_toml(policies: Mapping[str, Any]) -> str:
+    """A fresh ``memfs.toml``: the version of the format, and the given values by dotted key.
 
     Raises:
         SettingInvalid: a policy that is no setting, or of the wrong sort.
     """
-    chosen = {key: checked(value, spec_of(key)) for key, value in policies.items()}
-    lines = [
-        "# How memfs behaves in this workspace. 'memfs config' shows every value and where it came from.",
-        "# A line that begins with '#' and a name shows that setting's default.",
-    ]
-    for table in TABLES:
-        lines += ["", f"[{table}]"]
-        for spec in SPECS.values():
-            if spec.key.rpartition(".")[0] == table:
-                choices = f" One of {', '.join(spec.choices)}." if spec.choices else ""
-                name = spec.key.rpartition(".")[2]
-                value = toml(chosen.get(spec.key, spec.default))
-                lines += [f"# {spec.summary}{choices}", f"{'' if spec.key in chosen else '#'}{name} = {value}"]
-    lines += ["", f"[{MOUNTS}]", '# Other workspaces to read from, by a name of your own: team = "../team-memory"']
+    lines = ["# How memfs behaves here. 'memfs config' lists every setting and where its value comes from."]
+    lines += [f"{tomltext.FORMAT} = {tomltext.FORMAT_VERSION}"]
+    home = ""
+    for key, value in policies.items():
+        written = toml(checked(value, spec_of(key)))
+        table, _, name = key.rpartition(".")
+        lines += ["", f"[{table}]"] if table != home else []
+        lines.append(f"{name} = {written}")
+        home = table
     return "\n".join(lines) + "\n"

@@ -143,7 +143,7 @@ class HistorySettings:
     """``[history]``: when changes become commits."""
 
     commit: str = _setting(
-        "session",
+        "manual",
         "When waiting changes become a commit.",
         choices=("interval", "session", "each", "batch", "manual"),
     )

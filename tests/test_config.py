@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import Any
 import pytest
 
 from memfs import trust
-from memfs.config import default_toml, find_workspace, load, with_memory
-from memfs.errors import NotRegularFile, SettingInvalid, WorkspaceNotFound
+from memfs.config import first_toml, find_workspace, load, with_memory
+from memfs.errors import FormatUnsupported, NotRegularFile, SettingInvalid, WorkspaceNotFound
+from memfs.files.tomltext import FORMAT_VERSION, with_format_version
 from memfs.resources import schema_text, template_text
 from memfs.settings import BUILT_IN_SOURCES, SOURCE_TABLES, SPECS, Settings
 
@@ -27,7 +27,7 @@ def test_without_a_file_every_setting_has_its_default(tmp_path: Path) -> None:
     """A workspace without memfs.toml behaves by the defaults, and says so."""
     settings = load(tmp_path, environ={})
     assert settings.index.engine == "whoosh"
-    assert settings.history.commit == "session"
+    assert settings.history.commit == "manual"
     assert set(settings.origins.values()) == {"default"}
     assert settings.origins.keys() == SPECS.keys()
 
@@ -168,7 +168,7 @@ def flat(shape: dict[str, Any], home: str = "") -> Iterator[tuple[str, dict[str,
 def test_the_schema_and_the_template_agree_with_the_settings(tmp_path: Path) -> None:
     """memfs_toml.schema.json has exactly these settings, defaults and choices, and the template is valid (K6)."""
     described = dict(flat(json.loads(schema_text("memfs_toml"))))
-    assert described.keys() == SPECS.keys()
+    assert described.keys() == {"format_version", *SPECS}
     for key, spec in SPECS.items():
         default = list(spec.default) if isinstance(spec.default, tuple) else spec.default
         assert described[key]["default"] == default, key
@@ -201,40 +201,55 @@ def test_source_tables_are_kept_for_their_sources(tmp_path: Path) -> None:
     assert settings.memory.sources["preferences"] == {"max_items": 3}
 
 
-def test_the_default_file_reads_back_as_the_policies_it_was_given(tmp_path: Path) -> None:
-    """init's file sets exactly the chosen policies; everything else stays default."""
-    policies = {"history.commit": "interval", "history.adopt": "auto"}
-    settings = load(write(tmp_path, default_toml(policies)), environ={})
+@pytest.mark.parametrize(
+    "policies", [{"history.commit": "manual"}, {"history.commit": "interval", "history.adopt": "auto"}]
+)
+def test_the_first_file_says_what_was_chosen_and_the_format(tmp_path: Path, policies: dict[str, str]) -> None:
+    """init's file has at most ten lines: the version of the format and the chosen policies (D1)."""
+    text = first_toml(policies)
+    settings = load(write(tmp_path, text), environ={})
     assert {key: settings.get(key) for key in policies} == policies
     assert {key for key, origin in settings.origins.items() if origin != "default"} == policies.keys()
+    assert tomllib.loads(text)["format_version"] == FORMAT_VERSION
+    assert len(text.splitlines()) <= 10
 
 
-def values(table: dict[str, Any], home: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of nested tables by dotted key."""
-    for name, value in table.items():
-        if isinstance(value, dict):
-            yield from values(value, f"{home}{name}.")
-        else:
-            yield f"{home}{name}", value
+def test_a_newer_format_is_refused_before_its_settings(tmp_path: Path) -> None:
+    """A workspace of a newer format says so, whatever settings it has that this memfs does not know."""
+    with pytest.raises(FormatUnsupported) as caught:
+        load(write(tmp_path, f"format_version = {FORMAT_VERSION + 1}\n\n[unheard]\nof = 1\n"), environ={})
+    assert (caught.value.path, caught.value.field) == ("memfs.toml", "format_version")
 
 
-def test_the_comments_of_the_default_file_are_the_defaults() -> None:
-    """Taking away the '#' before a setting changes nothing, and no setting is missing."""
-    shown = tomllib.loads(re.sub(r"(?m)^#(\w+ = )", r"\1", default_toml({})))
-    keys = dict(values(shown))
-    assert keys.keys() == SPECS.keys()
-    assert all(
-        keys[key] == (list(spec.default) if isinstance(spec.default, tuple) else spec.default)
-        for key, spec in SPECS.items()
-    )
+@pytest.mark.parametrize("written", ["0", "-1", "true", '"2"', "2.0"])
+def test_a_format_that_is_no_version_is_refused_with_its_line(tmp_path: Path, written: str) -> None:
+    """``format_version`` is a whole number from 1."""
+    with pytest.raises(SettingInvalid) as caught:
+        load(write(tmp_path, f"# ours\nformat_version = {written}\n"), environ={})
+    assert (caught.value.line, caught.value.field) == (2, "format_version")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "format_version = 2\n"),
+        ("# ours\n[index]\n", "# ours\nformat_version = 2\n\n[index]\n"),
+        ("# ours\n\n[index]\n", "# ours\nformat_version = 2\n\n[index]\n"),
+        ("format_version = 1\n[a]\nformat_version = 3\n", "format_version = 2\n[a]\nformat_version = 3\n"),
+        ("# ours", "# ours\nformat_version = 2\n"),
+    ],
+)
+def test_the_format_is_written_above_the_tables(before: str, after: str) -> None:
+    """Only the line of the version changes; it stands below the remarks at the top."""
+    assert with_format_version(before) == after
 
 
 def test_a_policy_that_is_no_setting_is_refused() -> None:
-    """default_toml never writes what load would refuse."""
+    """first_toml never writes what load would refuse."""
     with pytest.raises(SettingInvalid):
-        default_toml({"history.comit": "each"})
+        first_toml({"history.comit": "each"})
     with pytest.raises(SettingInvalid):
-        default_toml({"history.commit": "sometimes"})
+        first_toml({"history.commit": "sometimes"})
 
 
 def test_the_workspace_is_the_nearest_parent(tmp_path: Path) -> None:

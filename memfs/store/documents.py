@@ -15,11 +15,11 @@ from memfs.model.statepaths import document_kind
 from memfs.store.parts import CONTENT
 
 _OWN_NAMES = ("memfs.toml", f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
-_OWN_FOLDERS = (f"{CONTENT}/.schemas/", f"{CONTENT}/configuration/", f"{CONTENT}/context/", f"{PRUNED}/")
+_OWN_FOLDERS = (f"{CONTENT}/configuration/", f"{CONTENT}/context/", f"{PRUNED}/")
 
 
 def is_own_file(path: str) -> bool:
-    """Whether memfs keeps this file in git: settings, schemas, context, pruned items, state documents."""
+    """Whether memfs keeps this file in git: settings, context, pruned items, state documents."""
     named = path in SCHEMAS or path in _OWN_NAMES or path.startswith(_OWN_FOLDERS)
     return named or document_kind(path) != ""
 

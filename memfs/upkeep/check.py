@@ -25,6 +25,7 @@ from memfs.upkeep import archivecheck, branchcheck, conventioncheck, leaks, merg
 from memfs.upkeep import integrity as every
 from memfs.upkeep.clock import clock
 from memfs.upkeep.contextfile import memory_context_problems
+from memfs.upkeep.format import problems as format_problems
 from memfs.upkeep.layout import files
 from memfs.upkeep.pruned import Pruned
 from memfs.upkeep.recovered import Recovered
@@ -266,7 +267,12 @@ def _untrusted(checker: Checker) -> Iterator[Problem]:
     yield from standing(checker.parts.tree.root).problems()
 
 
+def _format(checker: Checker) -> Iterator[Problem]:
+    yield from format_problems(checker.parts.seen)
+
+
 EXAMINATIONS: tuple[Examine, ...] = (
+    _format,
     _items,
     _warnings,
     _documents,

@@ -1,23 +1,31 @@
 """Format: which version of the on-disk format a workspace is in.
 
 Owns the check at opening, and bringing a workspace to the present version.
+
+Version 1 named itself in ``configuration/system_config.json`` and kept the schemas for editors in
+``ContextMemory/.schemas/``; version 2 names itself in ``memfs.toml`` and keeps no copies of what memfs brings along.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memfs.errors import FormatUnsupported
+from memfs.errors import SettingInvalid
+from memfs.files import tomltext
 from memfs.files.rendering import parse
+from memfs.files.tomltext import FORMAT, FORMAT_VERSION
 from memfs.files.tree import View
+from memfs.model import Problem
+from memfs.model.problem import WARNING
 from memfs.store.parts import CONTENT, Parts
+from memfs.store.plan import Planned
 from memfs.store.store import Store
 
-FORMAT_VERSION = 1
-_PATH = f"{CONTENT}/configuration/system_config.json"
+EDITOR_FOLDER = f"{CONTENT}/.schemas"
+_OLD_PLACE = f"{CONTENT}/configuration/system_config.json"
 _SCHEMA = "system_config"
 _LIMIT = 16 * 1024 * 1024
 
@@ -30,11 +38,13 @@ class Migrated:
         before: the version that it said it was in; None where it said none.
         after: the version that it is in now.
         changed: whether that was written, or would be.
+        paths: the files that were written or removed, or would be.
     """
 
     before: int | None
     after: int
     changed: bool
+    paths: tuple[str, ...] = ()
 
 
 def check_format(tree: View) -> None:
@@ -44,44 +54,95 @@ def check_format(tree: View) -> None:
         FormatUnsupported: naming both versions. A missing or unreadable file counts as the present version;
             ``memfs check`` reports it.
     """
-    try:
-        document = json.loads(tree.read(_PATH, _LIMIT).data)
-    except (FileNotFoundError, ValueError, RecursionError):
-        return
-    version = _version(document) if isinstance(document, dict) else None
-    if version is not None and version > FORMAT_VERSION:
-        raise FormatUnsupported(
-            f"the workspace is of format {version}, this memfs knows up to {FORMAT_VERSION}",
-            path=_PATH,
-            field="format_version",
-            hint="use a newer memfs",
+    tomltext.require_known_format(_version_in_settings(tree))
+    tomltext.require_known_format(_version_in_old_place(tree), _OLD_PLACE)
+
+
+def problems(tree: View) -> Iterator[Problem]:
+    """A warning where the files say that they are of an older version, which is read and written all the same."""
+    version = _version_in_settings(tree)
+    if version is None:
+        version = _version_in_old_place(tree)
+    if version is not None and version < FORMAT_VERSION:
+        yield Problem(
+            path=tomltext.FILE,
+            code="FormatOld",
+            message=f"the workspace is of format {version}; this memfs writes {FORMAT_VERSION}",
+            hint="'memfs migrate' brings it there",
+            severity=WARNING,
         )
 
 
 def migrate(store: Store, parts: Parts, dry_run: bool = False) -> Migrated:
-    """Bring a workspace to the present version of the format, as one commit; what else the file says stays.
-
-    There is one version so far: only a workspace that names none is changed.
+    """Bring a workspace to the present version of the format, as one batch; whatever else its files say stays.
 
     Raises:
-        ContentError: the file is invalid beyond its version; nothing was changed.
+        ContentError, SettingInvalid: a file is invalid beyond its version; nothing was changed.
         StorageIO: nothing was changed.
     """
-    try:
-        data = parts.seen.read(_PATH, _LIMIT).data
-    except FileNotFoundError:
-        data = None
-    values = parse(data, _PATH).mapping if data is not None else {}
-    before = _version(values)
-    changed = before != FORMAT_VERSION
-    if changed and not dry_run:
-        raised = {"format_version": FORMAT_VERSION} | dict(values) | {"format_version": FORMAT_VERSION}
-        plan = store.plan_restore(_PATH, parts.codec.write_document(raised, _PATH, _SCHEMA, data))
+    written = _version_in_settings(parts.seen)
+    before = written if written is not None else _version_in_old_place(parts.seen)
+    if written == FORMAT_VERSION:
+        return Migrated(before=before, after=FORMAT_VERSION, changed=False)
+    plans = list(_plans(store, parts))
+    if not dry_run:
+        store.carry_out(plans, f"Bring the format to version {FORMAT_VERSION}", source="migrate")
+    paths = tuple(plan.path for plan in plans)
+    return Migrated(before=before, after=FORMAT_VERSION, changed=True, paths=paths)
+
+
+def _plans(store: Store, parts: Parts) -> Iterator[Planned]:
+    text = _settings_text(parts.seen)
+    tomltext.parse(text)  # what is no TOML stays as it is
+    wanted = {tomltext.FILE: tomltext.with_format_version(text).encode()}
+    data = _read(parts.seen, _OLD_PLACE)
+    if data is not None:
+        values = dict(parse(data, _OLD_PLACE).mapping)
+        if values.pop(FORMAT, None) is not None:
+            rest = {name for name in values if name != "$schema"}
+            wanted[_OLD_PLACE] = parts.codec.write_document(values, _OLD_PLACE, _SCHEMA, data) if rest else None
+    copies = parts.tree.scan(EDITOR_FOLDER, hidden=True)
+    wanted.update((entry.path, None) for entry in copies if entry.regular and _tracked(parts, entry.path))
+    for path, after in wanted.items():
+        plan = store.plan_restore(path, after)
         if plan is not None:
-            store.carry_out([plan], f"Bring the format to version {FORMAT_VERSION}", source="migrate")
-    return Migrated(before=before, after=FORMAT_VERSION, changed=changed)
+            yield plan
+
+
+def _tracked(parts: Parts, path: str) -> bool:
+    return parts.repository.head_blob(path) is not None
+
+
+def _version_in_settings(tree: View) -> int | None:
+    try:
+        text = _settings_text(tree)
+        return tomltext.format_version(tomltext.parse(text), text)
+    except SettingInvalid:
+        return None
+
+
+def _settings_text(tree: View) -> str:
+    try:
+        return (_read(tree, tomltext.FILE) or b"").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SettingInvalid("not UTF-8 text", path=tomltext.FILE, hint="save it as UTF-8") from error
+
+
+def _version_in_old_place(tree: View) -> int | None:
+    try:
+        document = json.loads(_read(tree, _OLD_PLACE) or b"")
+    except (ValueError, RecursionError):
+        return None
+    return _version(document) if isinstance(document, dict) else None
+
+
+def _read(tree: View, path: str) -> bytes | None:
+    try:
+        return tree.read(path, _LIMIT).data
+    except FileNotFoundError:
+        return None
 
 
 def _version(document: Mapping[str, Any]) -> int | None:
-    version = document.get("format_version")
+    version = document.get(FORMAT)
     return version if isinstance(version, int) and not isinstance(version, bool) else None

@@ -5,24 +5,25 @@ Owns what ``memfs init`` writes and which policies it chooses. Writing goes thro
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from memfs import resources
-from memfs.config import default_toml, first_policies
+from memfs.config import first_policies, first_toml
 from memfs.errors import MemfsError
+from memfs.files import io
 from memfs.files.schema import Schemas
 from memfs.history.repository import Repository
 from memfs.store import Store
 from memfs.store.parts import CONTENT
 from memfs.upkeep import mergedriver
-from memfs.upkeep.format import FORMAT_VERSION
 
 _IGNORED = b"""# Files memfs is in the middle of writing, and large bodies kept beside their documents.
 .memfs-*.tmp
 *.zst
 """
+_ALL_IGNORED = "# Copies of what memfs brings along, for editors: 'memfs schema export' writes them again.\n*\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,23 +48,24 @@ class Created:
 
 def files(chosen: Mapping[str, str]) -> dict[str, bytes]:
     """The content of each file a new workspace begins with, by path."""
-    system = {"format_version": FORMAT_VERSION}
-    laid = {
-        "memfs.toml": default_toml(chosen).encode(),
+    return {
+        "memfs.toml": first_toml(chosen).encode(),
         f"{CONTENT}/.gitattributes": resources.template_text("gitattributes").encode(),
         f"{CONTENT}/.gitignore": _IGNORED,
-        f"{CONTENT}/configuration/system_config.json": (json.dumps(system, indent=2) + "\n").encode(),
     }
-    for name, text in Schemas().editor_files().items():
-        laid[f"{CONTENT}/.schemas/{name}"] = text.encode()
-    return laid
+
+
+def missing(root: Path, chosen: Mapping[str, str]) -> list[str]:
+    """Those of a new workspace's files that are not there yet."""
+    return [path for path in files(chosen) if not (root / path).exists()]
 
 
 def lay_out(store: Store, repository: Repository, repository_made: bool) -> Created:
-    """Write what is missing of a workspace's first files, and commit exactly those; install the merge driver.
+    """Write what is missing of a workspace's first files, and install the merge driver.
 
-    A file that is there already stays as it is. Where nothing is missing, nothing is installed either: the workspace is
-    merely opened.
+    Where the repository was made for it, exactly those files become its first commit; in one that was there before,
+    nothing is committed. A file that is there already stays as it is. Where nothing is missing, nothing is installed
+    either: the workspace is merely opened.
     """
     chosen = first_policies(repository_made)
     plans = [
@@ -73,7 +75,7 @@ def lay_out(store: Store, repository: Repository, repository_made: bool) -> Crea
     ]
     driver = bool(plans or repository_made) and _install(store, repository)  # first: once files lie here, nobody would
     store.carry_out(plans, "Begin a memory workspace", source="init")
-    flushed = store.flush(adopt=False) if plans else None
+    flushed = store.flush(adopt=False) if plans and repository_made else None
     return Created(
         files=tuple(plan.path for plan in plans),
         repository_made=repository_made,
@@ -82,6 +84,25 @@ def lay_out(store: Store, repository: Repository, repository_made: bool) -> Crea
         reason=flushed.reason if flushed else "",
         driver=driver,
     )
+
+
+def export_schemas(schemas: Schemas, folder: Path, *, ignored: bool = False) -> list[str]:
+    """Write the schemas that editors complete and check by into a folder, replacing those that are there.
+
+    Args:
+        ignored: also tell git to leave the folder out: they are copies, and anybody can make them.
+
+    Returns:
+        The names of the files written.
+
+    Raises:
+        StorageIO: one could not be written.
+    """
+    texts = schemas.editor_files() | ({".gitignore": _ALL_IGNORED} if ignored else {})
+    io.make_folders(folder)
+    for name, text in texts.items():
+        io.write_file(folder / name, text.encode(), mode=0o644)
+    return sorted(texts)
 
 
 def _install(store: Store, repository: Repository) -> bool:

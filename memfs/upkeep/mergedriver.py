@@ -59,6 +59,16 @@ def uninstall(repository: Repository) -> bool:
     return _rewrite(repository, {})
 
 
+def setting_lines() -> tuple[str, ...]:
+    """What ``install`` writes, as git's configuration names it."""
+    return f"merge.{DRIVER}.name = {_NAME}", f"{_SETTING} = {command()}"
+
+
+def named(common_dir: Path) -> bool:
+    """Whether the repository's own configuration names just this driver."""
+    return read_config(common_dir / "config").get(_SETTING) == command()
+
+
 def installed(repository: Repository) -> bool:
     """Whether git finds a driver of that name, in the repository's configuration or the person's."""
     if read_config(repository.common_dir / "config").get(_SETTING):

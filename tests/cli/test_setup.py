@@ -79,15 +79,6 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def test_init_in_a_repository_asks_first(bare: Memfs, project: Path) -> None:
-    """Without --yes and without anybody to ask, an existing repository is left alone."""
-    ran = bare("init", str(project))
-    assert ran.code == 1
-    assert "--yes" in ran.err
-    assert not (project / "ContextMemory").exists()
-    assert not (project / "memfs.toml").exists()
-
-
 @pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("y\n", 0)])
 def test_init_goes_by_the_answer(
     bare: Memfs, project: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
@@ -100,19 +91,86 @@ def test_init_goes_by_the_answer(
     assert (project / "memfs.toml").exists() == (code == 0)
 
 
-def test_init_in_a_repository_commits_only_its_own(bare: Memfs, project: Path) -> None:
-    """With --yes the person's staged and untracked files stay; the configuration gets the merge driver alone (B3)."""
+def test_init_in_a_repository_writes_three_small_files_and_commits_nothing(bare: Memfs, project: Path) -> None:
+    """History and staged files stay, the configuration gets the merge driver alone, and the policy is said (D1, B3)."""
     configuration = (project / ".git" / "config").read_text()
-    ran = bare("init", str(project), "--yes", "--json")
+    before, refs = git(project, "log"), git(project, "for-each-ref")
+    ran = bare("init", str(project))
     assert ran.code == 0, ran.err
-    assert ran.json["repository_made"] is False
-    assert ran.json["policies"] == {"history.commit": "session", "history.adopt": "leave"}
-    assert git(project, "status", "--porcelain") == "A  staged.py\n?? untracked.py\n"
-    changed = git(project, "show", "--name-only", "--format=", "HEAD").split()
-    assert all(path == "memfs.toml" or path.startswith("ContextMemory/") for path in changed)
+    assert (git(project, "log"), git(project, "for-each-ref")) == (before, refs)
+    new = ["ContextMemory/.gitattributes", "ContextMemory/.gitignore", "memfs.toml"]
+    shown = git(project, "status", "--porcelain", "-uall").splitlines()
+    assert shown == ["A  staged.py", *(f"?? {path}" for path in new), "?? untracked.py"]
+    assert sum((project / path).stat().st_size for path in new) < 1500
+    assert (project / "memfs.toml").read_text().splitlines()[1:] == [
+        "format_version = 2",
+        "",
+        "[history]",
+        'commit = "manual"',
+    ]
+    assert ran.out.count('chose history.commit = "manual": memory files are yours to commit with git') == 1
     after = (project / ".git" / "config").read_text()
     assert after.startswith(f'{configuration}[merge "memfs"]\n')
     assert "\n[" not in after[len(configuration) :]
+
+
+def test_init_dry_run_says_what_it_would_do_and_does_nothing(bare: Memfs, project: Path) -> None:
+    """Files, git's configuration and refs are listed; not even memfs's own folder in git's is made (D1)."""
+
+    def everything() -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in sorted(project.rglob("*")) if path.is_file()}
+
+    before = everything()
+    ran = bare("init", str(project), "--dry-run")
+    assert ran.code == 0, ran.err
+    for expected in ("memfs.toml", "ContextMemory/.gitattributes", "merge.memfs.driver = ", "no commit, branch, tag"):
+        assert expected in ran.out
+    shown = bare("init", str(project), "--dry-run", "--json").json
+    assert (shown["repository_made"], shown["commits"], shown["refs"]) == (False, 0, [])
+    assert shown["policies"] == {"history.commit": "manual"}
+    assert len(shown["files"]) == 3
+    assert everything() == before
+    assert not (project / ".git" / "memfs").exists()
+    elsewhere = project.parent / "fresh"
+    assert "would make a git repository" in bare("init", str(elsewhere), "--dry-run").out
+    assert not elsewhere.exists()
+
+
+def test_init_dry_run_refuses_what_init_refuses(bare: Memfs, root: Path) -> None:
+    """A dry run within another workspace is refused like the real one."""
+    assert bare("init", str(root / "src"), "--dry-run").code == 1
+    assert bare("init", str(root), "--dry-run", "--json").json["files"] == []
+
+
+def test_editors_get_schemas_on_request_only(bare: Memfs, project: Path, memfs: Memfs, root: Path) -> None:
+    """``init --editor`` and ``schema export`` write them; git leaves out those in the workspace (K6)."""
+    ran = bare("init", str(project), "--editor", "--json")
+    assert ran.json["schemas"] > 20
+    assert (project / "ContextMemory/.schemas/item.schema.json").is_file()
+    assert ".schemas" not in git(project, "status", "--porcelain", "-uall")
+    assert not (root / "ContextMemory/.schemas").exists()
+    configuration = root / "ContextMemory/configuration"
+    configuration.mkdir()
+    configuration.joinpath("kinds.yaml").write_text(
+        "kinds:\n  recipe:\n    layer: semantic\n    body:\n"
+        "      type: object\n      properties: {serves: {type: integer}}\n"
+    )
+    elsewhere = root.parent / "schemas"
+    shown = memfs("schema", "export", str(elsewhere), "--json").json
+    assert "recipe.schema.json" in shown["files"]
+    assert not (elsewhere / ".gitignore").exists()
+    assert memfs("schema", "export").code == 0
+    assert git(root, "status", "--porcelain", "-uall").count(".schemas") == 0
+
+
+def test_a_template_names_a_schema_only_where_there_is_one(memfs: Memfs, root: Path) -> None:
+    """``new`` writes the line for editors only beside exported schemas (K6)."""
+    first = root / memfs("new", "note", "--no-edit", "--id", "one", "--json").json["path"]
+    memfs("schema", "export")
+    second = root / memfs("new", "note", "--no-edit", "--id", "two", "--json").json["path"]
+    assert "$schema" not in first.read_text()
+    named = second.read_text().splitlines()[0].partition("$schema=")[2]
+    assert (second.parent / named).resolve().is_file()
 
 
 def test_init_twice_changes_nothing(bare: Memfs, root: Path) -> None:

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import json
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import example_schemas
 import pytest
 
 from memfs.config import load
 from memfs.files.codec import Codec
+from memfs.files.tomltext import FORMAT_VERSION
 from memfs.files.tree import Tree
 from memfs.model import KindTable, MemoryItem
 from memfs.model.episode import StateSnapshot
 from memfs.store.documents import schema_of
 from memfs.upkeep.check import Checker
-from memfs.upkeep.format import FORMAT_VERSION
 from memfs.upkeep.kindfile import load_kinds
 from memfs.upkeep.layout import files
 from memfs.workspace import open_workspace
 
-EXAMPLE = example_schemas.EXAMPLE
+EXAMPLE = Path(__file__).resolve().parents[2] / "example-workspace"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
 def paths() -> Iterator[str]:
     """Every item and document of the example, below its root."""
     for path in sorted(EXAMPLE.rglob("*")):
-        if path.is_file() and path.suffix in (".yaml", ".yml", ".json") and ".schemas" not in path.parts:
+        if path.is_file() and path.suffix in (".yaml", ".yml", ".json"):
             yield path.relative_to(EXAMPLE).as_posix()
 
 
@@ -102,16 +101,12 @@ def test_settings_are_read_without_complaint() -> None:
 
 
 def test_it_holds_what_init_lays() -> None:
-    """The example has every file a new workspace begins with, in the present format."""
-    system = json.loads((EXAMPLE / "ContextMemory/configuration/system_config.json").read_text())
+    """The example has every file a new workspace begins with, names the present format, and has no copied schemas."""
     assert [path for path in files({}) if not (EXAMPLE / path).is_file()] == []
-    assert (EXAMPLE / "ContextMemory/.gitattributes").read_bytes() == files({})["ContextMemory/.gitattributes"]
-    assert system["format_version"] == FORMAT_VERSION
-
-
-def test_editor_schemas_are_the_present_ones() -> None:
-    """If this fails after a change in ``schemas/``, run tests/docs/example_schemas.py."""
-    assert example_schemas.present() == example_schemas.expected()
+    for path in ("ContextMemory/.gitattributes", "ContextMemory/.gitignore"):
+        assert (EXAMPLE / path).read_bytes() == files({})[path]
+    assert tomllib.loads((EXAMPLE / "memfs.toml").read_text())["format_version"] == FORMAT_VERSION
+    assert not (EXAMPLE / "ContextMemory/.schemas").exists()
 
 
 def test_a_copy_in_git_passes_check_and_answers(example: Path) -> None:

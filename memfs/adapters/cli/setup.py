@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,68 +17,97 @@ from memfs.adapters.cli.frame import Invocation, check_key, opened, verb
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, styled
 from memfs.adapters.cli.streams import somebody_types
 from memfs.adapters.cli.trusting import note_ignored
-from memfs.config import find_workspace
+from memfs.config import find_workspace, first_policies
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.files.whereabouts import MEMORY_FOLDER
+from memfs.history.layout import discover
 from memfs.history.repository import Repository
 from memfs.setting_values import toml
 from memfs.settings import SPECS
 from memfs.store.values import Flushed
 from memfs.upkeep import mergedriver
+from memfs.upkeep.format import EDITOR_FOLDER
 from memfs.workspace import open_workspace
 
 if TYPE_CHECKING:
     from memfs.upkeep.layout import Created
     from memfs.workspace import Workspace
 
-_SCHEMAS = "ContextMemory/.schemas/"
+_MEANS = {
+    "interval": "memfs commits by itself what it writes and what you edit, only its own files",
+    "manual": "memory files are yours to commit with git; memfs commits only when asked ('memfs commit')",
+}
 
 
-@verb("init", example="memfs init notes\nmemfs init . --yes\nmemfs init --user")
+@verb("init", example="memfs init notes\nmemfs init --dry-run\nmemfs init --user")
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
 @click.option("--user", is_flag=True, help="Make your own workspace, for what belongs to no other.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before settling in an existing git repository.")
 @click.option("--nested", is_flag=True, help="Make one within the folder of another workspace.")
+@click.option("--editor", is_flag=True, help="Also write the schemas by which editors complete and check memory files.")
+@click.option("-n", "--dry-run", is_flag=True, help="Only say what would be done.")
 @click.pass_context
-def init(ctx: click.Context, path: str | None, user: bool, yes: bool, nested: bool, as_json: bool) -> None:
+def init(
+    ctx: click.Context,
+    path: str | None,
+    user: bool,
+    yes: bool,
+    nested: bool,
+    editor: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
 
-    In a fresh clone it installs the merge driver, by which git joins memory files field by field. Inside an existing
-    repository memfs commits only its own files, and asks once before it does so. With --user the
+    It writes three small files and tells git how to join memory files field by field, in a fresh clone only the
+    latter. Inside a repository that was there before it commits nothing, then or later, unless asked. With --user the
     workspace lies in your data folder and has a repository of its own: agents use it where no other is found.
     """
-    with _user_workspace(ctx, path) if user else _workspace(ctx, path, yes, nested) as workspace:
+    if dry_run:
+        if user:
+            raise click.UsageError("--dry-run is for a workspace in a folder, not for --user", ctx)
+        _print_plan(_plan(_root(ctx, path, nested), editor), as_json)
+        return
+    with _user_workspace(ctx, path) if user else _workspace(ctx, path, yes, nested, editor) as workspace:
         created = workspace.created
         assert created is not None  # this is what create=True promises
         found = _take_in(workspace, created)
         driver = created.driver or mergedriver.install(workspace.repository)
+        exported = _export(workspace) if editor else 0
         shown = str(workspace.root)
     made = bool(created.files) or created.repository_made
     if as_json:
         facts = _created_json(shown, created if made else None, found)
-        print_json({**facts, "merge_driver": driver})
+        print_json({**facts, "merge_driver": driver, "schemas": exported})
     elif made:
         _print_created(shown, created, found)
     else:
         print_raw(f"{clean(shown)} is a workspace already")
     if driver and not as_json:
         print_raw("  told git to join memory files field by field (merge.memfs in .git/config)")
+    if exported and not as_json:
+        print_raw(f"  wrote {count(exported, 'file')} for editors into {EDITOR_FOLDER}/, which git leaves out")
     if found.reason:
         note(f"the commit waits: {found.reason}")
 
 
-def _workspace(ctx: click.Context, path: str | None, yes: bool, nested: bool) -> Workspace:
+def _root(ctx: click.Context, path: str | None, nested: bool) -> Path:
     if path is not None and not path.strip():
         raise click.UsageError("name the folder, or leave PATH out for the current one", ctx)
     root = Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve()
-    place = root if root.is_dir() else _nearest_folder(root)
-    _refuse_nested(root, place, nested)
+    _refuse_nested(root, _nearest_folder(root), nested)
+    return root
+
+
+def _workspace(ctx: click.Context, path: str | None, yes: bool, nested: bool, editor: bool) -> Workspace:
+    root = _root(ctx, path, nested)
+    place = _nearest_folder(root)
     around = Repository.find(place, trusted=trust.repository)
-    if around is not None and not (root / "ContextMemory").is_dir():
+    if around is not None and not (root / MEMORY_FOLDER).is_dir():
         with closing(around):
-            _refuse_beside(around, root.relative_to(place) / "ContextMemory")
-        if not yes:
-            _ask(around.work_tree)
+            _refuse_beside(around, root.relative_to(place) / MEMORY_FOLDER)
+        if not yes and somebody_types():
+            _ask(_plan(root, editor))
     return open_workspace(root, create=True, watch=False)
 
 
@@ -96,7 +127,13 @@ def _take_in(workspace: Workspace, created: Created) -> Flushed:
 
 
 def _nearest_folder(path: Path) -> Path:
-    return next(folder for folder in path.parents if folder.is_dir())
+    return next(folder for folder in (path, *path.parents) if folder.is_dir())
+
+
+def _export(workspace: Workspace) -> int:
+    from memfs.upkeep.layout import export_schemas  # wanted by few
+
+    return len(export_schemas(workspace.parts.codec.schemas, workspace.root / EDITOR_FOLDER, ignored=True))
 
 
 def _refuse_nested(root: Path, place: Path, wanted: bool) -> None:
@@ -140,21 +177,86 @@ def _refuse_beside(around: Repository, content: Path) -> None:
             )
 
 
-def _ask(work_tree: Path) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What ``init`` would do in a folder.
+
+    Attributes:
+        work_tree: of the repository that is there; "" where one would be made.
+        files: that would be written.
+        config: settings of git that would be written into the repository's own configuration, each as a line.
+    """
+
+    workspace: str
+    work_tree: str
+    files: tuple[str, ...]
+    config: tuple[str, ...]
+    policies: Mapping[str, str]
+
+
+def _plan(root: Path, editor: bool) -> Plan:
+    """Look, and write nothing: no folder is made, nor memfs's own in git's.
+
+    Raises:
+        RepoUnsupported: the repository is of a sort that memfs does not handle.
+    """
+    from memfs.upkeep.layout import missing  # wanted once in a workspace's life
+
+    layout = discover(_nearest_folder(root))
+    policies = first_policies(layout is None)
+    named = layout is not None and mergedriver.named(layout.common_dir)
+    files = missing(root, policies)
+    if editor:
+        files.append(f"{EDITOR_FOLDER}/")
+    return Plan(
+        workspace=str(root),
+        work_tree=str(layout.work_tree) if layout is not None else "",
+        files=tuple(files),
+        config=() if named else mergedriver.setting_lines(),
+        policies=policies,
+    )
+
+
+def _print_plan(plan: Plan, as_json: bool) -> None:
+    if as_json:
+        facts = {"workspace": plan.workspace, "repository_made": not plan.work_tree, "files": list(plan.files)}
+        commits = bool(plan.files) and not plan.work_tree
+        refs = {"git_config": list(plan.config), "refs": [], "commits": int(commits)}
+        print_json({**facts, **refs, "policies": dict(plan.policies), "dry_run": True})
+        return
+    for line in _plan_lines(plan):
+        print_raw(clean(line))
+
+
+def _plan_lines(plan: Plan) -> Iterator[str]:
+    yield f"Would make a workspace in {plan.workspace}" if plan.files else f"{plan.workspace} is a workspace already"
+    if not plan.work_tree:
+        yield "  would make a git repository for it, and commit these files"
+    for path in plan.files:
+        yield f"  would write {path}"
+    for line in plan.config:
+        yield f"  would set in .git/config: {line}"
+    if plan.work_tree:
+        yield "  would make no commit, branch, tag or other ref"
+    if plan.files:
+        yield f"  would choose {_chosen(plan.policies)}"
+
+
+def _chosen(policies: Mapping[str, str]) -> str:
+    """The policy in one line, and what it means."""
+    commit = policies["history.commit"]
+    return ", ".join(f"{key} = {toml(value)}" for key, value in policies.items()) + f": {_MEANS[commit]}"
+
+
+def _ask(plan: Plan) -> None:
     """Ask once whether memfs may settle in a repository that is there already.
 
     Raises:
-        MemfsError: the answer is no, or there is nobody to ask.
+        MemfsError: the answer is no.
     """
-    if not somebody_types():
-        raise MemfsError(
-            "this is a git repository already, and memfs would commit its own files there",
-            path=str(work_tree),
-            hint="say so with --yes",
-        )
-    note(f"{work_tree} is a git repository already.")
-    note("It would get memfs.toml and ContextMemory/ in a commit of their own; nothing else is ever committed.")
-    note("Its .git/config would name memfs as the program that joins memory files.")
+    note(f"{plan.work_tree} is a git repository already.")
+    for line in _plan_lines(plan):
+        note(line)
     if not click.confirm("Go ahead?", err=True):
         raise MemfsError("nothing was written")
 
@@ -176,14 +278,10 @@ def _print_created(root: str, created: Created, found: Flushed) -> None:
     print_raw(f"{made} {styled(root, fg='green', bold=True)}")
     if created.files and created.repository_made:
         print_raw("  and a git repository for it")
-    schemas = [path for path in created.files if path.startswith(_SCHEMAS)]
     for path in created.files:
-        if path not in schemas:
-            print_raw(f"  wrote {clean(path)}")
-    if schemas:
-        print_raw(f"  wrote {count(len(schemas), 'schema')} into {_SCHEMAS} for editors")
-    for key, value in created.policies.items() if "memfs.toml" in created.files else ():
-        print_raw(f"  chose {clean(f'{key} = {toml(value)}')}")
+        print_raw(f"  wrote {clean(path)}")
+    if "memfs.toml" in created.files:
+        print_raw(f"  chose {clean(_chosen(created.policies))}")
     for commit in filter(None, (created.commit, *found.commits)):
         print_raw(f"  committed as {styled(commit[:12], fg='yellow')}")
     if found.adopted:

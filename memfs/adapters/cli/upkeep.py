@@ -13,7 +13,7 @@ import click
 
 from memfs.adapters.cli.cut import cut_history
 from memfs.adapters.cli.frame import Unclear, opened, verb
-from memfs.adapters.cli.landing import land
+from memfs.adapters.cli.landing import AT_ONCE, land
 from memfs.adapters.cli.meaning import embed
 from memfs.adapters.cli.output import (
     clean,
@@ -192,13 +192,15 @@ def reindex(ctx: click.Context, embeddings: bool, as_json: bool) -> None:
 def migrate(ctx: click.Context, dry_run: bool, as_json: bool) -> None:
     """Bring the files to the version of the format that this memfs writes, as one commit.
 
-    A workspace of a newer version than this memfs knows is not opened at all.
+    Where history.commit is manual the changed files are left for you to commit. A workspace of a newer version than
+    this memfs knows is not opened at all.
     """
     from memfs.upkeep.format import migrate as brought
 
     with opened(ctx) as workspace:
         done = brought(workspace.store, workspace.parts, dry_run)
         reason = "" if dry_run or not done.changed else land(workspace, None).reason
+        waits = workspace.settings.history.commit not in AT_ONCE
     if as_json:
         print_json({**asdict(done), "dry_run": dry_run})
         return
@@ -208,6 +210,10 @@ def migrate(ctx: click.Context, dry_run: bool, as_json: bool) -> None:
         said = "Would bring" if dry_run else "Brought"
         before = "which names none" if done.before is None else f"which was of format {done.before}"
         print_raw(f"{said} the workspace, {before}, to format {done.after}")
+        for path in done.paths:
+            print_raw(f"  {clean(path)}")
+        if waits and not dry_run:
+            print_raw("  commit these files with git, or 'memfs commit'")
     if reason:
         note(f"its commit waits: {reason}")
 

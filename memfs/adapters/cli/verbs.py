@@ -99,6 +99,7 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
     "Set up": (
         Verb("init", "setup:init", "Make a workspace."),
         Verb("config", "setup:config", "Show the settings and where each came from."),
+        Verb("schema", "schema:schema", "Write the schemas by which editors check memory files."),
         Verb("plugins", "plugins:plugins", "Show what gives agents their context, and whether it works."),
         Verb("trust", "trusting:trust", "Let a workspace enable what its files ask for."),
         Verb("completion", "completing:completion", "Print the completion script for a shell."),

@@ -25,12 +25,13 @@ from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import utc_now
 from memfs.resources import template_text
 from memfs.store.naming import path_of
+from memfs.upkeep.format import EDITOR_FOLDER
 
 if TYPE_CHECKING:
     from memfs.model import Kind
     from memfs.workspace import Workspace
 
-_SCHEMA_LINE = re.compile(r"\A(# yaml-language-server: \$schema=)\S*?([^/\s]+)$", re.MULTILINE)
+_SCHEMA_LINE = re.compile(r"\A(# yaml-language-server: \$schema=)\S*?([^/\s]+\n)")
 _TITLE = re.compile(r"^title:.*$", re.MULTILINE)
 
 
@@ -55,7 +56,7 @@ def new(
             refuse_secret(f"{title or ''}\n{id or ''}", "title")
         chosen = _free_id(workspace, id or new_id(title or type))
         path = _place(kind, chosen)
-        text = _filled(kind, path, title)
+        text = _filled(kind, path, title, schemas=(workspace.root / EDITOR_FOLDER).is_dir())
         _create(workspace, path, text)
         edits = not no_edit and _has_editor()
         problems = _first_edit(workspace, path, text, allow_secret) if edits else _wrong(workspace, path, allow_secret)
@@ -223,13 +224,14 @@ def _place(kind: Kind, item_id: str) -> str:
     return f"ContextMemory/{kind.folder}{month}/{item_id}.yaml"
 
 
-def _filled(kind: Kind, path: str, title: str | None) -> str:
+def _filled(kind: Kind, path: str, title: str | None, *, schemas: bool) -> str:
+    """The template of a kind, with the title; it names the schema only where the schemas lie in the workspace."""
     try:
         text = template_text(kind.name)
     except KeyError:  # a kind of the workspace's own need not bring a template
         text = template_text("semantic")
     up = "../" * (path.count("/") - 1)
-    text = _SCHEMA_LINE.sub(lambda line: f"{line[1]}{up}.schemas/{line[2]}", text, count=1)
+    text = _SCHEMA_LINE.sub(lambda line: f"{line[1]}{up}.schemas/{line[2]}" if schemas else "", text, count=1)
     if title:
         written = f"title: {json.dumps(title, ensure_ascii=False)}"
         text = _TITLE.sub(lambda _: written, text, count=1) if _TITLE.search(text) else f"{written}\n{text}"
