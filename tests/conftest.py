@@ -69,6 +69,7 @@ def figures(record_property: Callable[[str, object], None]) -> Callable[..., Non
     return record
 
 
+CONFIGURATION = "ContextMemory/configuration"
 _homes = count()
 
 
@@ -150,9 +151,11 @@ def opened(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             if create and path is None and not root.exists():
                 if not pristine.exists():
                     open_workspace(pristine, create=True, watch=False).close()
+                    (pristine / CONFIGURATION).mkdir()  # a test may write what a person would
                 copy_workspace(pristine, root)
                 create = False
             workspace = open_workspace(root, create=create, watch=False, settings=dotted)
+            (root / CONFIGURATION).mkdir(exist_ok=True)
             stack.callback(workspace.close)
             return workspace
 

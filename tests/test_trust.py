@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
 
 def secondary(root: Path, **values: object) -> None:
     """Write a system configuration with this secondary location."""
-    document = {"format_version": 1, "secondary": values}
+    document = {"secondary": values}
     (root / trust.SYSTEM_CONFIG).write_text(json.dumps(document))
 
 

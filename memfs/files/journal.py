@@ -17,8 +17,9 @@ import secrets
 import struct
 import threading
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from memfs.errors import JournalDamaged, StorageIO, WritePending
 from memfs.files import io, journalheader
@@ -338,18 +339,25 @@ class Journal:
             io.fdatasync(self._writer(), str(self.path))
             self._discard(operation_id)
 
-    def drop(self, operation_ids: Iterable[str], tip: str = "", taken: Iterable[str] | None = None) -> None:
+    def drop(
+        self,
+        operation_ids: Iterable[str],
+        tip: str = "",
+        taken: Iterable[str] | None = None,
+        reduced: Mapping[str, Operation] = MappingProxyType({}),
+    ) -> None:
         """Forget operations whose commit is durable: a new generation with the rest replaces the file.
 
         Args:
             tip: the branch's newest commit now; kept for telling a repeated operation from a repeated commit.
             taken: names to remember, those that a second journal may still hold; None keeps what is remembered.
+            reduced: what is left of operations of which a part is forgotten, by name.
         """
         with self._lock:
             self._catch_up()
             self.taken = self.taken if taken is None else set(taken)
             gone = set(operation_ids)
-            rest = [operation for name, operation in self.waiting.items() if name not in gone]
+            rest = [reduced.get(name, operation) for name, operation in self.waiting.items() if name not in gone]
             self.own &= {operation.id for operation in rest}
             self._replace(rest, tip or self._header.tip)
 

@@ -25,6 +25,7 @@ from memfs.model.statepaths import document_kind
 from memfs.store.edits import HandEdits
 from memfs.store.leftovers import sweep
 from memfs.store.parts import Parts
+from memfs.store.person_commits import PersonCommits
 from memfs.store.plan import Planned
 from memfs.store.setaside import set_aside
 from memfs.store.values import Flushed
@@ -46,8 +47,9 @@ class _Progress:
 class Committing:
     """Turns waiting operations into commits. One process at a time, under the commit lock."""
 
-    def __init__(self, parts: Parts, writing: Writing, edits: HandEdits) -> None:
+    def __init__(self, parts: Parts, writing: Writing, edits: HandEdits, people: PersonCommits) -> None:
         self._parts = parts
+        self._people = people
         self._writing = writing
         self._edits = edits
 
@@ -92,6 +94,7 @@ class Committing:
         done = _Progress()
         done.notes.extend(commits.recover(parts.repository))
         done.notes.extend(self._writing.recover())
+        done.notes.extend(self._people.notice_locked(thorough=True))
         adopted = self._adopt(done, include_staged, quiet_seconds, message) if adopt else ()
         reasons = self._commit_waiting(done)
         done.notes.extend(parts.repository.signing.take_notes())
@@ -156,8 +159,10 @@ class Committing:
 
     def _by_branch(self, operations: Iterable[Operation], current: str) -> dict[str, list[Operation]]:
         chosen: dict[str, list[Operation]] = {}
+        # Where the person commits, a write goes along to another branch like any other change of a file.
+        stays = self._parts.policy.commit != "manual"
         for operation in operations:
-            elsewhere = operation.branch and operation.branch != current
+            elsewhere = operation.branch and operation.branch != current and (stays or operation.merges)
             known = elsewhere and self._parts.repository.ref_commit(operation.branch) is not None
             # what was joined with a branch that is gone was not joined with this one
             kept = operation if known or not elsewhere else replace(operation, merges="")

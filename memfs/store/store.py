@@ -25,6 +25,7 @@ from memfs.store.interrupted import end_interrupted
 from memfs.store.naming import find, in_types
 from memfs.store.outcome import Refreshed
 from memfs.store.parts import Parts
+from memfs.store.person_commits import PersonCommits
 from memfs.store.plan import Planned, Planner, PlanOutdated, describe, take_in
 from memfs.store.proof import prove
 from memfs.store.reading import Reading
@@ -58,6 +59,7 @@ class Store:
         self._planner = Planner(parts, self.following)
         self.writing = Writing(parts)
         self.edits = HandEdits(parts, self.following)
+        self._people = PersonCommits(parts)
         self._window = Window(self._flush_window, parts.policy.interval, self.note_failure)
         self.sight = Sight(self.following, self.refresh, self.writing.news)
         self._planning = threading.RLock()
@@ -73,7 +75,7 @@ class Store:
     def _committing(self) -> Committing:
         from memfs.store.committing import Committing  # a process that only reads is spared what commits need
 
-        return Committing(self._parts, self.writing, self.edits)
+        return Committing(self._parts, self.writing, self.edits, self._people)
 
     # -- writing ------------------------------------------------------------------------------------------------
     def put(
@@ -184,6 +186,7 @@ class Store:
         io.require_descriptors(str(self._parts.tree.root))
         if self._left and self._overdue(self._parts.journal.operations()):
             self.take_up(at_once=True)
+        self.notice_commits()
         branch = self.writing.branch()
         changing = [plan for plan in plans if self.writing.changes(plan, branch)]
         if not changing:
@@ -373,6 +376,7 @@ class Store:
     def pending(self) -> Pending:
         """What waits for its commit, be it in the secondary location, and why."""
         self._parts.require_open()
+        self.notice_commits(thorough=True)
         journal, secondary = self._parts.journal, self._parts.secondary
         waiting = [*journal.operations(), *(secondary.operations() if secondary else ())]
         own = journal.own | (secondary.journal.own if secondary else set())
@@ -384,6 +388,7 @@ class Store:
 
     def hand_edits(self, among: Iterable[str] | None = None) -> list[str]:
         """Paths a person changed since the last commit; of ``among`` only, where that is given."""
+        self.notice_commits(thorough=among is None)
         return self.edits.changed_paths() if among is None else self.edits.changed_among(among)
 
     def plan_restore(self, path: str, data: bytes | None) -> Planned | None:
@@ -401,6 +406,14 @@ class Store:
         found = Problem(path="", code=type(error).__name__, message=str(error), hint="memfs tries again by itself")
         if found not in self.notes:
             self.notes.append(found)
+
+    def notice_commits(self, *, thorough: bool = False) -> None:
+        """Where a person commits with git, let go of what waited for its commit and has it now.
+
+        Args:
+            thorough: look at every file that waits, also where HEAD has not moved.
+        """
+        self.notes.extend(note for note in self._people.notice(thorough=thorough) if note not in self.notes)
 
     def _flush_window(self) -> bool:
         home = self.writing.bring_home()
@@ -424,6 +437,7 @@ class Store:
             How many commits were made.
         """
         self._parts.require_open()
+        self.notice_commits()
         if not self._left or self._parts.policy.commit not in _COMMITTING:
             return 0
         if not at_once:

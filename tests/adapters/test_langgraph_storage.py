@@ -544,7 +544,7 @@ def test_the_workspace_knows_its_threads(saver: MemfsSaver, tmp_path: Path) -> N
     restored = restore(kept.path, tmp_path / "restored")
     assert values_of(MemfsSaver(restored.root), config) == {"text": "x" * 3000}
 
-    limits = {"format_version": 1, "quotas": {"threads_bytes": 4000}}
+    limits = {"quotas": {"threads_bytes": 4000}}
     (workspace.root / "ContextMemory/configuration/system_config.json").write_text(json.dumps(limits), encoding="utf-8")
     with pytest.raises(QuotaExceeded):
         put(saver, config, text="y" * 3000)

@@ -62,6 +62,7 @@ def root(
     if not pristine.exists():
         made = bare("init", str(pristine))
         assert made.code == 0, made.err
+        (pristine / "ContextMemory/configuration").mkdir()  # a test may write what a person would
     shutil.copytree(pristine, tmp_path / "W", symlinks=True)
     return tmp_path / "W"
 

@@ -82,7 +82,7 @@ def test_usage_shows_areas_quotas_and_growth(root: Path, memfs: Memfs) -> None:
     for number in (1, 2):
         lay(root, number)
     config = root / "ContextMemory/configuration/system_config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), "quotas": {"iterations_bytes": 1_000_000}}))
+    config.write_text(json.dumps({"quotas": {"iterations_bytes": 1_000_000}}))
     facts = memfs("usage", "--json").json
     assert facts["areas"]["iterations"]["quota"] == 1_000_000
     assert [row["number"] for row in facts["iterations"]] == [1, 2]

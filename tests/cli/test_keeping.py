@@ -80,7 +80,7 @@ def test_status_tells_the_age_of_the_last_backup(memfs: Memfs, tmp_path: Path) -
 def test_status_tells_how_quotas_stand_and_a_full_one_refuses(root: Path, memfs: Memfs) -> None:
     """Share and level of each quota in status; a crossing on standard error; then a refusal with the way out (S16)."""
     config = root / "ContextMemory/configuration/system_config.json"
-    config.write_text(json.dumps({"format_version": 1, "quotas": {"items_bytes": 4000}}))
+    config.write_text(json.dumps({"quotas": {"items_bytes": 4000}}))
     assert memfs("status", "--json").json["quota"][0]["level"] == ""
     crossed = memfs("remember", "x" * 3200, "--id", "a")
     assert crossed.code == 0

@@ -150,9 +150,8 @@ def test_editors_get_schemas_on_request_only(bare: Memfs, project: Path, memfs: 
     assert ".schemas" not in git(project, "status", "--porcelain", "-uall")
     assert not (root / "ContextMemory/.schemas").exists()
     configuration = root / "ContextMemory/configuration"
-    configuration.mkdir()
     configuration.joinpath("kinds.yaml").write_text(
-        "kinds:\n  recipe:\n    layer: semantic\n    body:\n"
+        "kinds:\n  recipe:\n    layer: semantic\n    description: Food.\n    body:\n"
         "      type: object\n      properties: {serves: {type: integer}}\n"
     )
     elsewhere = root.parent / "schemas"

@@ -102,25 +102,56 @@ def test_reindex_tells_how_many(item: Path, memfs: Memfs) -> None:
     assert memfs("reindex").out.startswith("Indexed 1 item with sqlite")
 
 
-def test_migrate_names_the_version_of_a_workspace_that_has_none(root: Path, item: Path, memfs: Memfs) -> None:
-    """A workspace of the present format stays as it is; one that names no version gets it, as one commit, and keeps
-    whatever else it says; one of a newer format is refused.
-    """
-    file = root / "ContextMemory/configuration/system_config.json"
-    assert memfs("migrate").out.startswith("Nothing to do: the workspace is of format 1")
-    file.write_text('{"agents": {"Scout": {"role": "looks"}}}\n')
+def _as_format_1(root: Path) -> None:
+    """Make a workspace what the first format had: the version in the configuration, the schemas in git."""
+    (root / "memfs.toml").write_text('# ours\n\n[history]\ncommit = "interval"\nadopt = "auto"\n')
+    (root / "ContextMemory/configuration/system_config.json").write_text(
+        '{\n  "$schema": "../.schemas/system_config.schema.json",\n  "format_version": 1\n}\n'
+    )
+    (root / "ContextMemory/.schemas").mkdir()
+    (root / "ContextMemory/.schemas/item.schema.json").write_text("{}\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "As the first format had it")
+
+
+def test_migrate_brings_an_older_workspace_to_the_present_format(root: Path, item: Path, memfs: Memfs) -> None:
+    """A workspace of format 1 is read, named by check, and moved to memfs.toml in one commit that keeps the rest."""
+    assert memfs("migrate").out.startswith("Nothing to do: the workspace is of format 2")
+    _as_format_1(root)
+    assert memfs("show", "x").code == 0
+    assert [problem["code"] for problem in memfs("check", "--json").json["problems"]] == ["FormatOld"]
     would = memfs("migrate", "--dry-run", "--json").json
-    assert would == {"before": None, "after": 1, "changed": True, "dry_run": True}
-    assert "format_version" not in file.read_text()
+    paths = ["memfs.toml", "ContextMemory/configuration/system_config.json", "ContextMemory/.schemas/item.schema.json"]
+    assert would == {"before": 1, "after": 2, "changed": True, "paths": paths, "dry_run": True}
+    before = git(root, "rev-parse", "HEAD")
     assert memfs("migrate", "--json").json == {**would, "dry_run": False}
-    assert json.loads(file.read_text()) == {"format_version": 1, "agents": {"Scout": {"role": "looks"}}}
-    assert git(root, "log", "-1", "--format=%s").strip() == "Bring the format to version 1"
+    assert (root / "memfs.toml").read_text().startswith("# ours\nformat_version = 2\n\n[history]\n")
+    assert git(root, "log", "--format=%s", f"{before.strip()}..").strip() == "Bring the format to version 2"
+    assert git(root, "status", "--porcelain") == ""
+    assert not (root / "ContextMemory/configuration/system_config.json").exists()
     assert memfs("check").code == 0
-    file.unlink()
-    assert memfs("migrate").out.startswith("Brought the workspace, which names none, to format 1")
-    assert json.loads(file.read_text()) == {"format_version": 1}
-    file.write_text('{"format_version": 2}\n')
-    assert "the workspace is of format 2" in memfs("migrate").err
+
+
+def test_migrate_keeps_what_else_the_configuration_says(root: Path, memfs: Memfs) -> None:
+    """Only the version leaves the file; where the person commits, the change is left to them (D1)."""
+    _as_format_1(root)
+    (root / "memfs.toml").write_text('[history]\ncommit = "manual"\n')
+    file = root / "ContextMemory/configuration/system_config.json"
+    file.write_text('{"format_version": 1, "agents": {"Scout": {"role": "looks"}}}\n')
+    git(root, "commit", "-qam", "Ours")
+    before = git(root, "rev-parse", "HEAD")
+    assert "commit these files with git, or 'memfs commit'" in memfs("migrate").out
+    assert json.loads(file.read_text()) == {"agents": {"Scout": {"role": "looks"}}}
+    assert git(root, "rev-parse", "HEAD") == before
+    git(root, "commit", "-qam", "Migrate")
+    assert memfs("status", "--json").json["pending_commits"] == 0
+
+
+@pytest.mark.parametrize("place", ["memfs.toml", "ContextMemory/configuration/system_config.json"])
+def test_a_newer_format_is_refused_wherever_it_is_named(root: Path, memfs: Memfs, place: str) -> None:
+    """A workspace that a newer memfs wrote is not opened."""
+    (root / place).write_text("format_version = 3\n" if place == "memfs.toml" else '{"format_version": 3}\n')
+    assert "the workspace is of format 3, this memfs knows up to 2" in memfs("migrate").err
 
 
 def test_maintain_packs_and_loses_nothing(root: Path, item: Path, memfs: Memfs) -> None:

@@ -472,7 +472,7 @@ def test_b3_configuration_and_context_are_joined_key_by_key() -> None:
     assert text(joined) == "a: 2 # two\nb: 3\nc:\n  d: 1\n"
     quotas = "ContextMemory/configuration/system_config.json"
     versions = (
-        json.dumps({"format_version": 1, "quotas": {"total_bytes": total, "items_bytes": items}})
+        json.dumps({"quotas": {"total_bytes": total, "items_bytes": items}})
         for total, items in ((1, 1), (2, 1), (1, 2))
     )
     assert json.loads(text(merged(*versions, path=quotas)))["quotas"] == {"total_bytes": 2, "items_bytes": 2}

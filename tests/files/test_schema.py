@@ -118,7 +118,6 @@ def test_bodies_of_pattern_rule_and_convention_have_a_shape() -> None:
     ("name", "document", "field"),
     [
         ("system_config", {"format_version": "1"}, "format_version"),
-        ("system_config", {}, ""),
         ("system_config", {"format_version": 1, "quota": {}}, "quota"),
         ("retention_policy", {"active_days": -1}, "active_days"),
         ("memory_context", {"metadata": {"type": "memry", "name": "x"}}, "metadata.type"),

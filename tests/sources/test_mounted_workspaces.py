@@ -241,7 +241,7 @@ def test_a_mount_that_is_gone_is_named_and_the_rest_works(team: Team, mounted: O
 
 
 def _newer(root: Path) -> None:
-    (root / "ContextMemory/configuration/system_config.json").write_text('{"format_version": 99}')
+    (root / "memfs.toml").write_text("format_version = 99\n")
 
 
 def _bad_kinds(root: Path) -> None:

@@ -151,7 +151,7 @@ def test_weights_come_from_the_configuration_where_no_update_has_them(opened: Op
     output(workspace, "Scout", "t", "text")
     output(workspace, "Other", "t", "text")
     path = workspace.root / "ContextMemory/configuration/system_config.json"
-    values = json.loads(path.read_text()) if path.exists() else {"format_version": 1}
+    values = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps({**values, "agent_weights": {"Scout": 0.3}}))
     found = analyze(workspace, "Scout")
     assert (found.current_weight, found.weight_source) == (0.3, "system_config.agent_weights")

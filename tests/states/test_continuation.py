@@ -223,13 +223,13 @@ def test_the_configuration_says_for_how_long(opened: Opened) -> None:
         return expires_hours(lambda: read_configuration(workspace.parts))
 
     assert hours() == 168
-    config.write_text('{"format_version": 1, "continuation": {"expires_hours": 0.5}}')
+    config.write_text('{"continuation": {"expires_hours": 0.5}}')
     assert hours() == 0.5
     token = workspace.states.continuations.save("a", "t", 1)
     kept = workspace.states.reading.load(f"ContextMemory/iterations/iteration_001/continuations/{token}.json")
     lasts = datetime.fromisoformat(kept["expires"]) - datetime.fromisoformat(kept["created"])
     assert lasts == timedelta(hours=0.5)
-    config.write_text('{"format_version": 1, "continuation": {"expires_hours": -1}}')
+    config.write_text('{"continuation": {"expires_hours": -1}}')
     assert hours() == 168
 
 

@@ -137,7 +137,7 @@ def test_critical_updates_land_where_the_quota_is_full(rig: Rig) -> None:
     """Periodic ones are refused with a clear error, critical and checkpoint ones are stored (S16)."""
     config = rig.workspace.root / "ContextMemory/configuration/system_config.json"
     rig.iterations.start(1)
-    config.write_text('{"format_version": 1, "quotas": {"iterations_bytes": 300}}')
+    config.write_text('{"quotas": {"iterations_bytes": 300}}')
 
     with pytest.raises(StorageIO, match="quota"):
         rig.recorder.state_update(UPDATE)

@@ -81,7 +81,7 @@ def test_21_a_process_killed_while_it_took_files_of_another_branch_out_leaves_no
     opened: Opened, git: Git, saved: bytes, back: bool
 ) -> None:
     """The next commit clears away what it left under a temporary name, on whichever branch; a person's save is kept."""
-    workspace = opened()
+    workspace = opened(history__commit="session")
     root = workspace.root
     path = workspace.store.put(MemoryItem("x", "knowledge", id="a")).path
     git(root, "checkout", "-q", "-b", "other")
@@ -94,7 +94,7 @@ def test_21_a_process_killed_while_it_took_files_of_another_branch_out_leaves_no
         part.close()  # as a killed process leaves it
     if back:
         git(root, "checkout", "-q", "main")
-    fresh = opened(root)
+    fresh = opened(root, history__commit="session")
     assert (flushed := fresh.store.flush()).waiting == 0
     assert list(root.rglob(".memfs-*")) == []
     assert [row.path for row in fresh.recovered.list()] == [path] * bool(saved)

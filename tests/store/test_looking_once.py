@@ -98,8 +98,8 @@ def test_hand_edits_are_found_by_one_walk_over_the_files(opened: Open, monkeypat
     assert not store.problems()
 
 
-def test_a_write_taken_back_by_hand_is_an_edit_whatever_the_index_holds(opened: Open) -> None:
-    """While a write waits for its commit HEAD's bytes are no proof that nobody edited the file."""
+def test_a_write_taken_back_by_hand_is_let_go_of(opened: Open) -> None:
+    """Who restores what HEAD has while a write waits has nothing to commit; the write's bytes can be brought back."""
     first = opened()
     stored = first.store.put(MemoryItem("Deploys are frozen.", "semantic", id="freeze"))
     first.store.flush()
@@ -109,9 +109,10 @@ def test_a_write_taken_back_by_hand_is_an_edit_whatever_the_index_holds(opened: 
     first.close()
     file.write_bytes(before)
     second = opened(first.root)
-    assert second.store.hand_edits() == [stored.path]
-    assert second.store.flush(adopt=True).adopted == (stored.path,)
     assert second.store.hand_edits() == []
+    assert second.store.pending().count == 0
+    assert second.store.flush(adopt=True).commits == ()
+    assert [row.path for row in second.recovered.list()] == [stored.path]
     third = opened(first.root)
     assert third.store.hand_edits() == []
     assert len(third.parts.index.stamps()) == 0

@@ -38,7 +38,7 @@ def found(workspace: Workspace, words: str) -> list[str]:
 
 def test_a_write_on_another_branch_is_not_taken_out_with_the_first(opened: Opened, git: Git) -> None:
     """The same file written on two branches is committed to both."""
-    workspace = opened()
+    workspace = opened(history__commit="session")
     git(workspace.root, "branch", "other")
     remember(workspace, "p", "shared")
     git(workspace.root, "checkout", "-q", "other")
@@ -52,7 +52,7 @@ def test_a_write_on_another_branch_is_not_taken_out_with_the_first(opened: Opene
 
 def test_an_identical_write_on_another_branch_is_recorded_too(opened: Opened, git: Git) -> None:
     """Storing what lies there already counts for the branch that is checked out now."""
-    workspace = opened()
+    workspace = opened(history__commit="session")
     git(workspace.root, "branch", "other")
     remember(workspace, "p", "same")
     git(workspace.root, "checkout", "-q", "other")
@@ -701,7 +701,7 @@ def test_a_refused_write_leaves_nothing_to_be_done_later(opened: Opened) -> None
 
 def test_changes_carried_to_another_branch_do_not_become_the_persons(opened: Opened, git: Git) -> None:
     """After their commit to the first branch, the second branch's files are as that branch has them."""
-    workspace = opened()
+    workspace = opened(history__commit="session")
     kept, gone = remember(workspace, "kept", "v1"), remember(workspace, "gone", "v1")
     workspace.store.flush()
     git(workspace.root, "branch", "other")

@@ -65,7 +65,7 @@ def codes(workspace: Workspace) -> list[str]:
 def configure(workspace: Workspace, place: object) -> None:
     """Name the place in the workspace's own file."""
     path = workspace.root / "ContextMemory/configuration/system_config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "secondary": {"path": place}}))
+    path.write_text(json.dumps({"secondary": {"path": place}}))
 
 
 # -- where --------------------------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ def test_a_sidecar_counts_towards_the_quota(opened: Open) -> None:
     """Large values are refused where the area is full, unless they are critical (S16)."""
     workspace = opened()
     config = workspace.root / "ContextMemory/configuration/system_config.json"
-    config.write_text(json.dumps({"format_version": 1, "quotas": {"iterations_bytes": 50}}))
+    config.write_text(json.dumps({"quotas": {"iterations_bytes": 50}}))
 
     with pytest.raises(QuotaExceeded):
         put(files_of(workspace), output(TEXT))

@@ -469,7 +469,7 @@ def test_at_the_quota_periodic_updates_wait_and_critical_ones_land(opened: Open)
     workspace = opened()
     files = files_of(workspace)
     config = workspace.root / "ContextMemory/configuration/system_config.json"
-    config.write_text(json.dumps({"format_version": 1, "quotas": {"iterations_bytes": 2000}}))
+    config.write_text(json.dumps({"quotas": {"iterations_bytes": 2000}}))
     put(files, hypothesis_path(1, "h"), {"id": "h", "text": "x" * 1500})
 
     with pytest.raises(QuotaExceeded) as caught:

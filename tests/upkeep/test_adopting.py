@@ -19,7 +19,7 @@ def test_a_process_that_writes_for_long_commits_edits_that_rested(opened: Opened
     workspace.store.flush(adopt=True)
     now = [0.0]
     adopter = Adopter(workspace.store, 0.0, lambda: now[0])
-    (workspace.root / CONFIG).write_text('{"format_version": 1, "update_interval_seconds": 60}\n')
+    (workspace.root / CONFIG).write_text('{"update_interval_seconds": 60}\n')
 
     now[0] = 59.0
     adopter.keep_up()

@@ -337,8 +337,9 @@ def test_repair_leaves_a_persons_invalid_edit_unless_it_is_named(workspace: Work
 
 def test_repair_restores_a_broken_document_that_is_named(workspace: Workspace) -> None:
     """A configuration file is listed like an invalid item, and comes back from HEAD when it is named (S18)."""
-    path = "ContextMemory/configuration/system_config.json"
-    whole = (workspace.root / path).read_bytes()
+    path, whole = "ContextMemory/configuration/system_config.json", b'{"update_interval_seconds": 60}'
+    (workspace.root / path).write_bytes(whole)
+    workspace.store.flush(adopt=True)
     (workspace.root / path).write_bytes(b"{{{")
     (left,) = repairer(workspace).repair()
     assert (left.path, left.what, left.possible) == (path, "document", False)

@@ -27,7 +27,7 @@ SETTINGS = {"index.engine": "memory", "history.commit": "manual", "history.adopt
 
 def set_quotas(root: Path, **quotas: float) -> None:
     """Write quotas as a person would."""
-    (root / CONFIG).write_text(json.dumps({"format_version": 1, "quotas": quotas}))
+    (root / CONFIG).write_text(json.dumps({"quotas": quotas}))
 
 
 def put(workspace: Workspace, name: str, size: int = 1000, **options: Any) -> MemoryItem:
@@ -304,7 +304,7 @@ def test_a_callback_may_write(workspace: Workspace) -> None:
     assert workspace.store.get("note") is not None
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"format_version": 1, "quotas": {"items_bytes": "many"}}', None])
+@pytest.mark.parametrize("text", ["{", "[]", '{"quotas": {"items_bytes": "many"}}', None])
 def test_a_configuration_that_is_invalid_sets_no_quota(workspace: Workspace, text: str | None) -> None:
     """Invalid quotas refuse nothing; ``check`` names the file."""
     path = workspace.root / CONFIG
@@ -446,7 +446,7 @@ def test_a_write_measures_only_where_nothing_is_known(workspace: Workspace, monk
 def test_an_invalid_quota_is_told_and_the_last_good_one_counts(workspace: Workspace, value: str) -> None:
     """A typing error in the configuration does not switch the quotas off unseen."""
     put(workspace, "one", 18_000)
-    (workspace.root / CONFIG).write_text(f'{{"format_version": 1, "quotas": {{"items_bytes": {value}}}}}')
+    (workspace.root / CONFIG).write_text(f'{{"quotas": {{"items_bytes": {value}}}}}')
     with pytest.raises(QuotaExceeded):
         put(workspace, "two", 10_000)
     assert workspace.quota.problem is not None
@@ -460,7 +460,7 @@ def test_status_stats_and_writes_name_an_invalid_quota(
     workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whoever looks, and whoever writes, reads which file is wrong."""
-    (workspace.root / CONFIG).write_text('{"format_version": 1, "quotas": {"items_bytes": "10"}}')
+    (workspace.root / CONFIG).write_text('{"quotas": {"items_bytes": "10"}}')
     for words in (["status"], ["stats"], ["remember", "something"]):
         run(["-C", str(workspace.root), *words])
         told = capsys.readouterr()

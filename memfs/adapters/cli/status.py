@@ -65,6 +65,7 @@ def status(ctx: click.Context, as_json: bool) -> int:
 def _status(workspace: Workspace) -> dict[str, Any]:
     store = workspace.store
     store.writing.bring_home()
+    store.notice_commits(thorough=True)
     learned, edits = store.sight.everywhere(store.edits.look)  # brings the index in step first
     items, pending = store.count(), store.pending()
     head = workspace.repository.head()
