@@ -22,14 +22,13 @@ from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import utc_now
 from memfs.pipeline.conventions import withheld
 from memfs.store.signing import signed_by
-from memfs.upkeep.recovered import Recoverable
+from memfs.upkeep.recovered import RECOVERED, Recoverable
 
 if TYPE_CHECKING:
     from memfs.history.log import Revision
     from memfs.teams.past import Past
     from memfs.workspace import Workspace
 
-RECOVERED = "recovered"
 """Names, in place of a revision, what was displaced before any commit held it."""
 _COMMITTING = frozenset({"interval", "each", "batch"})
 _VERSIONS = 50
@@ -37,7 +36,7 @@ _VERSIONS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """What was taken away, and a revision that holds it: "" while its commit waits, with why."""
+    """What was taken away, and a revision that holds it, or ``recovered``: "" while its commit waits, with why."""
 
     item: MemoryItem
     revision: str = ""
@@ -138,12 +137,17 @@ class AgentPast:
         workspace = self._workspace
         item = self._memory.exactly(item_id)
         head, committed = workspace.repository.head().commit, self._committed(item)
+        by_hand = not committed and workspace.settings.history.commit == "manual"
+        if by_hand and (data := self._bytes(item.path)) is not None:
+            workspace.recovered.keep(item.path, data)
         with signed_by(caller.origin):
             workspace.store.delete(item.id, expected=expected or item.sha256, reason=reason, source=caller.source)
         if committed:
             self._settle()
             return Deleted(item=item, revision=head or "")
-        # what only the files or the journal hold goes into history, whatever the policy: else there were no way back
+        if by_hand:
+            return Deleted(item=item, revision=RECOVERED)
+        # what only the files or the journal hold goes into history: else there were no way back
         flushed = workspace.store.flush(adopt=False)
         if not flushed.commits:
             return Deleted(item=item, waits=flushed.reason or "its commit waits")

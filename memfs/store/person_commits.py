@@ -1,6 +1,6 @@
 """Commits that a person made with git: which of the waiting writes they hold.
 
-Owns telling that by the bytes alone, where memfs does not commit by itself: whether a commit was made with ``commit``,
+Owns telling that by the bytes alone, where the person commits: whether a commit was made with ``commit``,
 ``commit -a``, in part, amended or rebased, what counts is what HEAD has at a path. Nothing is committed here, and no
 file of the working tree changes.
 """
@@ -17,11 +17,7 @@ from memfs.files.placing import sha256
 from memfs.model import Problem
 from memfs.store.leftovers import content_now
 from memfs.store.parts import Parts
-from memfs.store.setaside import keep_aside, set_aside
-
-BY_PERSON = ("manual", "session")
-"""Policies under which writes wait so long that a person's own commit comes first."""
-
+from memfs.store.setaside import keep_replaced, set_aside
 
 @dataclass(slots=True)
 class _Versions:
@@ -88,7 +84,7 @@ class PersonCommits:
 
     def _wanted(self, thorough: bool) -> bool:
         parts = self._parts
-        if parts.policy.commit not in BY_PERSON or not parts.journal.operations():
+        if parts.policy.commit != "manual" or not parts.journal.operations():
             return False
         head = parts.repository.head()
         return not head.damage and head.commit is not None and (thorough or head.commit != parts.journal.tip)
@@ -98,11 +94,11 @@ class PersonCommits:
         ids = [self._blob_id(change) for change in waiting.changes]
         committed = self._committed(head, path)
         as_before = not moved or self._digest(committed) == waiting.changes[0].old
-        if committed in ids and (moved or not as_before):
+        if committed in ids:  # also where a later write took an earlier one back
             waiting.done = len(ids) - ids[::-1].index(committed)
             return
         now = content_now(self._parts.tree, path)
-        if committed in ids or now == waiting.changes[-1].new:
+        if now == waiting.changes[-1].new:
             return
         # A person restored what HEAD has, or committed something else and perhaps went on from there.
         if now == self._digest(committed) or not as_before:
@@ -118,7 +114,7 @@ class PersonCommits:
                 if waiting.displaced:
                     yield set_aside(state, change, name)
                 else:
-                    keep_aside(state, path, change.data, name)
+                    keep_replaced(state, path, change.data)
 
     def _let_go(
         self, operations: Sequence[Operation], versions: dict[str, _Versions], head: str, moved: bool

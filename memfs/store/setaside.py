@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,9 @@ FOLDER = "recovered"
 SUFFIX = ".kept"
 DAMAGED = "damaged-"
 """How the names of contents begin that a repair set aside."""
+REPLACED = "replaced-"
+"""How those begin that no person displaced: a later write of memfs took their place before a commit held them."""
+_KEPT_SECONDS = 30 * 86_400
 DAMAGED_SUFFIX = ".damaged"
 """Of raw copies of what was damaged: a journal, an object of git."""
 
@@ -46,6 +50,16 @@ def keep_aside(state: Path, path: str, data: bytes, name: str) -> None:
     io.make_private_folder(folder)
     header = json.dumps({"path": path, "sha256": _digest(path, data)}).encode("ascii")
     io.write_file(folder / f"{name}{SUFFIX}", header + b"\n" + data)
+
+
+def keep_replaced(state: Path, path: str, data: bytes) -> None:
+    """Keep bytes that memfs itself replaced or removed before any commit held them, for 30 days."""
+    keep_aside(state, path, data, f"{REPLACED}{_digest(path, data)[:16]}")
+    oldest = time.time() - _KEPT_SECONDS
+    with os.scandir(state / FOLDER) as entries:
+        for entry in entries:
+            if entry.name.startswith(REPLACED) and entry.stat(follow_symlinks=False).st_mtime < oldest:
+                io.unlink(entry.path, missing_ok=True)
 
 
 def read_aside(path: Path) -> tuple[str, bytes]:

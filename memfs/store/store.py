@@ -151,8 +151,13 @@ class Store:
                 self.following.refresh([outdated.path])
 
     @contextlib.contextmanager
-    def batch(self, message: str, *, source: str = "", critical: bool = False) -> Iterator[Batch]:
+    def batch(
+        self, message: str, *, source: str = "", critical: bool = False, commit: bool = False
+    ) -> Iterator[Batch]:
         """Several writes that happen all or not at all, as exactly one commit; ``critical`` as for ``put``.
+
+        Args:
+            commit: commit when the block ends, also where memfs commits only when asked.
 
         Raises:
             Conflict: when the block ends and a file changed since it was planned; nothing was written.
@@ -162,6 +167,8 @@ class Store:
         batch = Batch(self._planner)
         yield batch
         self.carry_out(batch.plans, message, source=source, critical=critical)
+        if commit:
+            self.flush(adopt=False)
 
     def carry_out(
         self, plans: list[Planned], message: str, *, source: str = "", critical: bool = True, alone: bool = True
@@ -406,6 +413,11 @@ class Store:
         found = Problem(path="", code=type(error).__name__, message=str(error), hint="memfs tries again by itself")
         if found not in self.notes:
             self.notes.append(found)
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the person commits, and memfs only when asked."""
+        return self._parts.policy.commit == "manual"
 
     def notice_commits(self, *, thorough: bool = False) -> None:
         """Where a person commits with git, let go of what waited for its commit and has it now.

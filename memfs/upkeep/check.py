@@ -19,7 +19,7 @@ from memfs.model.problem import UNKNOWN, WARNING
 from memfs.store import Store
 from memfs.store.documents import schema_of
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
-from memfs.store.setaside import DAMAGED
+from memfs.store.setaside import DAMAGED, REPLACED
 from memfs.trust import standing
 from memfs.upkeep import archivecheck, branchcheck, conventioncheck, leaks, mergedriver, sidecarcheck
 from memfs.upkeep import integrity as every
@@ -228,7 +228,7 @@ def _waiting(checker: Checker) -> Iterator[Problem]:
             severity=WARNING,
         )
     for row in checker.recovered.list():
-        if row.name.startswith(DAMAGED):
+        if row.name.startswith((DAMAGED, REPLACED)):
             continue
         yield Problem(
             path=row.path,

@@ -127,6 +127,8 @@ class History:
     ) -> RolledBack:
         """Bring an item, a path or the whole memory back to a revision, as one new commit.
 
+        Where the person commits, the files are brought back and left for that; history has what they replace.
+
         Args:
             source: which door it came through, for the commit's trailers.
 
@@ -151,8 +153,8 @@ class History:
         if plans and not dry_run:
             what = target or "the memory"
             self._store.carry_out(plans, message or f"Roll back {what} to {commit[:10]}", source=source)
-            flushed = self._store.flush(adopt=False)
-            made = flushed.commits[-1] if flushed.commits else None
+            flushed = None if self._store.by_hand else self._store.flush(adopt=False)
+            made = flushed.commits[-1] if flushed is not None and flushed.commits else None
         return RolledBack(
             revision=commit,
             restored=tuple(plan.path for plan in plans if plan.after is not None),

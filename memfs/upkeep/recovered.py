@@ -19,7 +19,10 @@ from memfs.history.repository import Repository
 from memfs.model.ids import stem_of
 from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
-from memfs.store.setaside import DAMAGED, FOLDER, SUFFIX, read_aside
+from memfs.store.setaside import DAMAGED, FOLDER, SUFFIX, keep_replaced, read_aside
+
+RECOVERED = "recovered"
+"""What stands for a revision where bytes were set aside that no commit holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,7 @@ class Recovered:
 
     def __init__(self, store: Store, repository: Repository) -> None:
         self._store = store
+        self._repository = repository
         self._folder: Path = repository.state / FOLDER
 
     def list(self) -> list[Recoverable]:
@@ -48,6 +52,15 @@ class Recovered:
                 moment = datetime.fromtimestamp(written, UTC)
                 found.append(Recoverable(name=name, path=change.path, time=moment, bytes=len(change.data or b"")))
         return sorted(found, key=lambda row: (row.time, row.name), reverse=True)
+
+    def keep(self, path: str, data: bytes) -> None:
+        """Set aside what a file holds that is about to be removed, where HEAD does not hold it.
+
+        Raises:
+            StorageIO: it cannot be set aside.
+        """
+        if self._repository.head_blob(path) != self._repository.blob_id(data):
+            keep_replaced(self._repository.state, path, data)
 
     def damaged(self) -> builtins.list[CorruptRecord]:
         """What is wrong with set-aside contents that can no longer be read."""

@@ -117,7 +117,7 @@ def test_a_hand_edit_found_before_an_agents_write_is_not_committed_over_it(opene
 
 def test_a_delete_beside_a_flush_is_not_taken_for_a_persons(opened: Opened, git: Git) -> None:
     """While one thread commits and another stores and deletes, history is whole and nothing is set aside."""
-    workspace = opened()
+    workspace = opened(history__commit="session")
     stop = threading.Event()
 
     def flush() -> None:

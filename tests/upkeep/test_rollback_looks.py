@@ -16,7 +16,7 @@ Opened = Callable[..., Workspace]
 
 def test_one_item_is_brought_back_without_a_look_at_all(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """The edit that would be lost is found all the same, be it a change or a removal; other files do not matter."""
-    workspace = opened()
+    workspace = opened(history__commit="session")
     store = workspace.store
     item = store.put(MemoryItem("Deploy on Mondays.", "semantic", id="deploy"))
     other = store.put(MemoryItem("Review on Tuesdays.", "semantic", id="review"))

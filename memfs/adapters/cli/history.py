@@ -195,10 +195,11 @@ def _is_revision(workspace: Workspace, text: str) -> bool:
 def rollback(ctx: click.Context, revision: str, target: str | None, dry_run: bool, message: str, as_json: bool) -> None:
     """Bring back the memory, one item or one folder as it was at REV, as a new commit; history is never rewritten.
 
-    A file edited by hand since its last commit is not overwritten: commit the edit or undo it first.
+    Where history.commit is manual the files are brought back for you to commit. A file edited by hand since its last commit is not overwritten: commit the edit or undo it first.
     """
     with opened(ctx) as workspace:
         done = workspace.history.rollback(revision, named(workspace, target), message=message, dry_run=dry_run)
+        waits = workspace.store.by_hand and not dry_run
     if as_json:
         changed = {"restored": list(done.restored), "removed": list(done.removed)}
         print_json({**changed, "commit": done.commit, "dry_run": dry_run})
@@ -212,13 +213,15 @@ def rollback(ctx: click.Context, revision: str, target: str | None, dry_run: boo
         print_raw(f"Nothing differs from {clean(revision)}")
     elif done.commit:
         print_raw(f"Committed {styled(done.commit[:12], fg='yellow')}")
+    elif waits:
+        print_raw("Commit these files with git, or 'memfs commit'")
 
 
 @verb("recover", example="memfs recover\nmemfs recover use-postgresql-for-transactions-7h2k9q")
 @click.argument("name", required=False, metavar="[NAME|ID]")
 @click.pass_context
 def recover(ctx: click.Context, name: str | None, as_json: bool) -> None:
-    """List what memfs had written and a change by hand displaced before it was committed; with NAME, bring it back."""
+    """List what memfs had written and no commit holds, such as what a change by hand displaced; NAME brings it back."""
     with opened(ctx) as workspace:
         if name is not None:
             path = workspace.recovered.restore(name)

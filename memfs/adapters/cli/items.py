@@ -40,6 +40,7 @@ from memfs.model.query import MOST
 from memfs.pipeline.disputes import disputes
 from memfs.pipeline.undecided import told
 from memfs.store.signing import signed_by
+from memfs.upkeep.recovered import RECOVERED
 from memfs.usage import NEVER
 
 if TYPE_CHECKING:
@@ -281,18 +282,27 @@ def forget(
         )
         if revision:
             print_raw(f"  to bring it back: {clean(_undo(item, revision) or '')}")
-            print_raw(f"  to erase it from history, too: memfs erase {clean(item.id)}")
+            if revision != RECOVERED:
+                print_raw(f"  to erase it from history, too: memfs erase {clean(item.id)}")
     if waits:
         note(f"removed; the commit waits: {waits}")
 
 
 def _forget(workspace: Workspace, items: list[MemoryItem], reason: str) -> tuple[str | None, str]:
-    """Remove the items; return a revision that holds them all, None while git cannot take it, and why it cannot."""
+    """Remove the items; return a revision that holds them all, None while git cannot take it, and why it cannot.
+
+    Where the person commits, nothing is committed for it: what no commit holds is set aside instead.
+    """
     head = workspace.repository.head().commit
     if all(is_committed(workspace, item) for item in items):
         _remove(workspace, items, reason)
         return head, land(workspace, None).reason
-    # what only the files or the journal hold goes into history now, whatever the policy: else there were no way back
+    if workspace.settings.history.commit == "manual":
+        for item in items:
+            workspace.recovered.keep(item.path, workspace.parts.seen.read(item.path, ITEM_LIMIT).data)
+        _remove(workspace, items, reason)
+        return RECOVERED, ""
+    # what only the files or the journal hold goes into history now: else there were no way back
     _remove(workspace, items, reason)
     flushed = workspace.store.flush(adopt=False)
     kept = workspace.repository.resolve(f"{flushed.commits[-1]}~1") if flushed.commits else None
@@ -310,4 +320,6 @@ def _remove(workspace: Workspace, items: list[MemoryItem], reason: str) -> None:
 
 
 def _undo(item: MemoryItem, revision: str | None) -> str | None:
+    if revision == RECOVERED:
+        return f"memfs recover {item.id}"
     return f"memfs rollback {revision[:12]} {item.id}" if revision else None

@@ -126,10 +126,11 @@ def consolidate(ctx: click.Context, session: str, dry_run: bool, as_json: bool) 
     what several have in common. Pinned items are not touched.
     """
     with opened(ctx) as workspace:
-        if not dry_run:
+        commits = not dry_run and not workspace.store.by_hand
+        if commits:
             workspace.store.flush(adopt=False)  # else the commit would hold more than can be taken back together
         done = workspace.consolidation.run(session, dry_run=dry_run)
-        flushed = workspace.store.flush(adopt=False) if done.cleared and not dry_run else None
+        flushed = workspace.store.flush(adopt=False) if done.cleared and commits else None
     revision = flushed.commits[-1] if flushed is not None and flushed.commits else None
     if as_json:
         print_json(_consolidated_json(done, revision))

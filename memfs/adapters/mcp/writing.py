@@ -13,6 +13,7 @@ from memfs.adapters.mcp.reading import Given
 from memfs.model import MemoryItem
 from memfs.model.item import VOUCHED
 from memfs.model.query import moment
+from memfs.upkeep.recovered import RECOVERED
 
 if TYPE_CHECKING:
     from memfs.facades.caller import Caller
@@ -78,9 +79,11 @@ def update(desk: Desk, caller: Caller, given: Given) -> Answer:
 def delete(desk: Desk, caller: Caller, given: Given) -> Answer:
     """``memory_delete``."""
     gone = desk.past.delete(given["id"], given.get("reason", ""), caller, given.get("expected"))
-    revision = gone.revision[:12]
+    revision, uncommitted = gone.revision[:12], gone.revision == RECOVERED
     by_hand = f"memfs rollback {revision} {gone.item.id}" if revision else ""
-    lines = [f"Deleted {gone.item.id} (trust {gone.item.trust}); its history stays."]
+    by_hand = f"memfs recover {gone.item.id}" if uncommitted else by_hand
+    kept = "no commit holds it, and it is kept aside for 30 days" if uncommitted else "its history stays"
+    lines = [f"Deleted {gone.item.id} (trust {gone.item.trust}); {kept}."]
     back = f"memory_restore {gone.item.id} brings it back"
     lines.append(f"{back}, and so does '{by_hand}'." if by_hand else f"{back} once a commit holds it: {gone.waits}.")
     way_back = {"tool": "memory_restore", "arguments": {"id": gone.item.id}, "command": by_hand}
