@@ -112,7 +112,7 @@ def with_format_version(text: str) -> str:
     number = _line(text)
     lines = text.splitlines(keepends=True)
     if number is not None:
-        lines[number - 1] = f"{line}{lines[number - 1][len(lines[number - 1].rstrip()):]}"
+        lines[number - 1] = f"{line}{lines[number - 1][len(lines[number - 1].rstrip()) :]}"
         return "".join(lines)
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"

@@ -56,7 +56,9 @@ class Chain:
     contents: Mapping[bytes, frozenset[str | None]]
 
 
-def commit(repository: Repository, groups: Sequence[Group], ref: str, since: str = "") -> Committed:
+def commit(
+    repository: Repository, groups: Sequence[Group], ref: str, since: str = "", *, asked: bool = False
+) -> Committed:
     """Put each group on a branch as one commit; on return the commits are durable.
 
     A group whose changes the branch holds already makes no commit; one that joins another line makes a commit with two
@@ -68,6 +70,7 @@ def commit(repository: Repository, groups: Sequence[Group], ref: str, since: str
         ref: full name of the branch, or ``HEAD`` where it is detached and the repository allows that.
         since: a commit that was made before any of the groups waited: only what the branch got after it can be theirs.
             "" where none is known; then a group that repeats a recent commit to the second is taken for that commit.
+        asked: a person asked for them (``Signing.signed``).
 
     Raises:
         GitBusy: a person is in the middle of something; nothing has changed.
@@ -82,7 +85,7 @@ def commit(repository: Repository, groups: Sequence[Group], ref: str, since: str
         _wait(repository, until)
         head = repository.head()
         tip = _tip(repository, head, ref)
-        chain = build(repository, groups, tip, since)
+        chain = build(repository, groups, tip, since, asked)
         if not chain.commits:
             return Committed(commits=(), left_staged=())
         store(repository, {name: item for name, item in chain.objects.items() if name not in stored})
@@ -115,7 +118,9 @@ def recover(repository: Repository) -> list[Problem]:
     ]
 
 
-def build(repository: Repository, groups: Sequence[Group], tip: str | None, since: str = "") -> Chain:
+def build(
+    repository: Repository, groups: Sequence[Group], tip: str | None, since: str = "", asked: bool = False
+) -> Chain:
     """Make the commits of some groups on top of a commit, in memory."""
     made: Objects = {}
     editor = TreeEditor(repository.read_tree, made)
@@ -137,7 +142,7 @@ def build(repository: Repository, groups: Sequence[Group], tip: str | None, sinc
         tree = after or objects.add(made, "tree", b"")
         parents = [parent for parent in (commits[-1] if commits else tip, other) if parent]
         unsigned = commit_bytes(group, tree, parents, person)
-        commits.append(objects.add(made, "commit", repository.signing.signed(unsigned, group.writers)))
+        commits.append(objects.add(made, "commit", repository.signing.signed(unsigned, group.writers, asked=asked)))
     contents = _contents(changes for _, changes in named)
     return Chain(commits=tuple(commits), objects=made, editor=editor, root=root, contents=contents)
 

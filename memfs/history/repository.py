@@ -27,6 +27,7 @@ from memfs.history.staged import StagedEntry, left_out, staged_changes
 from memfs.model.stamp import object_id
 from memfs.model.time import utc_now
 
+_COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
 _KEPT = 4096
 _PERSON = r"^(user|author|committer)\.(name|email)$"
 
@@ -162,6 +163,14 @@ class Repository:
         """Why commits must wait, in words; "" when they need not."""
         found = self.obstacle()
         return found.reason if found else ""
+
+    def skipped_hooks(self) -> tuple[str, ...]:
+        """The hooks that git would run for a commit here, and memfs does not."""
+        told = dict(self.git.settings(r"^core\.hookspath$")).get("core.hookspath", "")
+        folder = self.work_tree / os.path.expanduser(told) if told else self.common_dir / "hooks"
+        return tuple(
+            name for name in _COMMIT_HOOKS if os.path.isfile(folder / name) and os.access(folder / name, os.X_OK)
+        )
 
     def identity(self) -> Identity:
         """The person at work, by environment and git's configuration; asked again when either changes."""

@@ -1,13 +1,16 @@
 """Signing: which key signs the commits of whom (B2).
 
-Owns the choice of the key and what becomes of a commit whose key does not work. Keys are named by the person alone, in
-the environment or in their own git settings: what a repository says of keys is not read. How a signature is made is
-``memfs.history.sshsig``'s business.
+Owns the choice of the key and what becomes of a commit whose key does not work. ``history.sign`` signs by keys that
+the person alone names, in the environment or in their own git settings. A commit that was asked for is signed as git
+would sign it, where ``commit.gpgsign`` says so: the repository may say so too, and which of the person's keys, but never
+which program signs.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import tempfile
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from memfs.errors import MemfsError, SigningFailed
 from memfs.files.forked import renewed_in_child
+from memfs.history import signer
 from memfs.history.commitobject import with_signature
 from memfs.history.group import Writer
 from memfs.history.identity import sanitised, sole_agent
@@ -27,6 +31,12 @@ if TYPE_CHECKING:
 OFF, TRY, REQUIRE = "off", "try", "require"
 VARIABLE = "MEMFS_SIGNING_KEY"
 _KEYS = r"^(memfs\.(.*\.)?signingkey|user\.signingkey|gpg\.format|gpg\.ssh\.(allowedsignersfile|revocationfile))$"
+_AS_GIT = r"^(commit\.gpgsign|gpg\.format|user\.signingkey)$"
+_PROGRAMS = r"^gpg\.(.*\.)?program$"
+_TRUE = frozenset({"true", "yes", "on", "1", ""})
+_USUAL = {"openpgp": "gpg", "x509": "gpgsm"}
+_LITERAL = ("key::", "ssh-", "ecdsa-", "sk-")
+_HINT_GIT = "git config --global user.signingKey names your key"
 _HINT = "git config --global memfs.signingKey ~/.ssh/KEY, or memfs.AGENT.signingKey for an agent of that name"
 
 
@@ -41,14 +51,17 @@ class Signing:
         self._guard = threading.Lock()
         renewed_in_child(self)
 
-    def signed(self, commit: bytes, writers: Iterable[Writer]) -> bytes:
+    def signed(self, commit: bytes, writers: Iterable[Writer], *, asked: bool = False) -> bytes:
         """A commit object with its signature, or as it is where it is not to be signed.
+
+        Args:
+            asked: a person asked for the commit, so that ``commit.gpgsign`` holds as for one of git's.
 
         Raises:
             SigningFailed: it must be signed and cannot be.
         """
         if self.mode == OFF:
-            return commit
+            return self._signed_as_git(commit) if asked else commit
         agent = sole_agent(writers)
         try:
             key = self.key_of(agent)
@@ -62,6 +75,25 @@ class Signing:
                 raise
             self._note(error)
             return commit
+
+    def _signed_as_git(self, commit: bytes) -> bytes:
+        chosen = dict(self._git.settings(_AS_GIT))
+        if "commit.gpgsign" not in chosen or chosen["commit.gpgsign"].lower() not in _TRUE:
+            return commit
+        programs = dict(self._git.own_settings(_PROGRAMS))
+        form, key = chosen.get("gpg.format") or "openpgp", chosen.get("user.signingkey", "")
+        try:
+            if form == "ssh":
+                return with_signature(commit, _by_ssh(commit, key, programs.get("gpg.ssh.program", "")))
+            if form not in _USUAL:
+                raise SigningFailed(f"git knows no signatures of the sort {form}", field="gpg.format")
+            named = programs.get(f"gpg.{form}.program") or (form == "openpgp" and programs.get("gpg.program"))
+            program = signer.find_program(named or _USUAL[form], f"install it, or set gpg.{form}.program")
+            return with_signature(commit, signer.gpg_signature(commit, key or _committer(commit), program))
+        except SigningFailed as error:
+            error.message = f"commit.gpgsign is set, and {error.message}"
+            error.hint = f"{error.hint or _HINT_GIT}; or 'git config commit.gpgsign false'"
+            raise
 
     def key_of(self, agent: str = "") -> Path | None:
         """The key that signs for an agent, "" for the person: an agent's own, else the person's; None: there is none.
@@ -107,6 +139,26 @@ class Signing:
         with self._guard:
             if found not in self._notes:
                 self._notes.append(found)
+
+
+def _by_ssh(commit: bytes, key: str, program: str) -> str:
+    """A signature by the key that ``user.signingkey`` names by its path, or in words of its own."""
+    found = signer.find_program(program, "correct gpg.ssh.program") if program else ""
+    if not key:
+        raise SigningFailed("no key is named", hint=_HINT_GIT)
+    literal = key.removeprefix("key::") if key.startswith(_LITERAL) else ""
+    if not literal:
+        return sign(commit, _path(key), found)
+    with tempfile.NamedTemporaryFile("w", prefix="memfs-", suffix=".pub") as file:  # ssh-keygen takes files only
+        file.write(f"{literal}\n")
+        file.flush()
+        return sign(commit, Path(file.name), found)
+
+
+def _committer(commit: bytes) -> str:
+    """Whom git looks for a key of where none is named: the committer."""
+    found = re.search(rb"^committer (.*?> )", commit, re.MULTILINE)
+    return found[1].decode("utf-8", "replace").strip() if found else ""
 
 
 def _names(agent: str) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""SSH signatures: the only module that starts ``ssh-keygen``.
+"""SSH signatures: the only module that asks ``ssh-keygen``.
 
 Owns the closed list of what it is asked, its environment and its time limit. Which key signs for whom is
 ``memfs.history.signing``'s business, and what a signature is worth that of those who ask.
@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 
 from memfs.errors import MemfsError, SigningFailed
 from memfs.files import io
-from memfs.history import environment
+from memfs.history import environment, signer
 
 NAMESPACE = "git"
 ACTIONS = frozenset({"sign", "verify", "find-principals", "check-novalidate"})
@@ -28,17 +27,18 @@ _PASSED = ("HOME", "TZ", "SSH_AUTH_SOCK")
 _PUBLIC = (b"ssh-", b"ecdsa-", b"sk-")
 
 
-def sign(data: bytes, key: Path) -> str:
+def sign(data: bytes, key: Path, program: str = "") -> str:
     """The signature of some bytes, as git keeps it in a commit.
 
     Args:
         key: a private key without a passphrase, or a public key whose private one an SSH agent holds.
+        program: a program of the person's that signs in place of ``ssh-keygen`` and takes the same arguments.
 
     Raises:
         SigningFailed: the key is not there, asks for a passphrase, or ``ssh-keygen`` refuses or is not installed.
     """
     held = ("-U",) if _held_by_agent(key) else ()
-    code, out, err = _run("sign", "-n", NAMESPACE, "-f", str(key), *held, data=data)
+    code, out, err = _run("sign", "-n", NAMESPACE, "-f", str(key), *held, data=data, program=program)
     if code or not out.startswith(BEGIN.encode()):
         reason = err.strip().splitlines()[-1] if err.strip() else f"ssh-keygen ended with {code}"
         raise SigningFailed(
@@ -130,31 +130,11 @@ def _environment(outer: Mapping[str, str]) -> dict[str, str]:
     return {**inner, "PATH": environment.search_path(outer), "LC_ALL": "C", "SSH_ASKPASS_REQUIRE": "never"}
 
 
-def _run(action: str, *arguments: str, data: bytes, keep: Sequence[int] = ()) -> tuple[int, bytes, str]:
+def _run(
+    action: str, *arguments: str, data: bytes, keep: Sequence[int] = (), program: str = ""
+) -> tuple[int, bytes, str]:
     """Ask ``ssh-keygen``; it has no terminal on which it could ask back."""
     if action not in ACTIONS:
         raise SigningFailed(f"memfs does not run 'ssh-keygen -Y {action}'", hint="see memfs.history.sshsig.ACTIONS")
-    command = (ssh_keygen(), "-Y", action, *arguments)
-    pipe, env = subprocess.PIPE, _environment(os.environ)
-    with io.operation("ssh-keygen", action):
-        process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=pipe, cwd="/", env=env, pass_fds=keep, start_new_session=True
-        )
-    try:
-        out, err = process.communicate(data, TIMEOUT)
-    except subprocess.TimeoutExpired:
-        hint = "is a hardware key waiting to be touched?"
-        raise SigningFailed(f"ssh-keygen did not answer within {TIMEOUT:g} seconds", hint=hint) from None
-    finally:
-        _end(process)
-    return process.returncode, out, err.decode("utf-8", "replace")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.kill()
-        process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            with suppress(OSError):
-                stream.close()
+    command = (program or ssh_keygen(), "-Y", action, *arguments)
+    return signer.run(command, data, _environment(os.environ), TIMEOUT, keep)

@@ -50,6 +50,7 @@ class Committing:
     def __init__(self, parts: Parts, writing: Writing, edits: HandEdits, people: PersonCommits) -> None:
         self._parts = parts
         self._people = people
+        self._asked = False  # of whoever holds the commit lock
         self._writing = writing
         self._edits = edits
 
@@ -61,16 +62,19 @@ class Committing:
         quiet_seconds: float = 0,
         message: str = "",
         patience: float = 10,
+        asked: bool = False,
     ) -> Flushed:
         """Commit what waits, and a person's edits too when ``adopt`` is set.
 
-        Who commits already is waited for at most ``patience`` seconds.
+        Who commits already is waited for at most ``patience`` seconds. With ``asked`` a person asked for it, and their
+        ``commit.gpgsign`` holds; so it does wherever memfs commits only when asked.
 
         It does not raise when git is busy or refuses: the journal keeps everything, and ``reason`` says why it waits.
         """
         refuse_text(message, "message")
         try:
             with self._parts.commit_lock.hold("commit", timeout=patience):
+                self._asked = asked or self._parts.policy.commit == "manual"
                 return self._flush(adopt, include_staged, quiet_seconds, message)
         except (MemfsError, FileNotFoundError) as error:  # the latter where a folder of git's went meanwhile
             return Flushed(waiting=len(self._parts.journal.waiting), reason=str(error))
@@ -152,7 +156,7 @@ class Committing:
         groups = windows(operations)
         if not groups:
             return False
-        result = commits.commit(self._parts.repository, groups, ref, self._parts.journal.tip)
+        result = commits.commit(self._parts.repository, groups, ref, self._parts.journal.tip, asked=self._asked)
         done.commits.extend(result.commits)
         done.skipped.extend(result.left_staged)
         return len(result.commits) < len(groups)

@@ -19,6 +19,7 @@ from memfs.store.leftovers import content_now
 from memfs.store.parts import Parts
 from memfs.store.setaside import keep_replaced, set_aside
 
+
 @dataclass(slots=True)
 class _Versions:
     """What waits for one path, oldest first.
@@ -116,9 +117,7 @@ class PersonCommits:
                 else:
                     keep_replaced(state, path, change.data)
 
-    def _let_go(
-        self, operations: Sequence[Operation], versions: dict[str, _Versions], head: str, moved: bool
-    ) -> None:
+    def _let_go(self, operations: Sequence[Operation], versions: dict[str, _Versions], head: str, moved: bool) -> None:
         gone, reduced = set(), {}
         for operation in operations:
             left = []

@@ -151,9 +151,7 @@ class Store:
                 self.following.refresh([outdated.path])
 
     @contextlib.contextmanager
-    def batch(
-        self, message: str, *, source: str = "", critical: bool = False, commit: bool = False
-    ) -> Iterator[Batch]:
+    def batch(self, message: str, *, source: str = "", critical: bool = False, commit: bool = False) -> Iterator[Batch]:
         """Several writes that happen all or not at all, as exactly one commit; ``critical`` as for ``put``.
 
         Args:
@@ -357,7 +355,13 @@ class Store:
 
     # -- history ------------------------------------------------------------------------------------------------
     def flush(
-        self, adopt: bool | None = None, *, include_staged: bool = False, quiet_seconds: float = 0, message: str = ""
+        self,
+        adopt: bool | None = None,
+        *,
+        include_staged: bool = False,
+        quiet_seconds: float = 0,
+        message: str = "",
+        asked: bool = False,
     ) -> Flushed:
         """Commit what waits; never fails because git is busy (see ``Flushed.reason``).
 
@@ -366,11 +370,12 @@ class Store:
             include_staged: of those, also the ones the person has staged.
             quiet_seconds: of those, only files unchanged for so long.
             message: for the commit of the person's edits.
+            asked: a person asks for the commit, so that it is signed where their ``commit.gpgsign`` says so.
         """
         self._parts.require_open()
         adopting = self._parts.policy.adopt == "auto" if adopt is None else adopt
         flushed = self._committing.flush(
-            adopt=adopting, include_staged=include_staged, quiet_seconds=quiet_seconds, message=message
+            adopt=adopting, include_staged=include_staged, quiet_seconds=quiet_seconds, message=message, asked=asked
         )
         self.notes.extend(flushed.notes)
         return flushed

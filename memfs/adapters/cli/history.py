@@ -51,12 +51,14 @@ _DIFF_COLOURS: Mapping[str, dict[str, Any]] = {
 def commit(ctx: click.Context, message: str, include_staged: bool, allow_secret: str, as_json: bool) -> int:
     """Commit what waits: what memfs wrote, and the edits that people made by hand.
 
-    Only files of memfs are committed, whatever else is staged. Exit code 1 when git is busy and the changes still wait.
+    Only files of memfs are committed, whatever else is staged. Commits are signed where git's commit.gpgsign says so; the
+    repository's hooks do not run. Exit code 1 when git is busy or a commit cannot be signed: the changes still wait.
     """
     with opened(ctx) as workspace:
         if allow_secret:
             allow_in(workspace, workspace.checker.leaking_edits(), allow_secret)
-        done = workspace.store.flush(adopt=True, include_staged=include_staged, message=message)
+        done = workspace.store.flush(adopt=True, include_staged=include_staged, message=message, asked=True)
+        hooks = workspace.repository.skipped_hooks() if done.commits else ()
         invalid = [path for path in workspace.checker.invalid_edits() if path not in done.skipped]
         leaking = workspace.checker.leaking_edits()
         problems = workspace.store.problems()
@@ -72,6 +74,8 @@ def commit(ctx: click.Context, message: str, include_staged: bool, allow_secret:
         note(f"{path} is left alone: it {leaks if path in leaking else 'is invalid'}, see 'memfs check'")
     if done.reason:
         note(f"{count(done.waiting, 'change')} still to commit: {done.reason}")
+    if hooks:
+        note(f"the hooks of this repository did not run: {', '.join(hooks)}")
     note_problems(problems)
     return 1 if done.reason else 0
 
