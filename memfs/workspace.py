@@ -147,7 +147,7 @@ class Workspace:
     def _keep_up(self) -> None:
         if self.settings.backup.interval_hours:
             self.backups.keep_up()
-        if limits_age(self.parts):
+        if limits_age(self.parts) and not self.store.by_hand:
             try:
                 self.pruner.keep_up_with_age()
             except MemfsError as error:  # what is due stays due; whoever writes or closes is not to fail for it

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memfs import trust
-from memfs.config import first_toml, find_workspace, load, with_memory
+from memfs.config import find_workspace, first_toml, load, with_memory
 from memfs.errors import FormatUnsupported, NotRegularFile, SettingInvalid, WorkspaceNotFound
 from memfs.files.tomltext import FORMAT_VERSION, with_format_version
 from memfs.resources import schema_text, template_text

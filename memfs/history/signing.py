@@ -2,8 +2,8 @@
 
 Owns the choice of the key and what becomes of a commit whose key does not work. ``history.sign`` signs by keys that
 the person alone names, in the environment or in their own git settings. A commit that was asked for is signed as git
-would sign it, where ``commit.gpgsign`` says so: the repository may say so too, and which of the person's keys, but never
-which program signs.
+would sign it, where ``commit.gpgsign`` says so: the repository may say so too, and which of the person's keys, but
+never which program signs.
 """
 
 from __future__ import annotations

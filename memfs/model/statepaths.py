@@ -16,6 +16,8 @@ ITERATIONS = f"{_CONTENT}/iterations"
 CHECKPOINTS = f"{_CONTENT}/checkpoints"
 THREADS = f"{_CONTENT}/threads"
 AGGREGATES = f"{_CONTENT}/aggregates"
+STATE_FOLDERS = (f"{ITERATIONS}/", f"{CHECKPOINTS}/", f"{AGGREGATES}/")
+"""Where the state of a multi-agent system lies."""
 ARCHIVE = f"{_CONTENT}/archive"
 AGGREGATE_NAMES = ("effectiveness_metrics", "pattern_history", "research_progress")
 MANIFEST = "manifest.json"

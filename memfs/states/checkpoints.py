@@ -22,7 +22,7 @@ from memfs.history.remoteurl import configured
 from memfs.history.tips import at_a_tip
 from memfs.model import Problem
 from memfs.model.shape import plain
-from memfs.model.statepaths import CHECKPOINTS, ITERATIONS, PAYLOAD, manifest_path, payload_path
+from memfs.model.statepaths import CHECKPOINTS, ITERATIONS, PAYLOAD, STATE_FOLDERS, manifest_path, payload_path
 from memfs.model.states import RecoveryState, StateUpdate
 from memfs.model.time import format_time
 from memfs.pipeline.background import Background
@@ -181,7 +181,7 @@ class Checkpoints:
         assert plan is not None  # nothing is in a folder that was made a moment ago
         message = f"Checkpoint {manifest.id}: {manifest.files} documents"
         self._store.carry_out([replace(plan, vetted=False)], message, source="checkpoint", critical=True)
-        self._store.flush(adopt=False)
+        self._store.flush(adopt=False, below=STATE_FOLDERS)
 
     def bring_home(self) -> None:
         """Move payloads that the secondary location took into the workspace; what cannot come now comes later."""
@@ -399,7 +399,7 @@ class Checkpoints:
         for one in surplus:
             self._remove(one)
         if surplus:
-            self._store.flush(adopt=False)
+            self._store.flush(adopt=False, below=STATE_FOLDERS)
         return surplus
 
     def _surplus(self, good: str = "", pressed: bool = False) -> Sequence[Checkpoint]:

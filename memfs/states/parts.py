@@ -255,7 +255,8 @@ class States:
             self.take_up_merges()
             if self.parts.secondary is not None:
                 self.checkpoints.bring_home()
-            self.retention.keep_up()
+            if not self.store.by_hand:
+                self.retention.keep_up()
         except MemfsError as error:  # what is due stays due; whoever writes or closes is not to fail for it
             self.store.note_failure(error)
 

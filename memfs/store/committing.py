@@ -50,7 +50,8 @@ class Committing:
     def __init__(self, parts: Parts, writing: Writing, edits: HandEdits, people: PersonCommits) -> None:
         self._parts = parts
         self._people = people
-        self._asked = False  # of whoever holds the commit lock
+        self._asked = False  # this and the next: of whoever holds the commit lock
+        self._below: tuple[str, ...] = ()
         self._writing = writing
         self._edits = edits
 
@@ -63,8 +64,10 @@ class Committing:
         message: str = "",
         patience: float = 10,
         asked: bool = False,
+        below: tuple[str, ...] = (),
     ) -> Flushed:
-        """Commit what waits, and a person's edits too when ``adopt`` is set.
+        """Commit what waits, of that only what is ``below`` some folders if any is named, and a person's edits too when
+        ``adopt`` is set.
 
         Who commits already is waited for at most ``patience`` seconds. With ``asked`` a person asked for it, and their
         ``commit.gpgsign`` holds; so it does wherever memfs commits only when asked.
@@ -75,6 +78,7 @@ class Committing:
         try:
             with self._parts.commit_lock.hold("commit", timeout=patience):
                 self._asked = asked or self._parts.policy.commit == "manual"
+                self._below = below
                 return self._flush(adopt, include_staged, quiet_seconds, message)
         except (MemfsError, FileNotFoundError) as error:  # the latter where a folder of git's went meanwhile
             return Flushed(waiting=len(self._parts.journal.waiting), reason=str(error))
@@ -127,6 +131,7 @@ class Committing:
     def _commit_waiting(self, done: _Progress) -> list[str]:
         with self._parts.lock.hold("copy what waits"):
             operations = self._parts.journal.operations()
+            operations = _touching(operations, self._below) if self._below else operations
             current = self._head().ref or _DETACHED
             by_branch = self._by_branch(operations, current)
             removed = self._removed(by_branch.get(current, ()))
@@ -329,6 +334,18 @@ def _message(operations: Sequence[Operation]) -> str:
     documents = all(document_kind(change.path) for operation in operations for change in operation.changes)
     what = "documents" if documents else "memories"
     return f"{verb} {len(sentences)} {what}\n\n" + "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def _touching(operations: Sequence[Operation], below: tuple[str, ...]) -> list[Operation]:
+    """The operations that write below some folders, and the earlier ones on whose files those build."""
+    chosen: list[Operation] = []
+    paths: set[str] = set()
+    for operation in reversed(operations):
+        touched = {change.path for change in operation.changes}
+        if touched & paths or any(path.startswith(below) for path in touched):
+            chosen.append(operation)
+            paths |= touched
+    return chosen[::-1]
 
 
 def _reduced(operation: Operation, removed: Collection[str]) -> Operation:

@@ -21,7 +21,7 @@ from memfs.files.rot import corrupt, rotten
 from memfs.files.scan import Entry
 from memfs.files.tree import Content, blob_id
 from memfs.model import Problem, Stamp
-from memfs.model.statepaths import document_kind
+from memfs.model.statepaths import STATE_FOLDERS, document_kind
 from memfs.store import sidecars
 from memfs.store.documents import schema_of
 from memfs.store.parts import READ_LIMIT, Parts
@@ -247,8 +247,11 @@ class StateFiles:
         return written
 
     def commit_now(self) -> Flushed:
-        """Commit what waits, without a person's edits; ``reason`` says what kept it from that."""
-        return self._store.flush(adopt=False)
+        """Commit what waits, without a person's edits; ``reason`` says what kept it from that.
+
+        Where the person commits, state documents alone: whoever keeps state says of each whether it is to be committed.
+        """
+        return self._store.flush(adopt=False, below=STATE_FOLDERS)
 
     # -- internal: writing --------------------------------------------------------------------------------------
     def _encoded(self, change: Change, critical: bool) -> _Encoded:

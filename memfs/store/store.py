@@ -362,6 +362,7 @@ class Store:
         quiet_seconds: float = 0,
         message: str = "",
         asked: bool = False,
+        below: tuple[str, ...] = (),
     ) -> Flushed:
         """Commit what waits; never fails because git is busy (see ``Flushed.reason``).
 
@@ -371,11 +372,17 @@ class Store:
             quiet_seconds: of those, only files unchanged for so long.
             message: for the commit of the person's edits.
             asked: a person asks for the commit, so that it is signed where their ``commit.gpgsign`` says so.
+            below: where the person commits, only what was written below these folders; whatever else waits, waits on.
         """
         self._parts.require_open()
         adopting = self._parts.policy.adopt == "auto" if adopt is None else adopt
         flushed = self._committing.flush(
-            adopt=adopting, include_staged=include_staged, quiet_seconds=quiet_seconds, message=message, asked=asked
+            adopt=adopting,
+            include_staged=include_staged,
+            quiet_seconds=quiet_seconds,
+            message=message,
+            asked=asked,
+            below=below if self.by_hand else (),
         )
         self.notes.extend(flushed.notes)
         return flushed

@@ -51,8 +51,8 @@ _DIFF_COLOURS: Mapping[str, dict[str, Any]] = {
 def commit(ctx: click.Context, message: str, include_staged: bool, allow_secret: str, as_json: bool) -> int:
     """Commit what waits: what memfs wrote, and the edits that people made by hand.
 
-    Only files of memfs are committed, whatever else is staged. Commits are signed where git's commit.gpgsign says so; the
-    repository's hooks do not run. Exit code 1 when git is busy or a commit cannot be signed: the changes still wait.
+    Only files of memfs are committed, whatever else is staged. Commits are signed where git's commit.gpgsign says so;
+    the repository's hooks do not run. Exit code 1 when git is busy or a commit cannot be signed: the changes still wait.
     """
     with opened(ctx) as workspace:
         if allow_secret:
@@ -199,7 +199,8 @@ def _is_revision(workspace: Workspace, text: str) -> bool:
 def rollback(ctx: click.Context, revision: str, target: str | None, dry_run: bool, message: str, as_json: bool) -> None:
     """Bring back the memory, one item or one folder as it was at REV, as a new commit; history is never rewritten.
 
-    Where history.commit is manual the files are brought back for you to commit. A file edited by hand since its last commit is not overwritten: commit the edit or undo it first.
+    Where history.commit is manual the files are brought back for you to commit. A file edited by hand since its last
+    commit is not overwritten: commit the edit or undo it first.
     """
     with opened(ctx) as workspace:
         done = workspace.history.rollback(revision, named(workspace, target), message=message, dry_run=dry_run)

@@ -21,6 +21,7 @@ def schema(ctx: click.Context, action: str, folder: Path | None, as_json: bool) 
     Without FOLDER they go to ContextMemory/.schemas/, where the editor settings in the documentation look for them; git
     leaves that folder out. memfs itself validates by what it brings along, never by these copies.
     """
+    del action  # there is one so far
     from memfs.upkeep.layout import export_schemas
 
     with opened(ctx) as workspace:

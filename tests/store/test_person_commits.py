@@ -1,0 +1,214 @@
+"""Where the person commits memory with git, memfs notices, and commits only when asked (D1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memfs.model import MemoryItem
+from memfs.workspace import Workspace, open_workspace
+
+Git = Callable[..., str]
+Open = Callable[..., Workspace]
+
+
+@pytest.fixture
+def guest(tmp_path: Path, git: Git, opened: Open) -> Workspace:
+    """A workspace in a repository that was there before, with something staged."""
+    root = tmp_path / "project"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    (root / "code.py").write_text("print()\n")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "Begin")
+    open_workspace(root, create=True, watch=False).close()
+    git(root, "add", "memfs.toml", "ContextMemory")
+    git(root, "commit", "-qm", "Memory")
+    (root / "staged.py").write_text("staged\n")
+    git(root, "add", "staged.py")
+    return opened(root)
+
+
+def put(workspace: Workspace, text: str, name: str = "port") -> str:
+    """Store an item of that id, replacing the one before; its path."""
+    return workspace.store.put(MemoryItem(text, "semantic", id=name)).path
+
+
+def commit(workspace: Workspace, git: Git, *paths: str) -> None:
+    """Commit these files as a person does who looks at nothing else."""
+    git(workspace.root, "add", *paths)
+    git(workspace.root, "commit", "-qm", "By hand", "--", *paths)
+
+
+def at_head(workspace: Workspace, git: Git, path: str) -> str:
+    """What HEAD has there."""
+    return git(workspace.root, "show", f"HEAD:{path}")
+
+
+def test_the_policy_is_chosen_and_nothing_is_committed(guest: Workspace, git: Git) -> None:
+    """A write in a repository that was there before waits, also when the process ends, and shows in git status (D1)."""
+    assert open_workspace(guest.root, watch=False).settings.history.commit == "manual"
+    before = git(guest.root, "rev-parse", "HEAD")
+    path = put(guest, "The port is 8080")
+    guest.store.delete("port")
+    path = put(guest, "The port is 8080")
+    guest.close()
+    assert git(guest.root, "rev-parse", "HEAD") == before
+    assert git(guest.root, "status", "--porcelain", "-uall") == f"A  staged.py\n?? {path}\n"
+
+
+@pytest.mark.parametrize("how", ["commit", "commit -a", "amend", "rebase"])
+def test_what_a_person_committed_waits_no_more(guest: Workspace, opened: Open, git: Git, how: str) -> None:
+    """However they commit the file, nothing waits, nothing is an edit, and memfs commits nothing again (D1)."""
+    root = guest.root
+    path = put(guest, "The port is 8080")
+    if how == "commit -a":
+        git(root, "add", path)
+        git(root, "commit", "-qam", "All of it")
+    elif how == "amend":
+        git(root, "add", path)
+        git(root, "commit", "-q", "--amend", "-m", "With memory")
+    elif how == "rebase":
+        git(root, "commit", "-qm", "Staged before")
+        git(root, "checkout", "-q", "-b", "topic")
+        commit(guest, git, path)
+        git(root, "checkout", "-q", "main")
+        (root / "more.py").write_text("more\n")
+        commit(guest, git, "more.py")
+        git(root, "checkout", "-q", "topic")
+        git(root, "rebase", "-q", "main")
+    else:
+        commit(guest, git, path)
+    head = git(root, "rev-parse", "HEAD")
+    for workspace in (guest, opened(root)):
+        assert workspace.store.pending().count == 0
+        assert workspace.store.hand_edits() == []
+        assert workspace.store.flush(adopt=True).commits == ()
+        assert workspace.recovered.list() == []
+    assert git(root, "rev-parse", "HEAD") == head
+
+
+def test_versions_before_the_committed_one_are_not_committed_over_it(guest: Workspace, git: Git) -> None:
+    """Of several writes of one item the last is committed by hand; the others can be brought back (D1)."""
+    put(guest, "The port is 1")
+    path = put(guest, "The port is 2")
+    commit(guest, git, path)
+    assert guest.store.flush(adopt=True).commits == ()
+    assert "The port is 2" in at_head(guest, git, path)
+    assert [row.path for row in guest.recovered.list()] == [path]
+    assert guest.checker.check() == []
+
+
+def test_a_later_write_waits_after_an_earlier_one_was_committed(guest: Workspace, git: Git) -> None:
+    """A person commits, memfs writes again: only the second write waits."""
+    path = put(guest, "The port is 1")
+    commit(guest, git, path)
+    put(guest, "The port is 2")
+    assert guest.store.pending().count == 1
+    assert len(guest.store.flush(adopt=False).commits) == 1
+    assert "The port is 2" in at_head(guest, git, path)
+
+
+def test_a_persons_own_version_is_never_reverted(guest: Workspace, git: Git) -> None:
+    """Who edits what memfs wrote and commits that has the last word; the written bytes can be brought back (D1)."""
+    path = put(guest, "The port is 1")
+    (guest.root / path).write_text("content: The port is mine\n")
+    commit(guest, git, path)
+    (guest.root / path).write_text("content: The port is still mine\n")
+    done = guest.store.flush(adopt=False)
+    assert (done.commits, [note.code for note in done.notes]) == ((), ["KeptPersonsChange"])
+    assert "The port is mine" in at_head(guest, git, path)
+    assert guest.store.hand_edits() == [path]
+    assert [row.path for row in guest.recovered.list()] == [path]
+
+
+def test_of_a_batch_the_part_that_is_not_committed_waits(guest: Workspace, git: Git) -> None:
+    """A partial commit takes one file of a batch; the other goes into a commit of its own when asked (D1)."""
+    with guest.store.batch("Two at once") as batch:
+        batch.put(MemoryItem("One", "semantic", id="one"))
+        batch.put(MemoryItem("Two", "semantic", id="two"))
+    one, two = (guest.store.locate(name) for name in ("one", "two"))
+    commit(guest, git, one)
+    assert guest.store.pending().paths == (two,)
+    guest.store.flush(adopt=False)
+    assert git(guest.root, "show", "--format=", "--name-only", "HEAD").split() == [two]
+    assert git(guest.root, "status", "--porcelain") == "A  staged.py\n"
+
+
+def test_what_is_forgotten_before_a_commit_never_gets_into_one(guest: Workspace, git: Git) -> None:
+    """An item that was stored and forgotten between two commits leaves no trace in history (D1)."""
+    put(guest, "The port is a rumour")
+    guest.store.delete("port")
+    kept = put(guest, "The host is known", "host")
+    guest.store.flush(adopt=True)
+    assert guest.store.pending().count == 0
+    assert "rumour" not in git(guest.root, "log", "-p", "--all")
+    assert kept in git(guest.root, "show", "--format=", "--name-only", "HEAD")
+    assert [row.path for row in guest.recovered.list()] == [kept.replace("host", "port")]
+
+
+def test_a_write_goes_along_to_another_branch(guest: Workspace, git: Git) -> None:
+    """Like any change of a file that is not committed yet, and only the branch that is checked out moves (D1)."""
+    path, main = put(guest, "The port is 8080"), git(guest.root, "rev-parse", "main")
+    git(guest.root, "checkout", "-q", "-b", "topic")
+    assert len(guest.store.flush(adopt=False).commits) == 1
+    assert "8080" in git(guest.root, "show", f"topic:{path}")
+    assert git(guest.root, "rev-parse", "main") == main
+
+
+def test_a_removal_that_a_person_committed_waits_no_more(guest: Workspace, git: Git) -> None:
+    """``forget`` and then ``git commit -a``."""
+    path = put(guest, "The port is 8080")
+    commit(guest, git, path)
+    guest.store.delete("port")
+    assert guest.store.pending().count == 1
+    git(guest.root, "commit", "-qam", "Forget it")
+    assert guest.store.pending().count == 0
+    assert guest.store.flush(adopt=True).commits == ()
+
+
+def test_nothing_is_let_go_of_in_the_middle_of_a_merge(guest: Workspace, git: Git) -> None:
+    """While a person is at it, HEAD tells nothing for good."""
+    path = put(guest, "The port is 8080")
+    commit(guest, git, path)
+    put(guest, "The port is 9090")
+    (guest.root / ".git/MERGE_HEAD").write_text(git(guest.root, "rev-parse", "HEAD"))
+    git(guest.root, "checkout", "--", path)
+    assert guest.store.pending().count == 1
+    (guest.root / ".git/MERGE_HEAD").unlink()
+    assert guest.store.pending().count == 0
+
+
+def test_a_batch_that_says_so_is_committed(guest: Workspace, git: Git) -> None:
+    """``Store.batch(commit=True)`` is a commit that was asked for, beside what is staged (D1)."""
+    with guest.store.batch("Agreed in March", commit=True) as batch:
+        batch.put(MemoryItem("One", "semantic", id="one"))
+    assert git(guest.root, "log", "-1", "--format=%s").strip() == "Agreed in March"
+    assert git(guest.root, "status", "--porcelain") == "A  staged.py\n"
+
+
+def test_a_critical_update_commits_itself_alone(guest: Workspace, git: Git) -> None:
+    """What seed 001 calls critical and checkpoints are committed at once; other memories wait for the person (D1, S3)."""
+    path = put(guest, "The port is 8080")
+    before = git(guest.root, "rev-parse", "HEAD").strip()
+    guest.states.recorder.state_update({"timestamp": "2026-03-01T12:00:00Z", "update_type": "critical"})
+    made = guest.states.checkpoints.create()
+    committed = git(guest.root, "log", f"{before}..", "--format=", "--name-only").split()
+    assert f"ContextMemory/checkpoints/{made.id}/manifest.json" in committed
+    assert guest.store.pending().paths == (path,)
+    assert git(guest.root, "status", "--porcelain", "-uall") == f"A  staged.py\n?? {path}\n"
+
+
+def test_rollback_leaves_the_files_to_the_person(guest: Workspace, git: Git) -> None:
+    """What is brought back lies in the files, and git shows it as a change (D1)."""
+    path = put(guest, "The port is 1")
+    commit(guest, git, path)
+    put(guest, "The port is 2")
+    commit(guest, git, path)
+    head = git(guest.root, "rev-parse", "HEAD")
+    assert guest.history.rollback("HEAD~1", "port").commit is None
+    assert git(guest.root, "rev-parse", "HEAD") == head
+    assert git(guest.root, "status", "--porcelain") == f" M {path}\nA  staged.py\n"
+    assert "The port is 1" in (guest.root / path).read_text()
