@@ -123,7 +123,7 @@ def test_a_checkpoint_is_verified_listed_and_in_git(
     """create gives an id by the minute; manifest committed at once, payload beside it outside git (S6)."""
     made = at(workspace, NOON).create(reason="before the final")
     assert made.id == "ckpt_20260301_1200"
-    assert (made.iteration, made.files, made.reason, made.present) == (2, 11, "before the final", True)
+    assert (made.iteration, made.files, made.reason, made.present) == (2, 10, "before the final", True)
     assert checkpoints.list() == [made]
     assert [one.good for one in checkpoints.verify()] == [True]
     folder = f"{CHECKPOINTS}/{made.id}"
@@ -209,7 +209,7 @@ def test_a_checkpoint_taken_while_writers_run_is_of_one_moment(
     monkeypatch.setattr(checkpoint_packing, "_ordered", while_packing)
     made = checkpoints.create()
     monkeypatch.undo()
-    assert made.files == 12
+    assert made.files == 11
     (workspace.root / hypothesis_path(2, "h1")).write_text("{}")
     (workspace.root / hypothesis_path(2, "h2")).unlink()
     checkpoints.recover(made.id, restore=True)

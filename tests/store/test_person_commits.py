@@ -190,7 +190,7 @@ def test_a_batch_that_says_so_is_committed(guest: Workspace, git: Git) -> None:
 
 
 def test_a_critical_update_commits_itself_alone(guest: Workspace, git: Git) -> None:
-    """What seed 001 calls critical and checkpoints are committed at once; other memories wait for the person (D1, S3)."""
+    """A critical update and a checkpoint are committed at once; other memories wait for the person (D1, S3)."""
     path = put(guest, "The port is 8080")
     before = git(guest.root, "rev-parse", "HEAD").strip()
     guest.states.recorder.state_update({"timestamp": "2026-03-01T12:00:00Z", "update_type": "critical"})

@@ -41,7 +41,7 @@ def ids(workspace: Workspace) -> set[str]:
 @pytest.fixture
 def talk(opened: Opened) -> Workspace:
     """One memory each of a type that is kept for 30 days, one for a year, and one for ever."""
-    workspace = opened()
+    workspace = opened(history__commit="session")
     for kind in ("interaction", "episodic", "knowledge"):
         workspace.store.put(MemoryItem(f"the {kind} of today", kind, id=f"one-{kind}"))
     workspace.store.put(MemoryItem("pinned talk", "interaction", id="pinned", pinned=True))
@@ -92,14 +92,24 @@ def test_it_goes_by_itself_only_where_somebody_said_so(talk: Workspace) -> None:
     assert "one-knowledge" in ids(talk)  # it was looked at within the hour
 
 
+def test_nothing_goes_by_itself_where_the_person_commits(opened: Opened) -> None:
+    """In a repository that memfs joined, what the policy names goes when somebody prunes, not before (D1)."""
+    workspace = opened(history__commit="manual")
+    workspace.store.put(MemoryItem("Old news", "knowledge", id="old"))
+    said(workspace.root, kinds={"knowledge": 5})
+    later(workspace, 400).quota.tend()
+    assert ids(workspace) == {"old"}
+    assert [one.item.id for one in workspace.pruner.prune().items] == ["old"]
+
+
 def test_a_kind_of_ones_own_says_how_long_it_is_kept(opened: Opened, tmp_path: Path) -> None:
     """``retention_days`` in ``kinds.yaml`` is obeyed, by itself too (S15, C2)."""
-    first = opened(tmp_path / "w")
+    first = opened(tmp_path / "w", history__commit="session")
     (first.root / CONFIGURATION / "kinds.yaml").write_text(
         "kinds:\n  social:\n    layer: semantic\n    description: Who is who.\n    retention_days: 3\n"
     )
     first.close()
-    workspace = opened(tmp_path / "w")
+    workspace = opened(tmp_path / "w", history__commit="session")
     workspace.store.put(MemoryItem("Ada knows the depot", "social", id="ada"))
     later(workspace, 2).quota.tend()
     assert ids(workspace) == {"ada"}

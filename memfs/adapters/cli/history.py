@@ -52,7 +52,7 @@ def commit(ctx: click.Context, message: str, include_staged: bool, allow_secret:
     """Commit what waits: what memfs wrote, and the edits that people made by hand.
 
     Only files of memfs are committed, whatever else is staged. Commits are signed where git's commit.gpgsign says so;
-    the repository's hooks do not run. Exit code 1 when git is busy or a commit cannot be signed: the changes still wait.
+    the repository's hooks do not run. Exit code 1 when git is busy or a commit cannot be signed: changes still wait.
     """
     with opened(ctx) as workspace:
         if allow_secret:
