@@ -32,7 +32,7 @@ git init --quiet "$work"
 git -C "$work" symbolic-ref HEAD refs/heads/main
 rule=ContextMemory/conventions/retry-carrier-webhooks.yaml
 as Ines 2026-02-18 "Begin the memory of Waybill" memfs.toml README.md ContextMemory/.gitattributes \
-    ContextMemory/.schemas ContextMemory/configuration ContextMemory/context/project.yaml
+    ContextMemory/.gitignore ContextMemory/configuration ContextMemory/context/project.yaml
 as Ines 2026-02-27 "February: decisions, carriers, first conventions" $(month 2026-02) \
     ContextMemory/conventions/times-are-utc.yaml ContextMemory/conventions/migrations-roll-forward.yaml \
     ContextMemory/conventions/no-personal-data-in-logs.yaml
