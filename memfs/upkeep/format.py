@@ -94,7 +94,7 @@ def migrate(store: Store, parts: Parts, dry_run: bool = False) -> Migrated:
 def _plans(store: Store, parts: Parts) -> Iterator[Planned]:
     text = _settings_text(parts.seen)
     tomltext.parse(text)  # what is no TOML stays as it is
-    wanted = {tomltext.FILE: tomltext.with_format_version(text).encode()}
+    wanted: dict[str, bytes | None] = {tomltext.FILE: tomltext.with_format_version(text).encode()}
     data = _read(parts.seen, _OLD_PLACE)
     if data is not None:
         values = dict(parse(data, _OLD_PLACE).mapping)
