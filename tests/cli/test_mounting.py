@@ -86,7 +86,7 @@ def test_a_mount_of_a_repository_that_nobody_trusts_does_not_count(root: Path, m
     """P7, row 41: what a cloned memfs.toml names is read by nobody until they have looked at it."""
     shutil.copytree(root, root.parent / "T", symlinks=True)
     toml = root / "memfs.toml"
-    toml.write_text(toml.read_text().replace("[mounts]\n", '[mounts]\nteam = "../T"\n'))
+    toml.write_text(toml.read_text() + '[mounts]\nteam = "../T"\n')
     assert "mounts" not in memfs("status", "--json").json
     assert "mounts.team" in memfs("trust", str(root), "--show").out
     assert memfs("trust", str(root), "--yes").code == 0

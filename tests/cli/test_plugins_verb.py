@@ -30,8 +30,8 @@ def broken(root: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: py
     monkeypatch.syspath_prepend(folder)
     name = "broken_source:Broken"
     text = (root / "memfs.toml").read_text()
-    text = text.replace("#triggered =", f'triggered = ["semantic", "{name}"]\n#triggered =')
-    (root / "memfs.toml").write_text(text + f'\n[memory."{name}"]\ndepth = 2\n')
+    tables = f'\n[memory]\ntriggered = ["semantic", "{name}"]\n\n[memory."{name}"]\ndepth = 2\n'
+    (root / "memfs.toml").write_text(text + tables)
     yield name
     sys.modules.pop("broken_source", None)
 

@@ -16,8 +16,9 @@ Editor = Callable[[str], None]
 
 @pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.name)
 def test_new_writes_a_valid_file_of_every_kind(root: Path, memfs: Memfs, kind: object) -> None:
-    """new TYPE lays a template where it belongs; it is valid, and its schema line leads to a bundled schema (K6)."""
+    """new TYPE lays a template where it belongs; it is valid, and its schema line leads to an exported schema (K6)."""
     name = kind.name  # type: ignore[attr-defined]
+    memfs("schema", "export")
     shown = memfs("new", name, "--title", 'A "quoted" title', "--no-edit", "--json")
     assert shown.code == 0, shown.err
     assert shown.json["problems"] == []

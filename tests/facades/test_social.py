@@ -79,8 +79,6 @@ def test_a_repository_brings_no_reviewer_along(opened: Callable[..., Workspace])
     root = opened().root
     with (root / "memfs.toml").open("a") as file:
         file.write('\n[review]\nreviewers = ["os:getcwd"]\n')
-    text = (root / "memfs.toml").read_text().replace("\n[review]\n\n", "\n", 1).replace("\n[review]\n#", "\n#", 1)
-    (root / "memfs.toml").write_text(text)
 
     workspace = opened(root)
 

@@ -47,8 +47,8 @@ def python(installed: Path, opened: Callable[..., Any]) -> Python:
         root: Path = workspace.root
     (root / "auth.py").write_text("# TODO: refuse a token that has expired\n")
     settings = (root / "memfs.toml").read_text()
-    settings = settings.replace("#triggered =", 'triggered = ["semantic", "todo"]\n#triggered =')
-    (root / "memfs.toml").write_text(settings + "\n[memory.todo]\nmax_items = 3\n")
+    tables = '\n[memory]\ntriggered = ["semantic", "todo"]\n\n[memory.todo]\nmax_items = 3\n'
+    (root / "memfs.toml").write_text(settings + tables)
     found = {"PYTHONPATH": f"{installed}{os.pathsep}{ROOT}", "MEMFS_INDEX_ENGINE": "memory"}
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
