@@ -19,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 def configure(root: Path) -> None:
     """Make a workspace, and lay the file of its types into it as a person would."""
     open_workspace(root, create=True, watch=False).close()
+    (root / "ContextMemory/configuration").mkdir(exist_ok=True)
     shutil.copyfile(HERE / "kinds.yaml", root / "ContextMemory/configuration/kinds.yaml")
 
 
