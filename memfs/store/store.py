@@ -437,6 +437,7 @@ class Store:
         Args:
             thorough: look at every file that waits, also where HEAD has not moved.
         """
+        self._parts.require_open()
         self.notes.extend(note for note in self._people.notice(thorough=thorough) if note not in self.notes)
 
     def _flush_window(self) -> bool:

@@ -89,10 +89,11 @@ def test_who_says_when_to_commit_is_obeyed(opened: Opened) -> None:
     assert workspace.store.pending().count == 1
 
 
-def test_the_shared_workspace_is_closed_as_well(tmp_path: Path, git: Git) -> None:
+def test_the_shared_workspace_is_closed_as_well(tmp_path: Path, git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
     """C6: a door that opened the workspace itself commits into the repository that memfs joined, and leaves it."""
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "A project")
+    monkeypatch.setenv("MEMFS_HISTORY_COMMIT", "session")
     store = MemfsStore(tmp_path)
     store.put(("users",), "ada", {"city": "Turin"})
     store.close()

@@ -196,6 +196,7 @@ def test_a_client_that_goes_ends_its_session(tmp_path: Path, git: Git) -> None:
     git(tmp_path, "init", "-q")
     git(tmp_path, "commit", "-q", "--allow-empty", "-m", "A project")
     open_workspace(tmp_path, create=True, watch=False).close()
+    (tmp_path / "memfs.toml").write_text('[history]\ncommit = "session"\n')
     serving = started(tmp_path, MEMFS_MCP_TOKEN=TOKEN)
 
     async def talk() -> bool:

@@ -101,7 +101,7 @@ def test_a_threshold_is_told_at_the_share_that_it_names(
     for seed in range(scale(3, 60)):
         chance = random.Random(seed)
         workspace = opened(tmp_path / f"seed-{seed}", history__commit=commit)
-        limit = measure(workspace.parts).areas["history"] + chance.randrange(200_000, 600_000)
+        limit = measure(workspace.parts).areas["history"] + chance.randrange(400_000, 800_000)
         warn = chance.choice([0.5, 0.8, 0.9])
         set_quotas(workspace.root, **{f"{area}_bytes": limit, "warn_at": warn, "critical_at": 0.99})
         told = listening(workspace)
