@@ -29,7 +29,9 @@ def put(saver: MemfsSaver, step: int) -> None:
 
 def test_a_value_is_not_left_on_the_branch_that_was_left(tmp_path: Path, git: Git) -> None:
     """What waits for the branch before goes there; a checkpoint of the next one has its values with it."""
-    with open_workspace(tmp_path, create=True, watch=False, settings={**SETTINGS, "history.commit": "session"}) as workspace:
+    with open_workspace(
+        tmp_path, create=True, watch=False, settings={**SETTINGS, "history.commit": "session"}
+    ) as workspace:
         saver = MemfsSaver(workspace=workspace)
         put(saver, 0)
         put(saver, 1)
