@@ -263,7 +263,7 @@ def test_42_after_amend_and_gc_pending_writes_go_to_the_new_tip(opened: Opened, 
 
 def test_another_branch_gets_what_was_written_on_it(opened: Opened, git: Git) -> None:
     """Waiting writes go to the branch they were made on, and leave the tree of the branch that lacks them."""
-    workspace = opened()
+    workspace = opened(history__commit="session")
     root = workspace.root
     git(root, "branch", "other")
     path = remember(workspace, "for-main", "only on main")
@@ -303,7 +303,7 @@ def test_a_pull_is_followed(opened: Opened, git: Git, tmp_path: Path) -> None:
 
 def test_rollback_brings_back_an_item_a_folder_or_all(opened: Opened, git: Git) -> None:
     """Each rollback is one new commit; nothing is reset (K4)."""
-    workspace = opened()
+    workspace = opened(history__commit="session")
     remember(workspace, "a", "a1")
     remember(workspace, "b", "b1")
     (first,) = workspace.store.flush().commits
@@ -338,7 +338,7 @@ def test_rollback_over_an_uncommitted_edit_is_a_conflict(opened: Opened) -> None
 
 def test_the_history_of_a_forgotten_item_is_still_there(opened: Opened) -> None:
     """log, content and rollback know an item by id after it is gone."""
-    workspace = opened()
+    workspace = opened(history__commit="session")
     remember(workspace, "a", "a1")
     (first,) = workspace.store.flush().commits
     workspace.store.delete("a", reason="no longer true")
