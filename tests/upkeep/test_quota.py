@@ -17,6 +17,7 @@ from memfs.adapters.cli.app import run
 from memfs.errors import QuotaExceeded, StorageIO
 from memfs.testing.faults import Fault, injected
 from memfs.upkeep.areas import AREAS, area_of, measure, weigh
+from memfs.upkeep.layout import export_schemas
 from memfs.upkeep.ledger import Account, Ledger
 from memfs.upkeep.quota import CONFIG, sentence
 from memfs.workspace import Workspace, open_workspace
@@ -101,7 +102,8 @@ def test_a_threshold_is_told_at_the_share_that_it_names(
     for seed in range(scale(3, 60)):
         chance = random.Random(seed)
         workspace = opened(tmp_path / f"seed-{seed}", history__commit=commit)
-        limit = measure(workspace.parts).areas["history"] + chance.randrange(400_000, 800_000)
+        export_schemas(workspace.parts.codec.schemas, workspace.root / "ContextMemory/.schemas")
+        limit = measure(workspace.parts).areas["history"] + 60_000 + chance.randrange(200_000, 600_000)
         warn = chance.choice([0.5, 0.8, 0.9])
         set_quotas(workspace.root, **{f"{area}_bytes": limit, "warn_at": warn, "critical_at": 0.99})
         told = listening(workspace)
@@ -112,7 +114,7 @@ def test_a_threshold_is_told_at_the_share_that_it_names(
             usage = measure(workspace.parts)
             shares.append((usage.areas["items"] if area == "items" else usage.total) / limit)
         assert [(facts["area"], facts["level"]) for facts in told] == [(area, "warning")]
-        assert warn <= told[0]["share"] <= shares[-1] + 0.02  # git may have packed since
+        assert warn <= told[0]["share"] <= shares[-1] + 0.05  # git may have packed since
         assert shares[-2] < warn + 0.02  # a commit may come between a write and the next look
 
 
