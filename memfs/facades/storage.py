@@ -15,6 +15,7 @@ from memfs.facades.review import AgentReview, item_of
 from memfs.model import MemoryItem
 from memfs.model.item import Trust
 from memfs.model.review import StoreResult
+from memfs.pipeline.learner import as_program
 from memfs.pipeline.trivial import TrivialFilter
 from memfs.workspace import Workspace
 
@@ -73,7 +74,8 @@ class StoragePipeline(Facade):
         intake = workspace.intake
         if self.agent_review is not None:
             intake = intake.reviewed_by(self.agent_review.review_storage)
-        return intake.store(item, source=SOURCE)
+        with as_program():
+            return intake.store(item, source=SOURCE)
 
     def _extract_memory(
         self,

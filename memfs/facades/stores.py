@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memfs.facades.opening import Facade
+from memfs.pipeline.learner import as_program
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
@@ -43,7 +44,11 @@ class EpisodicStore(Facade):
         """
         from asyncio import to_thread  # costs start-up time
 
-        return await to_thread(lambda: self.workspace.sources.episodes.record(episode))
+        def record() -> Episode:
+            with as_program():
+                return self.workspace.sources.episodes.record(episode)
+
+        return await to_thread(record)
 
     async def find_similar(self, state: StateSnapshot, limit: int = 3, threshold: float | None = None) -> list[Episode]:
         """The episodes in situations like this one, the most similar first.
