@@ -331,9 +331,7 @@ def erased(parts: Parts, data: bytes, tells: Callable[[bytes], bool], ids: Colle
         named = {str(row.get("id")), *map(str, row.get("evidence") or ())}
         words = "\n".join(map(str, row.values()))
         plain = words.replace('\\"', '"').replace("''", "'")
-        return any(name in named for name in ids) or any(
-            tells(one.encode("utf-8", "replace")) for one in (words, plain)
-        )
+        return not named.isdisjoint(ids) or any(tells(one.encode("utf-8", "replace")) for one in (words, plain))
 
     rows = rows_of(data, FILE)
     kept = [row for row in rows if not is_told(row)]

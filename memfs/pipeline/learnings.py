@@ -171,8 +171,11 @@ def _suggest(store: Store, drafts: list[MemoryItem], name: str, inbox: Inbox) ->
     for draft in drafts:
         if len(fresh) < MOST and not reason_in(draft.metadata) and not _is_known(store, draft, fresh):
             fresh.append(draft)
-    told = {"source": Source.LESSON, "reason": f"learned in {name}", "made": utc_now()}
-    inbox.add(Suggestion(item=one, evidence=tuple(link.to for link in one.links), **told) for one in fresh)
+    told, now = f"learned in {name}", utc_now()
+    inbox.add(
+        Suggestion(item=one, source=Source.LESSON, reason=told, made=now, evidence=tuple(link.to for link in one.links))
+        for one in fresh
+    )
 
 
 def _is_known(store: Store, draft: MemoryItem, kept: list[MemoryItem]) -> bool:

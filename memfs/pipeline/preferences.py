@@ -175,8 +175,8 @@ class Preferences:
         from memfs.pipeline.corrections import corrections  # as above
 
         said = corrections(text) or ((text.strip(),) if whole else ())
-        told = {"origin": origin, "trust": Trust.HUMAN.value, "timestamp": self._clock(), "context": dict(context)}
-        return [MemoryItem(one, KIND, **told) for one in said]
+        now, human = self._clock(), Trust.HUMAN.value
+        return [MemoryItem(one, KIND, origin=origin, trust=human, timestamp=now, context=dict(context)) for one in said]
 
     def _recorded(self, draft: MemoryItem, source: str, allow_secret: str) -> MemoryItem:
         result = self._taken_in(draft, source, allow_secret)
