@@ -130,7 +130,7 @@ def _learn(workspace: Workspace) -> Learned | None:
             learned = workspace.learner.run(progress=step)
         land(workspace, None)
     except MemfsError as error:
-        note(f"nothing was learned: {clean(error.sentence)}")
+        note(f"nothing was learned: {clean(str(error))}")
         return None
     return learned
 
