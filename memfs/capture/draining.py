@@ -219,9 +219,9 @@ class Drain:
         keep = keep_heard(self._workspace, "patterns")
         if keep is not Keep.OFF:
             self._workspace.consolidation.run(notes.session, suggest=keep is Keep.SUGGEST)
+            done.consolidated.append(notes.session)
         if self._workspace.settings.history.commit == "session":
             self._workspace.store.flush(adopt=False)
-        done.consolidated.append(notes.session)
         io.unlink(kept, missing_ok=True)
 
     def _scope(self, cwd: str) -> Scope:

@@ -148,10 +148,10 @@ class Analyst:
         known = _accounted(items, judged) | _evidence(decided)
         new = [one for one in look(book, known, self._threshold, self._void) if not _is_known(one, decided)]
         found = [one for one in map(self._suggestion, new) if one is not None]
-        self._inbox.add(found)
+        fresh = self._inbox.add(found)
         if len(new) < MOST_FOUND:
             self._inbox.drop({one.id for one in earlier} - {one.id for one in found})
-        rules = [rule for one in found if (rule := rule_of(one.item)) is not None]
+        rules = [rule for one in fresh if (rule := rule_of(one.item)) is not None]
         doubted = [one.item.id for one in judged if one.retires or self._doubted(one)]
         return Analysis(read=len(book.rows), found=tuple(rules), doubted=tuple(doubted))
 

@@ -21,6 +21,7 @@ from memfs.model.item import VOUCHED
 from memfs.model.kinds import nearest
 from memfs.model.suggestion import Decision, Source, Suggestion
 from memfs.model.time import format_time, parse_time
+from memfs.pipeline.likeness import normalised
 from memfs.pipeline.wording import gist
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Parts
@@ -100,6 +101,8 @@ class Inbox:
     def add(self, suggestions: Iterable[Suggestion]) -> list[Suggestion]:
         """Note suggestions, durably; one that waits is brought up to date, one that was decided about stays decided.
 
+        What was suggested before in the same words is not suggested again.
+
         Returns:
             Those that are new.
 
@@ -116,10 +119,11 @@ class Inbox:
 
         def change(rows: list[Row]) -> None:
             known = {row.get("id"): row for row in rows}
+            said = {_words(one.item) for one in self.all()}
             waiting = sum(map(_is_found, rows))
             for one in given.values():
                 row = known.get(one.id)
-                if row is None and (one.source not in _FOUND or waiting < MOST_FOUND):
+                if row is None and _words(one.item) not in said and (one.source not in _FOUND or waiting < MOST_FOUND):
                     rows.append(self._row(one))
                     fresh.append(one)
                     waiting += one.source in _FOUND
@@ -348,6 +352,11 @@ def _bare(parts: Parts, row: Row, ids: Collection[str]) -> Row:
     except (MemfsError, KeyError, ValueError):
         return {}
     return {**row, "evidence": [name for name in row["evidence"] if name not in ids], "item": text}
+
+
+def _words(item: MemoryItem) -> tuple[str, str, str]:
+    """What tells whether two suggestions say the same."""
+    return item.type, item.title, normalised(item.content)
 
 
 def _withdraw(rows: list[Row], ids: Collection[str]) -> None:

@@ -150,7 +150,7 @@ def test_nothing_is_learned_while_a_memory_is_stored(memfs: Memfs, root: Path) -
 
 
 def test_off_looks_for_nothing(memfs: Memfs, root: Path) -> None:
-    """With ``learning.patterns = off`` nothing is suggested; ``write`` writes patterns when it is time to learn (D1)."""
+    """With ``learning.patterns = off`` nothing is suggested; ``write`` writes patterns in time (D1)."""
     remember(memfs, 1, 2, 3)
     assert memfs("inbox", "--json", "--set", "learning.patterns=off").json["suggestions"] == []
     before = commits(root)
