@@ -17,6 +17,7 @@ from memfs.files import io
 from memfs.files.lock import FileLock
 from memfs.files.secrets import reason_in, refuse_item
 from memfs.model import MemoryItem, Trust
+from memfs.model.ids import check_id
 from memfs.model.item import VOUCHED
 from memfs.model.kinds import nearest
 from memfs.model.suggestion import Decision, Source, Suggestion
@@ -290,7 +291,7 @@ def item_in(parts: Parts, text: str, like: MemoryItem) -> MemoryItem:
 
 
 def _place(parts: Parts, item: MemoryItem) -> str:
-    return f"{CONTENT}/{parts.kinds.get(item.type).folder}/{item.id}.yaml"
+    return f"{CONTENT}/{parts.kinds.get(item.type).folder}/{check_id(item.id)}.yaml"
 
 
 def rows_of(data: bytes, path: str) -> list[Row]:
