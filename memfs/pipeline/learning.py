@@ -13,7 +13,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from memfs.model.memory_config import MemoryConfig
 from memfs.model.occasion import Fire
 from memfs.model.query import MOST
 from memfs.model.suggestion import Decision, Keep, Source, Suggestion
-from memfs.model.time import format_time
+from memfs.model.time import parse_time
 from memfs.pipeline.background import Background
 from memfs.pipeline.episodeitem import episode_of
 from memfs.pipeline.patterns import (
@@ -281,7 +281,8 @@ class Patterns:
         members = [other for other in (found | {item.id: item}).values() if detector.follows(other, known)]
         if len(members) < COUNTED or keep is Keep.SUGGEST:
             self._background.drop(other.id for other in members)
-            return self._grown(known, lambda now: _with(now, members, item), members, keep)
+            newest = item if keep is Keep.WRITE else None  # a suggestion counts the memories there are
+            return self._grown(known, lambda now: _with(now, members, newest), members, keep)
         waiting = self._unwritten.get(known.id, 0) + (item.updated is None)
         if waiting * _STEP < known.data.get("occurrences", 0):
             self._unwritten[known.id] = waiting
@@ -503,7 +504,7 @@ def _with(known: MemoryItem, members: list[MemoryItem], newest: MemoryItem | Non
     Where memories were cleared, fewer are left than were counted: then ``newest`` adds one if it happened afterwards.
     """
     before = _occurrences(known)
-    later = newest is not None and newest.updated is None and _last_seen(known) < format_time(when(newest))
+    later = newest is not None and newest.updated is None and _last_seen(known) < when(newest)
     return grown(known, members, max(len(members), before + (later and len(members) <= before)))
 
 
@@ -524,5 +525,8 @@ def _occurrences(pattern: MemoryItem) -> int:
     return int(pattern.data.get("occurrences", 0))
 
 
-def _last_seen(pattern: MemoryItem) -> str:
-    return str(pattern.data.get("last_seen", ""))
+def _last_seen(pattern: MemoryItem) -> datetime:
+    try:
+        return parse_time(str(pattern.data.get("last_seen", "")))
+    except (MemfsError, ValueError):  # somebody wrote something else there
+        return datetime.min.replace(tzinfo=UTC)
