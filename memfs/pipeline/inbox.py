@@ -16,7 +16,7 @@ from memfs.errors import Conflict, CorruptRecord, FormatUnsupported, IdExists, I
 from memfs.files import io
 from memfs.files.lock import FileLock
 from memfs.files.secrets import reason_in, refuse_item
-from memfs.model import MemoryItem, Trust
+from memfs.model import MemoryItem, Origin, Trust
 from memfs.model.ids import check_id
 from memfs.model.item import VOUCHED
 from memfs.model.kinds import nearest
@@ -26,6 +26,7 @@ from memfs.pipeline.likeness import normalised
 from memfs.pipeline.wording import gist
 from memfs.store import Store
 from memfs.store.parts import CONTENT, Parts
+from memfs.store.signing import signed_by
 
 FILE = "inbox.json"
 FORMAT = 1
@@ -178,7 +179,8 @@ class Inbox:
         if not fresh:
             return [item for item in there.values() if item is not None]
         told = f"a {fresh[0].source}: {gist(fresh[0].item)[:80]}" if len(fresh) == 1 else f"{len(fresh)} suggestions"
-        with self._store.batch(f"Accept {told}", source=source) as batch:
+        # whoever accepts it speaks, not whoever was heard
+        with signed_by(Origin()), self._store.batch(f"Accept {told}", source=source) as batch:
             for one in fresh:
                 vouched = one.item.trust in VOUCHED or not trust
                 item = one.item if vouched else one.item.replace(trust=trust)
