@@ -32,6 +32,8 @@ _PATIENCE = 2.0
 class MemoryContext(Facade):
     """Adds memories, recalls them, and learns from what becomes of them (M1-M3). May be used from several threads."""
 
+    teaches = True
+
     def __init__(
         self,
         config: MemoryConfig | Mapping[str, Any] | str | os.PathLike[str] | None = None,

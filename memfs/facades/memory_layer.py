@@ -35,6 +35,8 @@ class MemoryLayer(Facade):
     prompt says already.
     """
 
+    teaches = True
+
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,

@@ -25,6 +25,8 @@ SOURCE = "coordinator"
 class StoragePipeline(Facade):
     """Filters, reviews and stores texts in one workspace."""
 
+    teaches = True
+
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,

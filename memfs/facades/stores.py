@@ -36,6 +36,8 @@ class PreferenceStore(Facade):
 class EpisodicStore(Facade):
     """What happened, as the source ``episodic`` asks for it (P3, P4)."""
 
+    teaches = True
+
     async def store(self, episode: Episode) -> Episode:
         """Store an episode; returns it with its id.
 
@@ -83,6 +85,8 @@ class SemanticStore(Facade):
 
 class PatternMatcher(Facade):
     """Learns rules from failures (P4)."""
+
+    teaches = True
 
     async def analyze_failures(self) -> list[Rule]:
         """Look at what failed repeatedly, and bring the rules in step with it; returns those that came with this.

@@ -55,7 +55,11 @@ class Learned:
 
 
 class Learner:
-    """Decides what becomes of what one workspace teaches. May be used from several threads and processes."""
+    """Decides what becomes of what one workspace teaches. May be used from several threads and processes.
+
+    Attributes:
+        program: whether a program opened the workspace to have what it learns written, as a facade's seed says.
+    """
 
     def __init__(
         self,
@@ -77,6 +81,7 @@ class Learner:
         self._store, self._parts, self._settings = store, parts, settings
         self._patterns, self._rules, self._inbox = patterns, rules, inbox
         self._one_shot = one_shot
+        self.program = False
         self._mark = parts.repository.state / MARK
 
     def keep(self, part: str, *, private: bool = False) -> Keep:
@@ -87,7 +92,7 @@ class Learner:
             private: the workspace is one person's own: what that person said, and what the own sessions teach, is
                 written unless somebody set otherwise.
         """
-        if _program.get():
+        if self.program or _program.get():
             return Keep.WRITE
         if private and self._settings.origins.get(f"learning.{part}") == "default":
             return Keep.WRITE
@@ -101,7 +106,7 @@ class Learner:
             self._rules().count(analyze=self._at_once("rules"))
 
     def _at_once(self, part: str) -> bool:
-        return _program.get() or (not self._one_shot and self.keep(part) is Keep.WRITE)
+        return self.program or _program.get() or (not self._one_shot and self.keep(part) is Keep.WRITE)
 
     # -- the pass ---------------------------------------------------------------------------------------------------
     def run(self, seconds: float | None = None, progress: Callable[[int, int], None] | None = None) -> Learned:
