@@ -13,6 +13,7 @@ import pytest
 
 from memfs import CorruptRecord, ItemNotFound, MemfsError, MemoryItem, SecretDetected
 from memfs.errors import Conflict, FormatUnsupported, IdExists
+from memfs.model import Origin
 from memfs.model.suggestion import Decision, Source, Suggestion
 from memfs.model.time import utc_now
 from memfs.pipeline import inbox
@@ -120,6 +121,22 @@ def test_an_acceptance_that_stops_anywhere_is_whole_or_nothing(opened: Opened, e
         if len(fault.seen) < number:
             return
     raise AssertionError("an acceptance takes fewer operations")
+
+
+def test_whoever_accepts_makes_the_commit(workspace: Workspace, git: Git) -> None:
+    """An accepted memory says who said it, and its commit is of whoever accepted it, not of an agent (D1)."""
+    heard = suggestion("one")
+    said = Suggestion(
+        item=heard.item.replace(origin=Origin(agent="coder", session="s1")), source=heard.source, made=heard.made
+    )
+    workspace.inbox.add([said])
+    (item,) = workspace.inbox.accept([workspace.inbox.find("one")])
+    workspace.store.flush()
+    assert (item.origin.agent, item.trust) == ("coder", "reviewed")
+    assert (
+        git(workspace.root, "log", "-1", "--format=%an: %s").strip().endswith("Accept a lesson: one is worth knowing")
+    )
+    assert "coder" not in git(workspace.root, "log", "-1", "--format=%an %B")
 
 
 def test_a_refusal_survives_the_death_of_its_process(workspace: Workspace) -> None:
