@@ -28,7 +28,7 @@ OCCASIONS: Mapping[str, str] = {
     "memory_stored": "a memory went through remember, the intake or a facade and is stored: item",
     "context_accessed": "an agent is about to be given context: context, situation",
     "task_completed": "a task ended: task, session, outcome",
-    "pattern_detected": "a pattern was found, or holds for one more memory: pattern, found (whether it is new)",
+    "pattern_detected": "a pattern was written, or holds for one more memory: pattern, found (whether it is new)",
     "episode_recorded": "what an agent did, and how it ended, was stored: episode, item",
     "session_ended": "a session ended and its working memory was consolidated: session",
     "state_stored": "a state document was stored: kind, path, iteration, update_type",

@@ -15,6 +15,7 @@ from typing import Any
 
 from memfs.errors import SettingInvalid, WorkspaceNotFound
 from memfs.files import tomltext
+from memfs.files.documents import MEMORY_CONTEXT
 from memfs.files.tomltext import FILE
 from memfs.files.whereabouts import MEMORY_FOLDER as MEMORY_FOLDER
 from memfs.files.whereabouts import WORKSPACE_VARIABLE as WORKSPACE_VARIABLE
@@ -72,7 +73,17 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
         read = from_text if isinstance(value, str) else checked
         found.put(key, read(value, spec_of(key)), "argument")
     written.check_sources(found.named())
+    if seed := _asks_to_learn(root, written):
+        found.write_what_is_learned(seed)
     return found.settings()
+
+
+def _asks_to_learn(root: Path, written: _Table) -> str:
+    """What in a workspace asks for memory that learns by itself: a memory context, or a value below ``[memory]``."""
+    if (root / MEMORY_CONTEXT).is_file():
+        return MEMORY_CONTEXT
+    line = next((line for key, _, line in written.entries() if key.startswith("memory.")), 0)
+    return f"{FILE}:{line}" if line else ""
 
 
 def with_memory(settings: Settings, config: Mapping[str, Any], added: Iterable[str] = ()) -> Settings:
@@ -171,6 +182,12 @@ class _Found:
         else:
             self._mounts[key.removeprefix(f"{MOUNTS}.")] = value
         self._origins[key] = origin
+
+    def write_what_is_learned(self, origin: str) -> None:
+        """Let what is learned be written, where nobody said otherwise."""
+        for spec in (spec for key, spec in SPECS.items() if key.startswith("learning.")):
+            if self._origins[spec.key] == "default":
+                self.put(spec.key, "write", origin)
 
     def _trusted(self, key: str) -> Any:
         if self._root is None:

@@ -14,9 +14,8 @@ from memfs.upkeep.opening import has_states
 
 if TYPE_CHECKING:
     from memfs.behaviours import Behaviours
-    from memfs.pipeline.learning import Patterns
+    from memfs.pipeline.learner import Learner
     from memfs.pipeline.reactions import Reactions
-    from memfs.sources.parts import Sources
     from memfs.states.parts import States
     from memfs.store.parts import Parts
     from memfs.upkeep.cleanup import Cleaner
@@ -32,13 +31,10 @@ class Reacting(Protocol):
     def behaviours(self) -> Behaviours: ...
 
     @property
-    def patterns(self) -> Patterns: ...
+    def learner(self) -> Learner: ...
 
     @property
     def reactions(self) -> Reactions: ...
-
-    @property
-    def sources(self) -> Sources: ...
 
     @property
     def states(self) -> States: ...
@@ -50,13 +46,17 @@ class Reacting(Protocol):
 def connect(workspace: Reacting) -> None:
     """Let the parts of a workspace hear of the occasions that concern them."""
     on = workspace.behaviours.on
-    on("memory_stored", lambda facts: workspace.patterns.later(facts["item"]))
+    for occasion in ("memory_stored", "episode_recorded"):
+        on(occasion, partial(_learn, workspace, occasion))
     for trigger in Trigger:
         on(trigger.value, partial(_react, workspace, trigger.value))
-    on("episode_recorded", lambda facts: workspace.sources.react("episode_recorded", facts))
     on("storage_threshold", lambda _: workspace.cleaner.clean())
     for occasion in ("state_stored", "iteration_closed", "storage_threshold"):
         on(occasion, partial(_tell_states, workspace, occasion))
+
+
+def _learn(workspace: Reacting, occasion: str, facts: Mapping[str, Any]) -> None:
+    workspace.learner.react(occasion, facts)
 
 
 def _react(workspace: Reacting, occasion: str, facts: Mapping[str, Any]) -> None:

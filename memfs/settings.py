@@ -198,6 +198,23 @@ class ReviewSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LearningSettings:
+    """``[learning]``: what becomes of what memfs works out by itself."""
+
+    patterns: str = _setting(
+        "suggest",
+        "What memories have in common, and what tasks and sessions teach: not looked for, suggested in "
+        "'memfs inbox', or written.",
+        choices=("off", "suggest", "write"),
+    )
+    rules: str = _setting(
+        "suggest",
+        "What failures teach, and what a person is heard to prefer: not looked for, suggested, or written.",
+        choices=("off", "suggest", "write"),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SecuritySettings:
     """``[security]``: what is let in."""
 
@@ -253,6 +270,7 @@ class Settings:
     recall: RecallSettings = RecallSettings()
     served: ServedSettings = ServedSettings()
     review: ReviewSettings = ReviewSettings()
+    learning: LearningSettings = LearningSettings()
     security: SecuritySettings = SecuritySettings()
     watch: WatchSettings = WatchSettings()
     backup: BackupSettings = BackupSettings()
@@ -317,6 +335,7 @@ TABLES: Mapping[str, type[Any]] = {
     "recall": RecallSettings,
     "served": ServedSettings,
     "review": ReviewSettings,
+    "learning": LearningSettings,
     "security": SecuritySettings,
     "watch": WatchSettings,
     "backup": BackupSettings,

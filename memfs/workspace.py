@@ -46,7 +46,9 @@ if TYPE_CHECKING:
     from memfs.pipeline.conflicts import Conflicts
     from memfs.pipeline.consolidation import Consolidation
     from memfs.pipeline.feedback import Feedback
+    from memfs.pipeline.inbox import Inbox
     from memfs.pipeline.intake import Intake
+    from memfs.pipeline.learner import Learner
     from memfs.pipeline.learning import Patterns
     from memfs.pipeline.meaning import Meaning
     from memfs.pipeline.meanings import Meanings
@@ -82,6 +84,7 @@ class Workspace:
         usage: how often each item was brought back.
         memory_values: what wins over the memory context's file, by name.
         created: what was made, when ``open_workspace`` made the workspace.
+        one_shot: the process does one thing with it and ends: nothing is learned by itself.
     """
 
     root: Path
@@ -96,6 +99,7 @@ class Workspace:
     usage: Usage
     memory_values: Mapping[str, Any] = field(default_factory=dict)
     created: Created | None = None
+    one_shot: bool = False
 
     # The parts below are made when first used: a process that only recalls is spared what they import.
     @cached_property
@@ -236,6 +240,7 @@ class Workspace:
             states=lambda: self.states,
             memory_config=lambda: self.memory_config,
             fire=self.behaviours.fire,
+            inbox=lambda: self.inbox,
         )
         return self._first("sources", made)
 
@@ -283,7 +288,14 @@ class Workspace:
         """What happens when something happens."""
         from memfs.pipeline.reactions import Reactions
 
-        return Reactions(self.store, self.recall, lambda: self.memory_config, self.behaviours.fire)
+        return Reactions(
+            self.store,
+            self.recall,
+            lambda: self.memory_config,
+            self.behaviours.fire,
+            keep=lambda: self.learner.keep("patterns"),
+            inbox=lambda: self.inbox,
+        )
 
     @cached_property
     def patterns(self) -> Patterns:
@@ -291,16 +303,52 @@ class Workspace:
         from memfs.pipeline.learning import patterns_of
 
         made = patterns_of(
-            self.store, self.parts, lambda: self.memory_config, self.behaviours.fire, lambda: self._by_meaning()
+            self.store,
+            self.parts,
+            lambda: self.memory_config,
+            self.behaviours.fire,
+            inbox=lambda: self.inbox,
+            keep=lambda: self.learner.keep("patterns"),
+            meaning=lambda: self._by_meaning(),
         )
         return self._first("patterns", made)
+
+    @cached_property
+    def inbox(self) -> Inbox:
+        """What is suggested to remember, until somebody decides about it."""
+        from memfs.pipeline.inbox import Inbox
+
+        return self._first("inbox", Inbox(self.store, self.parts))
+
+    @cached_property
+    def learner(self) -> Learner:
+        """Learns from what is new, and decides what becomes of it."""
+        from memfs.pipeline.learner import Learner
+
+        made = Learner(
+            self.store,
+            self.parts,
+            self.settings,
+            patterns=lambda: self.patterns,
+            rules=lambda: self.sources.rules,
+            inbox=lambda: self.inbox,
+            one_shot=self.one_shot,
+        )
+        return self._first("learner", made)
 
     @cached_property
     def consolidation(self) -> Consolidation:
         """Turns the working memory of a session that ended into lasting knowledge."""
         from memfs.pipeline.consolidation import Consolidation
 
-        return Consolidation(self.store, self.usage, self.patterns, self.parts.index.search, self.behaviours.fire)
+        return Consolidation(
+            self.store,
+            self.usage,
+            self.patterns,
+            self.parts.index.search,
+            self.behaviours.fire,
+            lambda: self.inbox,
+        )
 
     @cached_property
     def conflicts(self) -> Conflicts:
@@ -353,6 +401,7 @@ def open_workspace(
     settings: dict[str, Any] | None = None,
     own_repository: bool = False,
     memory: Mapping[str, Any] | None = None,
+    one_shot: bool = False,
 ) -> Workspace:
     """Open the workspace at or above ``path``.
 
@@ -363,15 +412,16 @@ def open_workspace(
         settings: values by dotted key that take precedence over ``memfs.toml``.
         own_repository: with ``create``, make a repository for it even where one encloses the path.
         memory: values of ``MemoryConfig`` by name that take precedence over the memory context's file.
+        one_shot: the process does one thing with it and ends: it learns only when ``learner.run`` is called.
 
     Raises:
         WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid, FormatUnsupported.
     """
     with foundation(path, create, settings, own_repository) as on:
-        return _opened(on, watch, memory)
+        return _opened(on, watch, memory, one_shot)
 
 
-def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None) -> Workspace:
+def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None, one_shot: bool) -> Workspace:
     """As ``open_workspace``, on what was found or made for it."""
     repository, chosen = on.repository, on.settings
     parts = parts_of(on.root, repository, chosen, utc_now)
@@ -394,6 +444,7 @@ def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None
         usage=usage_of(parts, store, chosen),
         memory_values=checked_values(memory) if memory else {},
         created=lay_out(store, repository, on.repository_made) if on.create else None,
+        one_shot=one_shot,
     )
     connect(workspace)
     _arrange_chores(workspace)

@@ -132,6 +132,13 @@ def git() -> Callable[..., str]:
 
 
 @pytest.fixture
+def learning_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What memfs learns by itself is written, as where a workspace has a memory context or a ``[memory]`` table."""
+    monkeypatch.setenv("MEMFS_LEARNING_PATTERNS", "write")
+    monkeypatch.setenv("MEMFS_LEARNING_RULES", "write")
+
+
+@pytest.fixture
 def opened(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Workspace]]:
     """Open workspaces that are closed at the end of the test; without a path, a new one of its own.
 

@@ -424,3 +424,29 @@ def test_p5_the_seeds_tables_may_be_given_as_a_mapping() -> None:
             with_memory(base, config)
         assert hint in (caught.value.hint or "")
         assert caught.value.path is None
+
+
+LEARNING = ("learning.patterns", "learning.rules")
+
+
+@pytest.mark.parametrize("text", ["[memory]\non_demand = true\n", "[memory.episodic]\nmax_warnings = 2\n"])
+def test_a_memory_table_asks_for_what_is_learned(tmp_path: Path, text: str) -> None:
+    """A value below [memory] makes 'write' the default of learning.*; a table without any does not (P5)."""
+    plain = load(write(tmp_path, "[memory]\n#on_demand = true\n[memory.episodic]\n"), environ={})
+    assert [(plain.get(key), plain.origins[key]) for key in LEARNING] == [("suggest", "default")] * 2
+
+    asked = load(write(tmp_path, text), environ={})
+    assert [(asked.get(key), asked.origins[key]) for key in LEARNING] == [("write", "memfs.toml:2")] * 2
+
+    chosen = load(write(tmp_path, f'{text}[learning]\nrules = "off"\n'), {"learning.patterns": "suggest"}, environ={})
+    assert [chosen.get(key) for key in LEARNING] == ["suggest", "off"]
+
+
+def test_a_memory_context_asks_for_what_is_learned(tmp_path: Path) -> None:
+    """configuration/memory_context.yaml makes 'write' the default of learning.*, and is named as its origin (M4)."""
+    context = tmp_path / "ContextMemory/configuration/memory_context.yaml"
+    context.parent.mkdir(parents=True)
+    context.write_text("metadata: {type: memory, name: shop}\n")
+    told = load(tmp_path, environ={"MEMFS_LEARNING_RULES": "suggest"})
+    assert (told.learning.patterns, told.learning.rules) == ("write", "suggest")
+    assert told.origins["learning.patterns"] == "ContextMemory/configuration/memory_context.yaml"

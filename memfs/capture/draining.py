@@ -20,11 +20,12 @@ from memfs.capture.memories import Scope
 from memfs.capture.notes import Notes
 from memfs.capture.place import project_of, user_root
 from memfs.capture.spool import Spool, Waiting, file_name
-from memfs.capture.storing import Keeper
+from memfs.capture.storing import Keeper, keep_heard
 from memfs.errors import ContentError, DuplicateId, IdInvalid, LockTimeout, MemfsError
 from memfs.files import io, spoolfile
 from memfs.files.lock import FileLock
 from memfs.files.secrets import find
+from memfs.model.suggestion import Keep
 from memfs.model.time import time_in
 from memfs.workspace import Workspace
 
@@ -211,11 +212,16 @@ class Drain:
         return heard is not None and self._workspace.parts.clock() - heard > DIES_AFTER
 
     def _end(self, kept: Path, notes: Notes, done: _Sum) -> None:
-        """Consolidate a session's working memory, commit what waits for its end, and forget what was noted of it."""
-        self._workspace.consolidation.run(notes.session)
+        """Consolidate a session's working memory, commit what waits for its end, and forget what was noted of it.
+
+        Where nothing is to be learned the working memory stays, and expires.
+        """
+        keep = keep_heard(self._workspace, "patterns")
+        if keep is not Keep.OFF:
+            self._workspace.consolidation.run(notes.session, suggest=keep is Keep.SUGGEST)
+            done.consolidated.append(notes.session)
         if self._workspace.settings.history.commit == "session":
             self._workspace.store.flush(adopt=False)
-        done.consolidated.append(notes.session)
         io.unlink(kept, missing_ok=True)
 
     def _scope(self, cwd: str) -> Scope:

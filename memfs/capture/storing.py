@@ -12,9 +12,11 @@ from memfs.capture import memories
 from memfs.capture.event import SessionEvent
 from memfs.capture.hearing import Heard
 from memfs.capture.memories import PENDING, PROSPECTIVE, WORKING
+from memfs.capture.place import user_root
 from memfs.errors import Conflict, ContentError, IdExists, IdInvalid, MemfsError
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import Episode
+from memfs.model.suggestion import Keep
 from memfs.model.time import time_in
 from memfs.pipeline.disputes import FINISHED
 from memfs.pipeline.episodeitem import episode_of, item_of
@@ -29,6 +31,14 @@ def open_intentions(workspace: Workspace, limit: int = _MOST_PENDING) -> list[Me
     """The intentions that nobody has carried out or dropped, the newest first."""
     query = Query(types=frozenset({PROSPECTIVE}), limit=limit)
     return [item for item in workspace.store.select(query) if item.status not in FINISHED]
+
+
+def keep_heard(workspace: Workspace, part: str) -> Keep:
+    """What becomes of what a session teaches; ``part`` as for ``Learner.keep``.
+
+    In the user's own workspace, which nobody else sees, it is written unless a setting says otherwise.
+    """
+    return workspace.learner.keep(part, private=workspace.root == user_root())
 
 
 class Keeper:
@@ -69,11 +79,15 @@ class Keeper:
         raise Conflict("what a session told keeps changing while it is written", hint="it is kept, and tried again")
 
     def _corrections(self, told: Heard, source: str, refused: list[str]) -> list[str]:
+        """Keep or suggest what a person was heard to prefer; return the ids of what was stored."""
+        keep = keep_heard(self._workspace, "rules")
         stored: list[str] = []
-        for text, event in told.corrections:
-            agent = event.agent or event.client
+        for text, event in told.corrections if keep is not Keep.OFF else ():
+            preferences, agent = self._workspace.sources.preferences, event.agent or event.client
             try:
-                preferences = self._workspace.sources.preferences
+                if keep is Keep.SUGGEST:
+                    preferences.suggest(text, self._workspace.inbox, session=event.session, agent=agent)
+                    continue
                 kept = preferences.record(text, session=event.session, agent=agent, whole=False, source=source)
                 stored += [item.id for item in kept]
             except ContentError as error:

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memfs.capture.reminders import Reminder, pending
+from memfs.capture.storing import keep_heard
 from memfs.errors import Conflict, ItemNotFound, QueryInvalid
 from memfs.facades.caller import Caller
 from memfs.facades.opening import Facade
@@ -23,6 +24,7 @@ from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.ids import check_id, of_mount, without_mount
 from memfs.model.item import BY_TRUST, Trust, lower_trust
 from memfs.model.query import MOST
+from memfs.model.suggestion import Keep
 from memfs.model.time import parse_time
 from memfs.pipeline.conventions import KIND as CONVENTION
 from memfs.pipeline.conventions import PROPOSED, withheld
@@ -178,8 +180,13 @@ class AgentMemory(Facade):
             return self.workspace.feedback.give(self.exactly(item_id).id, helpful, reason, source=caller.source)
 
     def end_session(self, session: str) -> None:
-        """Keep what matters of a session's working memory, and clear the rest; see ``Consolidation.run`` (C7)."""
-        self.workspace.consolidation.run(session)
+        """Clear a session's working memory; what matters of it is kept, or suggested, as the settings say (C7).
+
+        Where nothing is to be learned the working memory stays, and expires.
+        """
+        keep = keep_heard(self.workspace, "patterns")
+        if keep is not Keep.OFF:
+            self.workspace.consolidation.run(session, suggest=keep is Keep.SUGGEST)
 
     def exactly(self, item_id: str) -> MemoryItem:
         """The item with this very id, in this workspace: what is written must not be guessed.

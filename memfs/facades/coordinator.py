@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 class MemoryCoordinator(Facade):
     """Stores and retrieves memories (C1). May be used from several threads; ``*_async`` from an event loop."""
 
+    teaches = True
+
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,

@@ -16,6 +16,7 @@ from memfs.capture.reminders import MOST, Reminder, pending
 from memfs.capture.spool import Spool
 from memfs.errors import SchemaInvalid
 from memfs.facades.coordinator import MemoryCoordinator
+from memfs.pipeline.learner import as_program
 from memfs.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ def consolidate_session_memory(session_id: str, *, path: Path = None) -> list[Me
     """
     coordinator = MemoryCoordinator(path)
     if session_id:
-        Drain(coordinator.workspace).run(session_id)
+        with as_program():
+            Drain(coordinator.workspace).run(session_id)
     return coordinator.end_session(session_id)
 
 
@@ -135,7 +137,8 @@ def _told(path: Path, events: list[SessionEvent]) -> Drained:
     spool = Spool(workspace.repository.state)
     for event in events:
         spool.append(event)
-    return Drain(workspace).run(bounded(events[-1]).session)
+    with as_program():
+        return Drain(workspace).run(bounded(events[-1]).session)
 
 
 def _workspace(path: Path) -> Workspace:

@@ -18,6 +18,7 @@ from memfs.model import Hit, MemoryItem, Query, Trust
 from memfs.model.item import lower_trust
 from memfs.model.memory_config import MemoryConfig
 from memfs.pipeline.conventions import withheld
+from memfs.pipeline.learner import as_program
 from memfs.upkeep.pruning import PruneResult
 from memfs.usage import NEVER
 from memfs.workspace import Workspace
@@ -30,6 +31,8 @@ _PATIENCE = 2.0
 
 class MemoryContext(Facade):
     """Adds memories, recalls them, and learns from what becomes of them (M1-M3). May be used from several threads."""
+
+    teaches = True
 
     def __init__(
         self,
@@ -72,7 +75,8 @@ class MemoryContext(Facade):
             SecretDetected, IdExists, StorageIO: as ``Store.put``; nothing was stored.
         """
         workspace = self.workspace
-        result = workspace.intake.store(draft(memory), review=False, merge=False, source=SOURCE)
+        with as_program():
+            result = workspace.intake.store(draft(memory), review=False, merge=False, source=SOURCE)
         assert result.memory_id is not None  # nobody judged it, so nobody refused it
         self._make_room()
         return result.memory_id

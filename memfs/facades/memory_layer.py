@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from memfs.errors import SchemaInvalid
 from memfs.facades.opening import Facade
 from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
+from memfs.pipeline.learner import as_program
 from memfs.sources import recalltool
 from memfs.sources.overrides import Overrides
 from memfs.workspace import Workspace
@@ -33,6 +34,8 @@ class MemoryLayer(Facade):
     brought is quoted data between marks, carries id, trust and origin, fits its budget, and repeats nothing that the
     prompt says already.
     """
+
+    teaches = True
 
     def __init__(
         self,
@@ -193,7 +196,8 @@ class MemoryLayer(Facade):
         def record() -> Episode:
             stored = self._record(state, Action("task", summary or task), outcome, error)
             told = {"task": task, "session": session, "outcome": summary or stored.outcome.value}
-            self.workspace.behaviours.fire("task_completed", told)
+            with as_program():
+                self.workspace.behaviours.fire("task_completed", told)
             return stored
 
         return await _aside(record)
@@ -222,7 +226,8 @@ class MemoryLayer(Facade):
     def _record(self, state: StateSnapshot, action: Action, outcome: Outcome | str, error: str | None) -> Episode:
         sources = self.workspace.sources
         episode = Episode.create(_required(state), action, outcome, error, warned=sources.warned.of(state))
-        return sources.episodes.record(episode)
+        with as_program():
+            return sources.episodes.record(episode)
 
     @property
     def _deliverer(self) -> Deliverer:

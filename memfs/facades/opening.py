@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from memfs.config import WORKSPACE_VARIABLE, find_workspace
 from memfs.errors import MemfsError, WorkspaceClosed, WorkspaceNotFound
@@ -69,7 +69,14 @@ def _written(config: MemoryConfig | Mapping[str, Any] | None) -> str:
 
 
 class Facade:
-    """What all facades have in common: the workspace they work in, opened when it is first used."""
+    """What all facades have in common: the workspace they work in, opened when it is first used.
+
+    Attributes:
+        teaches: whether what is learned in a workspace that it opened is written, as its seed says, whatever the
+            settings.
+    """
+
+    teaches: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -142,6 +149,8 @@ class Facade:
         opened = kept.held.get(self._place)
         if opened is None or self not in opened.users:  # the first use, or the first in a forked child
             opened = kept.take(self._place, self)
+        if self.teaches:
+            opened.workspace.learner.program = True
         return opened.workspace
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ from memfs.facades.review import AgentReview, item_of
 from memfs.model import MemoryItem
 from memfs.model.item import Trust
 from memfs.model.review import StoreResult
+from memfs.pipeline.learner import as_program
 from memfs.pipeline.trivial import TrivialFilter
 from memfs.workspace import Workspace
 
@@ -23,6 +24,8 @@ SOURCE = "coordinator"
 
 class StoragePipeline(Facade):
     """Filters, reviews and stores texts in one workspace."""
+
+    teaches = True
 
     def __init__(
         self,
@@ -73,7 +76,8 @@ class StoragePipeline(Facade):
         intake = workspace.intake
         if self.agent_review is not None:
             intake = intake.reviewed_by(self.agent_review.review_storage)
-        return intake.store(item, source=SOURCE)
+        with as_program():
+            return intake.store(item, source=SOURCE)
 
     def _extract_memory(
         self,

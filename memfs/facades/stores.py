@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from memfs.facades.opening import Facade
+from memfs.pipeline.learner import as_program
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
@@ -35,6 +36,8 @@ class PreferenceStore(Facade):
 class EpisodicStore(Facade):
     """What happened, as the source ``episodic`` asks for it (P3, P4)."""
 
+    teaches = True
+
     async def store(self, episode: Episode) -> Episode:
         """Store an episode; returns it with its id.
 
@@ -43,7 +46,11 @@ class EpisodicStore(Facade):
         """
         from asyncio import to_thread  # costs start-up time
 
-        return await to_thread(lambda: self.workspace.sources.episodes.record(episode))
+        def record() -> Episode:
+            with as_program():
+                return self.workspace.sources.episodes.record(episode)
+
+        return await to_thread(record)
 
     async def find_similar(self, state: StateSnapshot, limit: int = 3, threshold: float | None = None) -> list[Episode]:
         """The episodes in situations like this one, the most similar first.
@@ -78,6 +85,8 @@ class SemanticStore(Facade):
 
 class PatternMatcher(Facade):
     """Learns rules from failures (P4)."""
+
+    teaches = True
 
     async def analyze_failures(self) -> list[Rule]:
         """Look at what failed repeatedly, and bring the rules in step with it; returns those that came with this.

@@ -1,6 +1,7 @@
 """Analysis: rules are made of what failures teach, kept up to date, and retired when they stop holding (seed 004, P4).
 
-Owns what is written where. What failures teach is ``failures``' business, how sure a rule is ``evidence``'s.
+Owns what is written where, and what is only suggested. What failures teach is ``failures``' business, how sure a rule
+is ``evidence``'s.
 
 All of it follows from the files: a second analysis of the same episodes changes nothing. A rule that a person stands
 behind (trust ``human`` or ``reviewed``, or pinned) is left alone; of any other, words that somebody changed stay. Each
@@ -18,18 +19,21 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from memfs.errors import Conflict, ContentError, IdExists, MemfsError
+from memfs.files.secrets import refuse_item
 from memfs.model import MemoryItem, Query
 from memfs.model.ids import slug
 from memfs.model.item import Trust, lower_trust
 from memfs.model.memory_config import MemoryConfig
 from memfs.model.query import MOST
 from memfs.model.rule import ENDED, RETIRED, Rule
+from memfs.model.suggestion import Decision, Source, Suggestion
 from memfs.model.time import format_time
 from memfs.model.triggerrow import EPISODE, RULE, TriggerRow
 from memfs.pipeline.advice import Advice, advise
 from memfs.pipeline.episodeitem import EPISODIC
 from memfs.pipeline.evidence import Casebook, Verdict
-from memfs.pipeline.failures import MOST_COMPARED, Found, look, signature, speaks_for
+from memfs.pipeline.failures import MOST_COMPARED, MOST_FOUND, Found, look, signature, speaks_for
+from memfs.pipeline.inbox import Inbox
 from memfs.pipeline.rowmaking import row_of
 from memfs.pipeline.ruleitem import (
     MOST_EVIDENCE,
@@ -102,8 +106,10 @@ class _Judged:
 class Analyst:
     """Analyses the failures of one workspace. One at a time: whoever calls it sees to that."""
 
-    def __init__(self, store: Store, parts: Parts, triggers: Triggers, config: Callable[[], MemoryConfig]) -> None:
-        self._store = store
+    def __init__(
+        self, store: Store, parts: Parts, triggers: Triggers, config: Callable[[], MemoryConfig], inbox: Inbox
+    ) -> None:
+        self._store, self._inbox = store, inbox
         self._parts = parts
         self._triggers = triggers
         self._config = config
@@ -127,18 +133,62 @@ class Analyst:
                     raise
         return _together(done)
 
-    def _once(self, done: list[Analysis]) -> None:
+    def suggest(self) -> Analysis:
+        """Suggest what the episodes teach; no file is changed, and rules that should be retired are named as doubted.
+
+        A suggestion that the episodes no longer bear out is withdrawn.
+
+        Raises:
+            CorruptRecord, FormatUnsupported, LockTimeout, StorageIO: nothing was suggested.
+        """
+        book, items = self._book(), self._store.select(Query(types=frozenset({RULE}), limit=MOST))
+        judged = list(self._judged(book, items))
+        earlier = [one for one in self._inbox.all() if one.source is Source.RULE]
+        decided = [one for one in earlier if one.decision]
+        known = _accounted(items, judged) | _evidence(decided)
+        new = [one for one in look(book, known, self._threshold, self._void) if not _is_known(one, decided)]
+        found = [one for one in map(self._suggestion, new) if one is not None]
+        fresh = self._inbox.add(found)
+        if len(new) < MOST_FOUND:
+            self._inbox.drop({one.id for one in earlier} - {one.id for one in found})
+        rules = [rule for one in fresh if (rule := rule_of(one.item)) is not None]
+        doubted = [one.item.id for one in judged if one.retires or self._doubted(one)]
+        return Analysis(read=len(book.rows), found=tuple(rules), doubted=tuple(doubted))
+
+    def _suggestion(self, found: Found) -> Suggestion | None:
+        failures = tuple(row.id for row in found.verdict.failures)[-MOST_EVIDENCE:]
+        for quoting in (True, False):
+            item = self._item(found, quoting)
+            try:
+                refuse_item(item)
+            except ContentError as error:  # the words of several episodes together look like a secret
+                failed = error
+                continue
+            return Suggestion(
+                item=item,
+                source=Source.RULE,
+                made=self._parts.clock(),
+                count=len(found.verdict.failures),
+                evidence=failures,
+            )
+        self._note(failed)
+        return None
+
+    def _book(self) -> Casebook:
         rows = [row for row in self._triggers.rows(EPISODE) if row.status not in ENDED][-MOST_EPISODES:]
-        book = Casebook(rows, now=self._parts.clock().timestamp(), half_life_days=self._half_life)
-        done.append(Analysis(read=len(rows)))
+        return Casebook(rows, now=self._parts.clock().timestamp(), half_life_days=self._half_life)
+
+    def _once(self, done: list[Analysis]) -> None:
+        book = self._book()
+        done.append(Analysis(read=len(book.rows)))
         items = self._store.select(Query(types=frozenset({RULE}), limit=MOST))
         judged = list(self._judged(book, items))
         done.append(Analysis(doubted=tuple(one.item.id for one in judged if self._doubted(one))))
         self._bring_up_to_date(judged, done)
-        known = {str(told) for item in items for told in item.data.get("learned_from", ())}
-        known |= {row.id for one in judged if _has_error(one.item) for row in one.verdict.failures}
+        refused = [one for one in self._inbox.all() if one.decision is Decision.REFUSED]
+        known = _accounted(items, judged) | _evidence(refused)
         for found in look(book, known, self._threshold, self._void):
-            rule = self._learn(found)
+            rule = None if _is_known(found, refused) else self._learn(found)
             done.append(Analysis(found=(rule,) if rule is not None else ()))
 
     @property
@@ -261,16 +311,20 @@ class Analyst:
         self._note(failed)
         return None
 
-    def _stored(self, found: Found, quoting: bool) -> Rule:
+    def _item(self, found: Found, quoting: bool) -> MemoryItem:
+        """The item of the rule that was found."""
         verdict = found.verdict
-        episodes = self._loaded(verdict.failures[-_MARKED:])
         condition = found.condition._replace(files=tuple(_below(glob, self._tops) for glob in found.condition.files))
         place = ", ".join(condition.files) or condition.context
         advice = advise(verdict.failures, verdict.remedies, place, quoting)
         quoted = verdict.failures if advice.action.startswith(_UNREMEDIED) else (*verdict.failures, *verdict.remedies)
-        item = learned(_rule(condition, verdict, advice, _lowest(*(row.trust for row in quoted))), advice.title)
-        failures = len(verdict.failures)
-        with self._store.batch(f"Learn a rule from {failures} failures: {advice.title}", source=SOURCE) as batch:
+        return learned(_rule(condition, verdict, advice, _lowest(*(row.trust for row in quoted))), advice.title)
+
+    def _stored(self, found: Found, quoting: bool) -> Rule:
+        item = self._item(found, quoting)
+        failures = found.verdict.failures
+        episodes = self._loaded(failures[-_MARKED:])
+        with self._store.batch(f"Learn a rule from {len(failures)} failures: {item.title}", source=SOURCE) as batch:
             batch.put(item, expected="")
             for episode in episodes:
                 if TAUGHT not in episode.metadata:
@@ -337,6 +391,22 @@ def _marked(episode: MemoryItem, rule_id: str) -> MemoryItem:
 def _lowest(*trusts: str) -> str:
     """The trust of what nobody has looked through: an agent's at most, and not more than the least trusted source."""
     return lower_trust(Trust.AGENT.value, *trusts)
+
+
+def _accounted(items: Iterable[MemoryItem], judged: Iterable[_Judged]) -> set[str]:
+    """The failures that rules there are account for."""
+    told = {str(told) for item in items for told in item.data.get("learned_from", ())}
+    return told | {row.id for one in judged if _has_error(one.item) for row in one.verdict.failures}
+
+
+def _evidence(suggestions: Iterable[Suggestion]) -> set[str]:
+    return {name for one in suggestions for name in one.evidence}
+
+
+def _is_known(found: Found, decided: Iterable[Suggestion]) -> bool:
+    """Whether it is about what somebody decided about: most of the failures that were evidence then are so again."""
+    failures = {row.id for row in found.verdict.failures}
+    return any(one.evidence and 2 * len(failures & {*one.evidence}) >= len(one.evidence) for one in decided)
 
 
 def _has_error(item: MemoryItem) -> bool:

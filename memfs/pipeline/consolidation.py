@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from json import dumps
+from typing import TYPE_CHECKING
 
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, QueryInvalid
 from memfs.files.secrets import reason_in
@@ -20,6 +21,8 @@ from memfs.model.ids import slug
 from memfs.model.item import BY_TRUST, Origin
 from memfs.model.occasion import Fire
 from memfs.model.query import MOST
+from memfs.model.suggestion import Source, Suggestion
+from memfs.model.time import utc_now
 from memfs.pipeline.learning import Patterns
 from memfs.pipeline.learnings import stated, telling
 from memfs.pipeline.likeness import normalised
@@ -29,6 +32,9 @@ from memfs.store import Store
 from memfs.store.batch import Batch
 from memfs.store.signing import signed_by, signer
 from memfs.usage import NEVER, Usage
+
+if TYPE_CHECKING:
+    from memfs.pipeline.inbox import Inbox
 
 WORKING, LASTING = "working", "semantic"
 IMPORTANT = 1.5
@@ -101,6 +107,7 @@ class Consolidation:
         patterns: Patterns,
         search: Callable[[Query], list[Candidate]],
         fire: Fire,
+        inbox: Callable[[], Inbox],
     ) -> None:
         """Begin.
 
@@ -110,14 +117,16 @@ class Consolidation:
             patterns: finish learning from the session before it is cleared, and say what is similar.
             search: asks the index without looking for changed files first.
             fire: raises ``session_ended``.
+            inbox: gives where what matters is suggested that is not to be written.
         """
         self._store = store
         self._usage = usage
         self._patterns = patterns
         self._search = search
         self._fire = fire
+        self._inbox = inbox
 
-    def run(self, session: str, dry_run: bool = False) -> Consolidated:
+    def run(self, session: str, dry_run: bool = False, *, suggest: bool = False) -> Consolidated:
         """Promote what is significant in a session's working memory, and clear the rest of it with that, in one commit.
 
         Kept is what tells a decision, a lesson or an outcome, what is important with its uses folded in, what was said
@@ -127,13 +136,14 @@ class Consolidation:
         Args:
             session: its name.
             dry_run: only say what would be done.
+            suggest: what matters goes to the inbox, and waits there for somebody to accept it.
 
         Raises:
             QueryInvalid: no session is named.
             Conflict: the files kept changing; nothing was changed.
             StorageIO: nothing was changed.
         """
-        done = self._tried(session, lambda: self._run(session, dry_run))
+        done = self._tried(session, lambda: self._run(session, dry_run, suggest))
         if not dry_run:
             self._fire("session_ended", {"session": session})
         return done
@@ -172,10 +182,13 @@ class Consolidation:
                 batch.delete(item.id, expected=item.sha256)
         return _result(session, items, (), [item.id for item in free], left)
 
-    def _run(self, session: str, dry_run: bool) -> Consolidated:
+    def _run(self, session: str, dry_run: bool, suggest: bool) -> Consolidated:
         items, left = self._working(session)
         free = [item for item in items if not item.pinned]
         found = list(self._significant(free))
+        if suggest and not dry_run:  # first: what is cleared is gone
+            left |= self._suggest(found, session, free)
+            free, found = [item for item in free if item.id not in left], []
         message = f"Consolidate session {session[:80]}: keep {len(found)} of {len(free)} working memories"
         refused: dict[str, str] = {}
         with _in_its_name(free, session), self._store.batch(message, source=_SOURCE) as batch:
@@ -261,6 +274,27 @@ class Consolidation:
             refused.update(dict.fromkeys(found.sources, error.message))
             return None
         return Promotion(item=stored, why=found.why, sources=found.sources, known=known is not None)
+
+    def _suggest(self, found: Sequence[Promotion], session: str, free: Sequence[MemoryItem]) -> dict[str, str]:
+        """Suggest what is worth keeping; returns the ids of what cannot be suggested, which stays, with why."""
+        refused: dict[str, str] = {}
+        cleared = {item.id for item in free}
+        for one in found:
+            draft = _draft(one, session, cleared)
+            if self._known(draft) is not None:
+                continue
+            suggestion = Suggestion(
+                item=draft,
+                source=Source.SESSION,
+                made=utc_now(),
+                count=len(one.sources),
+                reason=f"{one.why} in session {session}",
+            )
+            try:
+                self._inbox().add([suggestion])
+            except ContentError as error:
+                refused.update(dict.fromkeys(one.sources, error.message))
+        return refused
 
     def _known(self, draft: MemoryItem) -> MemoryItem | None:
         """The lasting memory that says the same, None where there is none."""

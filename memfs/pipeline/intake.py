@@ -137,7 +137,7 @@ class Intake:
             if existing is None:
                 return ""
             self._usage.touch([existing.id], self._clock())
-            united = merged(existing, draft, found.links())
+            united = merged(existing, draft)
             if united == existing:
                 return existing.id
             try:

@@ -1,7 +1,7 @@
-"""Learning: patterns are found as memories are stored, kept once, and brought up to date afterwards (seed 002, M2).
+"""Learning: patterns are found in memories, kept once, and brought up to date afterwards (seed 002, M2).
 
-Owns which memories are looked at for a new one, when a pattern's item is written, and what is suggested where. When
-memories are alike is ``patterns``' business.
+Owns which memories are looked at for a new one, when a pattern's item is written or suggested, and what is suggested
+where. When memories are alike is ``patterns``' business; whether a pattern is written or only suggested, ``learner``'s.
 
 Everything here ends: learning a memory asks the index three times at most, looks at no more than ``COUNTED`` memories,
 writes one item in at most ``_TRIES`` tries and raises one occasion; what reactions to that store is not learned from.
@@ -12,7 +12,8 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,12 @@ from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query
 from memfs.model.memory_config import MemoryConfig
 from memfs.model.occasion import Fire
 from memfs.model.query import MOST
-from memfs.model.time import format_time
+from memfs.model.suggestion import Decision, Keep, Source, Suggestion
+from memfs.model.time import parse_time
 from memfs.pipeline.background import Background
 from memfs.pipeline.episodeitem import episode_of
 from memfs.pipeline.patterns import (
+    EXAMPLES,
     Pattern,
     PatternDetector,
     fixed_words,
@@ -44,6 +47,7 @@ from memfs.store import Store
 from memfs.store.parts import Parts
 
 if TYPE_CHECKING:
+    from memfs.pipeline.inbox import Inbox
     from memfs.pipeline.meaning import Meaning
 
 COUNTED = 64
@@ -87,8 +91,11 @@ class Patterns:
         search: Callable[[Query], list[Candidate]],
         lock: FileLock,
         kinds: KindTable,
+        clock: Callable[[], datetime],
         config: Callable[[], MemoryConfig],
         fire: Fire,
+        inbox: Callable[[], Inbox],
+        keep: Callable[[], Keep] = lambda: Keep.WRITE,
         like: Callable[[MemoryItem, int], Sequence[str]] = lambda _item, _limit: (),
     ) -> None:
         """Begin with nothing to learn.
@@ -98,8 +105,11 @@ class Patterns:
             search: asks the index without looking for changed files first, which is done once.
             lock: held while a new pattern is noted, so that two processes do not note it in different words.
             kinds: the types there are.
+            clock: tells the time.
             config: says what is similar, and how many make a pattern.
-            fire: raises ``pattern_detected``.
+            fire: raises ``pattern_detected`` when a pattern is written.
+            inbox: gives where patterns are suggested, and which ones somebody refused.
+            keep: what becomes of patterns unless a caller says so.
             like: the ids of so many memories that mean nearly the same, where that is known.
         """
         self._store = store
@@ -107,13 +117,14 @@ class Patterns:
         self._ask = search
         self._lock = lock
         self._kinds, self._config, self._fire = kinds, config, fire
+        self._clock = clock
+        self._inbox, self._keep = inbox, keep
         self._inside = threading.local()
         self._background = Background[MemoryItem](
-            "memfs-patterns", self.learn, store.note_failure, bunch=self._learn_many
+            "memfs-patterns", partial(self.learn, keep=Keep.WRITE), store.note_failure, bunch=self._learn_many
         )
         self._unwritten: dict[str, int] = {}
         self._looked = False
-        self.patience = CLOSE_SECONDS
         renewed_in_child(self)
 
     def begin_anew_in_child(self) -> None:
@@ -122,9 +133,12 @@ class Patterns:
 
     # -- learning ---------------------------------------------------------------------------------------------------
     def later(self, item: MemoryItem) -> bool:
-        """Learn from a stored memory soon, behind the scenes; false where it is none to learn from, or the queue full.
+        """Learn from a stored memory soon, behind the scenes, and write what it shows.
 
         A memory that is left out is found with the next one like it, or by ``catch_up``.
+
+        Returns:
+            False where it is none to learn from, or the queue full.
         """
         self._store.require_open()
         return self._learnable(item) and not self._learning() and self._background.add(item.id, item)
@@ -135,8 +149,8 @@ class Patterns:
         return self._background.settle(seconds)
 
     def close(self) -> None:
-        """Learn what waits, for at most ``patience`` seconds, and write down what was counted; then learn no more."""
-        self._background.close(self.patience)
+        """Learn what waits, for at most ``CLOSE_SECONDS``, and write down what was counted; then learn no more."""
+        self._background.close(CLOSE_SECONDS)
         try:
             self._write_counts()
         except MemfsError as error:  # counts, at most: closing goes on
@@ -149,23 +163,29 @@ class Patterns:
             if known is not None:
                 self._write(known, partial(_counted, more=more))
 
-    def learn(self, item: MemoryItem) -> MemoryItem | None:
+    def learn(self, item: MemoryItem, keep: Keep | None = None) -> MemoryItem | None:
         """Learn from a stored memory now.
 
+        Args:
+            keep: what becomes of the pattern; None: what the settings say.
+
         Returns:
-            The item of the pattern that it follows, found with it or before; None where it follows none.
+            The item of the pattern that it follows, found with it or before, which may be a suggestion only; None where
+            it follows none.
 
         Raises:
             Conflict: the pattern's file kept changing.
+            CorruptRecord, FormatUnsupported: suggestions cannot be read.
             ContentError, StorageIO: as ``Store.put``.
             LockTimeout: another process took too long noting a pattern.
             SettingInvalid: the memory context's thresholds are out of range.
         """
-        if not self._learnable(item) or self._learning():
+        chosen = self._keep() if keep is None else keep
+        if chosen is Keep.OFF or not self._learnable(item) or self._learning():
             return None
         self._inside.learning = True
         try:
-            return self._learn(item)
+            return self._learn(item, chosen)
         finally:
             self._inside.learning = False
 
@@ -176,9 +196,9 @@ class Patterns:
         """
         self._inside.learning = True
         try:
-            detector, known = self.detector(), self.all()[:_MOST_KNOWN]
+            detector, known = self.detector(), [*self.all()[:_MOST_KNOWN], *self._suggested(Keep.WRITE)]
             for item in detector.detect_all([item for item in items if _best(item, known, detector) is None]):
-                self._note(item)
+                self._note(item, Keep.WRITE)
         finally:
             self._inside.learning = False
 
@@ -191,19 +211,19 @@ class Patterns:
         made = _MADE & item.metadata.keys() or reason_in(item.metadata)
         return item.type != PATTERN and not made and episode_of(item) is None
 
-    def _learn(self, item: MemoryItem) -> MemoryItem | None:
+    def _learn(self, item: MemoryItem, keep: Keep) -> MemoryItem | None:
         detector = self.detector()
         if not words_of(gist(item)):
             return None
-        known = _best(item, self._near(item), detector)
+        known = _best(item, [*self._near(item), *self._suggested(keep)], detector)
         if known is not None:
-            return self._follow(known, item, detector)
+            return self._follow(known, item, detector, keep)
         most = min(max(_LOOKED_AT, 4 * detector.threshold), COUNTED)
         found = {other.id: other for other in self._loaded(gist(item), item.type, most)}
         fresh = [other for key in self._like(item, most) if key not in found and (other := self._store.get(key))]
         near = [other for other in (*found.values(), *fresh) if other.id != item.id and self._learnable(other)]
         pattern = detector.extract_pattern([item, *(other for other in near if detector.are_similar(item, other))])
-        return self._note(pattern) if pattern is not None and item.id in pattern.members else None
+        return self._note(pattern, keep) if pattern is not None and item.id in pattern.members else None
 
     def detector(self) -> PatternDetector:
         """What finds patterns, as the memory context says at present.
@@ -219,10 +239,13 @@ class Patterns:
         )
 
     # -- a new one --------------------------------------------------------------------------------------------------
-    def _note(self, pattern: Pattern) -> MemoryItem | None:
-        """Store a pattern, or bring up to date the one that says the same."""
+    def _note(self, pattern: Pattern, keep: Keep) -> MemoryItem | None:
+        """Store or suggest a pattern, or bring up to date the one that says the same."""
         with self._lock.hold("noting a pattern", _LOCK_SECONDS):
-            twin = self._twin(pattern)
+            twin = self._twin(pattern, keep)
+            if twin is None and keep is Keep.SUGGEST:
+                self._inbox().add([_suggestion(pattern, self._clock())])
+                return item_of(pattern)
             if twin is None:
                 message = f"Note a pattern: {pattern.template[:80]}"
                 try:
@@ -235,21 +258,20 @@ class Patterns:
             self._background.drop(pattern.members[1:])  # the one that is left counts what was there before
             return self._told(stored, found=True)
         members = [item for item in map(self._store.get, pattern.members) if item is not None]
-        return self._told(self._write(twin, lambda item: _with(item, members)), found=False)
+        return self._grown(twin, lambda item: _with(item, members), members, keep)
 
-    def _twin(self, pattern: Pattern) -> MemoryItem | None:
+    def _twin(self, pattern: Pattern, keep: Keep) -> MemoryItem | None:
         """The pattern that says the same in nearly the same words, also one that another process has just noted."""
         fixed = fixed_words(pattern.template)
         query = Query(text=pattern.template, types=frozenset({PATTERN}), limit=_KNOWN)
-        known = [
-            item for item in self._items(self._store.candidates(query)) if item.data.get("pattern_type") == pattern.type
-        ]
+        there = [*self._items(self._store.candidates(query)), *self._suggested(keep)]
+        known = [item for item in there if item.data.get("pattern_type") == pattern.type]
         shares = [(overlap(fixed, fixed_words(item.content)), item) for item in known]
         near = [(share, item) for share, item in shares if share >= _SAME_WORDS]
         return max(near, key=lambda row: (row[0], row[1].id))[1] if near else None
 
     # -- a known one ------------------------------------------------------------------------------------------------
-    def _follow(self, known: MemoryItem, item: MemoryItem, detector: PatternDetector) -> MemoryItem:
+    def _follow(self, known: MemoryItem, item: MemoryItem, detector: PatternDetector, keep: Keep) -> MemoryItem | None:
         """Bring a pattern up to date with a memory that follows it.
 
         What is counted are the memories there are now; those that were cleared meanwhile stay counted.
@@ -257,15 +279,45 @@ class Patterns:
         words = " ".join(sorted(fixed_words(known.content)))
         found = {other.id: other for other in self._loaded(words, item.type, COUNTED) if self._learnable(other)}
         members = [other for other in (found | {item.id: item}).values() if detector.follows(other, known)]
-        if len(members) < COUNTED:
+        if len(members) < COUNTED or keep is Keep.SUGGEST:
             self._background.drop(other.id for other in members)
-            return self._told(self._write(known, lambda now: _with(now, members, item)), found=False)
+            newest = item if keep is Keep.WRITE else None  # a suggestion counts the memories there are
+            return self._grown(known, lambda now: _with(now, members, newest), members, keep)
         waiting = self._unwritten.get(known.id, 0) + (item.updated is None)
         if waiting * _STEP < known.data.get("occurrences", 0):
             self._unwritten[known.id] = waiting
             return self._told(known, found=False)
         self._unwritten.pop(known.id, None)
-        return self._told(self._write(known, lambda now: _more(now, members, waiting)), found=False)
+        return self._grown(known, lambda now: _more(now, members, waiting), members, keep)
+
+    def _grown(
+        self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem], members: list[MemoryItem], keep: Keep
+    ) -> MemoryItem | None:
+        """Bring a pattern up to date: an item where patterns are written, a suggestion that waits where they are not.
+
+        Returns:
+            It as it is now; None for a suggestion that was decided about: what was refused stays refused.
+        """
+        if known.path:
+            return self._told(self._write(known, change), found=False) if keep is Keep.WRITE else known
+        waiting = self._inbox().get(known.id)
+        if keep is Keep.WRITE or waiting is None or waiting.decision:
+            return None
+        again = _again(waiting, change(waiting.item), members)
+        self._inbox().add([again])
+        return again.item
+
+    def _suggested(self, keep: Keep) -> list[MemoryItem]:
+        """The patterns that were suggested: where patterns are written, those that somebody refused."""
+        refused = Decision.REFUSED
+        rows = [one for one in self._inbox().all() if one.source is Source.PATTERN]
+        return [one.item for one in rows if keep is Keep.SUGGEST or one.decision is refused]
+
+    def suggested_again(self, waiting: Suggestion, alive: Sequence[str]) -> Suggestion | None:
+        """A suggestion of which some memories are gone, from those that are there; None where they show it no more."""
+        members = [item for item in map(self._store.get, alive) if item is not None]
+        pattern = self.detector().extract_pattern(members)
+        return _suggestion(pattern, waiting.made) if pattern is not None and pattern.id == waiting.id else None
 
     def _write(self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem]) -> MemoryItem:
         """Store a pattern's item changed; made again from what is there when somebody else changed it."""
@@ -319,7 +371,7 @@ class Patterns:
 
     # -- all at once ------------------------------------------------------------------------------------------------
     def catch_up(self, progress: Callable[[int, int], None] | None = None) -> Caught:
-        """Look for patterns among all memories, the newest 10,000 of each type.
+        """Look for patterns among all memories, the newest 10,000 of each type, and keep them as the settings say.
 
         Args:
             progress: called with how many types are done, and how many there are.
@@ -327,21 +379,25 @@ class Patterns:
         Raises:
             As ``learn``.
         """
+        keep = self._keep()
         detector, kinds = self.detector(), [kind.name for kind in self._kinds if kind.name != PATTERN]
         read, found, updated = 0, [], []
-        known = self.all()
+        known = [*self.all(), *self._suggested(keep)]
+        if keep is Keep.OFF:
+            return Caught(0, (), ())
         for number, kind in enumerate(kinds):
             items = [item for item in self._loaded("", kind, MOST) if self._learnable(item)]
             read += len(items)
-            rest, grown_ones = self._gathered(items, known, detector)
+            rest, grown_ones = self._gathered(items, known, detector, keep)
             updated += grown_ones
-            found += [item for item in map(self._note, detector.detect_all(rest)) if item is not None]
+            noted = (self._note(pattern, keep) for pattern in detector.detect_all(rest))
+            found += [item for item in noted if item is not None]
             if progress is not None:
                 progress(number + 1, len(kinds))
         return Caught(read, tuple(found), tuple(updated))
 
     def _gathered(
-        self, items: list[MemoryItem], known: list[MemoryItem], detector: PatternDetector
+        self, items: list[MemoryItem], known: list[MemoryItem], detector: PatternDetector, keep: Keep
     ) -> tuple[list[MemoryItem], list[MemoryItem]]:
         """Bring known patterns up to date with these memories; return those that follow none, and what was changed."""
         followers: dict[str, list[MemoryItem]] = {}
@@ -355,9 +411,10 @@ class Patterns:
         changed = []
         for pattern in known:
             members = followers.get(pattern.id)
-            if members:
-                written = self._write(pattern, partial(_with, members=members))
-                changed += [written] if written.sha256 != pattern.sha256 else []
+            if members and (keep is Keep.WRITE) == bool(pattern.path):
+                change = partial(_with, members=members)
+                written = self._write(pattern, change) if pattern.path else self._grown(pattern, change, members, keep)
+                changed += [written] if written not in (None, pattern) else []
         return rest, changed
 
     def _near(self, item: MemoryItem) -> list[MemoryItem]:
@@ -387,6 +444,8 @@ def patterns_of(
     parts: Parts,
     config: Callable[[], MemoryConfig],
     fire: Fire,
+    inbox: Callable[[], Inbox],
+    keep: Callable[[], Keep],
     meaning: Callable[[], Meaning | None] = lambda: None,
 ) -> Patterns:
     """The patterns of a workspace; ``meaning`` gives what finds by meaning there, None where words decide alone."""
@@ -401,10 +460,35 @@ def patterns_of(
         search=parts.index.search,
         lock=FileLock(repository.state / "patterns.lock", home=repository.common_dir),
         kinds=parts.kinds,
+        clock=parts.clock,
         config=config,
         fire=fire,
+        inbox=inbox,
+        keep=keep,
         like=like,
     )
+
+
+def _suggestion(pattern: Pattern, made: datetime) -> Suggestion:
+    """A pattern as a suggestion."""
+    return Suggestion(
+        item=item_of(pattern),
+        source=Source.PATTERN,
+        made=made,
+        count=pattern.occurrences,
+        evidence=_evidence(pattern.members),
+    )
+
+
+def _again(waiting: Suggestion, item: MemoryItem, members: Sequence[MemoryItem]) -> Suggestion:
+    """A suggestion that waits, with what these memories add to it."""
+    evidence = _evidence(tuple(dict.fromkeys((*waiting.evidence, *(one.id for one in members)))))
+    return replace(waiting, item=item, count=_occurrences(item), evidence=evidence)
+
+
+def _evidence(members: tuple[str, ...]) -> tuple[str, ...]:
+    """The memories that a suggestion names: those it quotes, which are the first, and the newest of many."""
+    return members if len(members) <= COUNTED else (*members[:EXAMPLES], *members[EXAMPLES - COUNTED :])
 
 
 def _best(item: MemoryItem, known: Iterable[MemoryItem], detector: PatternDetector) -> MemoryItem | None:
@@ -420,7 +504,7 @@ def _with(known: MemoryItem, members: list[MemoryItem], newest: MemoryItem | Non
     Where memories were cleared, fewer are left than were counted: then ``newest`` adds one if it happened afterwards.
     """
     before = _occurrences(known)
-    later = newest is not None and newest.updated is None and _last_seen(known) < format_time(when(newest))
+    later = newest is not None and newest.updated is None and _last_seen(known) < when(newest)
     return grown(known, members, max(len(members), before + (later and len(members) <= before)))
 
 
@@ -441,5 +525,8 @@ def _occurrences(pattern: MemoryItem) -> int:
     return int(pattern.data.get("occurrences", 0))
 
 
-def _last_seen(pattern: MemoryItem) -> str:
-    return str(pattern.data.get("last_seen", ""))
+def _last_seen(pattern: MemoryItem) -> datetime:
+    try:
+        return parse_time(str(pattern.data.get("last_seen", "")))
+    except (MemfsError, ValueError):  # somebody wrote something else there
+        return datetime.min.replace(tzinfo=UTC)

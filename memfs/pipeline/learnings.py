@@ -9,15 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import Conflict, IdExists
 from memfs.files.secrets import reason_in
 from memfs.model import Layer, Link, MemoryItem, Origin, Query, Trust
 from memfs.model.ids import slug
+from memfs.model.suggestion import Source, Suggestion
+from memfs.model.time import utc_now
 from memfs.pipeline.corrections import is_correction
 from memfs.pipeline.likeness import SAME, Shape, alike, normalised
 from memfs.store import Store
+
+if TYPE_CHECKING:
+    from memfs.pipeline.inbox import Inbox
 
 READ = 500
 """So many of the newest notes of a task or session are read."""
@@ -71,7 +76,7 @@ def stated(text: str) -> str:
     return " ".join(one for one in told if not (one.endswith("?") or _REQUEST.match(one) or is_correction(one)))
 
 
-def extract_learnings(store: Store, facts: Mapping[str, Any]) -> list[MemoryItem]:
+def extract_learnings(store: Store, facts: Mapping[str, Any], inbox: Inbox | None = None) -> list[MemoryItem]:
     """Keep what a task taught as ``semantic`` items, in one commit; what is known already is not kept again.
 
     At most ``READ`` notes are read and ``MOST`` learnings kept; no occasion is raised.
@@ -79,9 +84,10 @@ def extract_learnings(store: Store, facts: Mapping[str, Any]) -> list[MemoryItem
     Args:
         store: where notes are, and where learnings go.
         facts: ``task`` and ``session``, names of which one may be missing, and ``outcome``, a text.
+        inbox: where learnings are suggested, in place of being stored.
 
     Returns:
-        The new items, none where nothing was learned.
+        The new items, none where nothing was learned, or it was only suggested.
 
     Raises:
         Conflict: files kept changing.
@@ -93,6 +99,9 @@ def extract_learnings(store: Store, facts: Mapping[str, Any]) -> list[MemoryItem
     if isinstance(outcome, str) and len(outcome.split()) >= _FEWEST_WORDS:
         notes.append(MemoryItem(outcome, "task_history", trust=Trust.AGENT.value))
     drafts = [draft for note in notes for draft in _drafts(note, task, session)]
+    if inbox is not None:
+        _suggest(store, drafts, task or session, inbox)
+        return []
     for _ in range(_TRIES):
         try:
             return _kept(store, drafts, task or session)
@@ -154,6 +163,19 @@ def _kept(store: Store, drafts: list[MemoryItem], name: str) -> list[MemoryItem]
             except IdExists:
                 continue
     return kept
+
+
+def _suggest(store: Store, drafts: list[MemoryItem], name: str, inbox: Inbox) -> None:
+    """Suggest those drafts that say something new."""
+    fresh: list[MemoryItem] = []
+    for draft in drafts:
+        if len(fresh) < MOST and not reason_in(draft.metadata) and not _is_known(store, draft, fresh):
+            fresh.append(draft)
+    told, now = f"learned in {name}", utc_now()
+    inbox.add(
+        Suggestion(item=one, source=Source.LESSON, reason=told, made=now, evidence=tuple(link.to for link in one.links))
+        for one in fresh
+    )
 
 
 def _is_known(store: Store, draft: MemoryItem, kept: list[MemoryItem]) -> bool:

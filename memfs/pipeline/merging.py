@@ -13,13 +13,12 @@ from memfs.model import MemoryItem
 from memfs.model.item import BY_TRUST, Link
 
 
-def merged(existing: MemoryItem, draft: MemoryItem, links: tuple[Link, ...] = ()) -> MemoryItem:
+def merged(existing: MemoryItem, draft: MemoryItem) -> MemoryItem:
     """The existing item with what the draft adds; the existing item itself where it adds nothing.
 
     Args:
         existing: an item with the same text.
-        draft: the draft, as it would be stored.
-        links: the draft's neighbours.
+        draft: the draft, as it was given: what was worked out of it changes no item that there is.
     """
     ours, theirs = _rank(existing), _rank(draft)
     if theirs < ours:
@@ -33,7 +32,7 @@ def merged(existing: MemoryItem, draft: MemoryItem, links: tuple[Link, ...] = ()
             timestamp=existing.timestamp,
             importance=max(existing.importance, draft.importance),
             pinned=existing.pinned or draft.pinned,
-            links=_united(existing, draft.links, links),
+            links=_united(existing, draft.links),
         )
     return existing.replace(
         title=existing.title or draft.title,
@@ -43,7 +42,7 @@ def merged(existing: MemoryItem, draft: MemoryItem, links: tuple[Link, ...] = ()
         status=existing.status or draft.status,
         expires=_later(existing, draft),
         supersedes=tuple(one for one in (*existing.supersedes, *draft.supersedes) if one != existing.id),
-        links=_united(existing, existing.links, draft.links, links),
+        links=_united(existing, existing.links, draft.links),
         context=_added(existing.context, draft.context),
         metadata=_added(existing.metadata, draft.metadata),
     )

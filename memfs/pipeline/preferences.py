@@ -18,6 +18,7 @@ from memfs.model import MemoryItem, Origin
 from memfs.model.ids import slug
 from memfs.model.item import Trust
 from memfs.model.occasion import Fire
+from memfs.model.suggestion import Source, Suggestion
 from memfs.pipeline.conflictrecord import covers, record_of
 from memfs.pipeline.likeness import normalised
 from memfs.pipeline.neighbours import Neighbourhood
@@ -29,6 +30,7 @@ from memfs.usage import Usage
 
 if TYPE_CHECKING:
     from memfs.model.review import ReviewResult, StoreResult
+    from memfs.pipeline.inbox import Inbox
     from memfs.pipeline.intake import Intake
 
 _SOURCE = "correction"
@@ -131,16 +133,10 @@ class Preferences:
                 are. The first such error is raised.
             StorageIO: as ``Store.put``. What was kept stays, and giving the message again keeps nothing twice.
         """
-        from memfs.pipeline.corrections import corrections  # as above
-
-        said = corrections(text) or ((text.strip(),) if whole else ())
         origin = Origin(speaker=speaker, role="user", agent=agent, session=session, task=task)
         stored: list[MemoryItem] = []
         refused: ContentError | None = None
-        for one in said:
-            draft = MemoryItem(
-                one, KIND, origin=origin, trust=Trust.HUMAN.value, timestamp=self._clock(), context=dict(context or {})
-            )
+        for draft in self._drafts(text, origin, context or {}, whole):
             try:
                 stored.append(self._recorded(draft, source, allow_secret))
             except ContentError as error:
@@ -148,6 +144,39 @@ class Preferences:
         if refused is not None:
             raise refused
         return stored
+
+    def suggest(
+        self, text: str, inbox: Inbox, *, session: str = "", agent: str = "", context: Mapping[str, Any] | None = None
+    ) -> list[Suggestion]:
+        """Suggest what a person's message corrects or prefers; what is a preference already is not suggested.
+
+        Returns:
+            The suggestions that are new.
+
+        Raises:
+            ContentError: one cannot be a memory, as when it holds what looks like a secret; none is suggested.
+            CorruptRecord, FormatUnsupported, LockTimeout, StorageIO: none is suggested.
+        """
+        now, origin = self._clock(), Origin(role="user", agent=agent, session=session)
+        drafts = self._drafts(text, origin, context or {}, whole=False)
+        fresh = [draft for draft in drafts if self._neighbourhood.of(draft, now).repeated is None]
+        return inbox.add(
+            Suggestion(
+                item=draft.replace(id=_stable_id(draft)),
+                source=Source.PREFERENCE,
+                made=now,
+                reason=f"said in session {session}" if session else "",
+            )
+            for draft in fresh
+        )
+
+    def _drafts(self, text: str, origin: Origin, context: Mapping[str, Any], whole: bool) -> list[MemoryItem]:
+        """What a message corrects or prefers, as items that are not stored; ``whole``: else all of it."""
+        from memfs.pipeline.corrections import corrections  # as above
+
+        said = corrections(text) or ((text.strip(),) if whole else ())
+        now, human = self._clock(), Trust.HUMAN.value
+        return [MemoryItem(one, KIND, origin=origin, trust=human, timestamp=now, context=dict(context)) for one in said]
 
     def _recorded(self, draft: MemoryItem, source: str, allow_secret: str) -> MemoryItem:
         result = self._taken_in(draft, source, allow_secret)

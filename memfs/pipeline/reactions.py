@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import IdExists
 from memfs.model import Link, MemoryItem
 from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
 from memfs.model.occasion import Facts, Fire
+from memfs.model.suggestion import Keep
 from memfs.pipeline.injection import injected
 from memfs.pipeline.learnings import extract_learnings
 from memfs.pipeline.patterns import VARIABLE, Pattern, item_of
 from memfs.pipeline.retrieval import Recaller
 from memfs.store import Store
+
+if TYPE_CHECKING:
+    from memfs.pipeline.inbox import Inbox
 
 SOURCE = "reactions"
 _LONGEST = 2_000
@@ -27,13 +31,24 @@ _LONGEST = 2_000
 class Reactions:
     """Carries out the behaviour rules of one workspace's memory context. May be used from several threads."""
 
-    def __init__(self, store: Store, recall: Recaller, config: Callable[[], MemoryConfig], fire: Fire) -> None:
+    def __init__(
+        self,
+        store: Store,
+        recall: Recaller,
+        config: Callable[[], MemoryConfig],
+        fire: Fire,
+        keep: Callable[[], Keep],
+        inbox: Callable[[], Inbox],
+    ) -> None:
         """Begin.
 
         Args:
             config: the memory context that holds at present.
             fire: raises an occasion.
+            keep: what becomes of what tasks teach at this moment.
+            inbox: gives where that is suggested.
         """
+        self._keep, self._inbox = keep, inbox
         self._store = store
         self._recall = recall
         self._config = config
@@ -77,7 +92,9 @@ class Reactions:
             context.update(injected(self._recall, context, situation))
 
     def _extract(self, facts: Facts) -> None:
-        extract_learnings(self._store, facts)
+        keep = self._keep()
+        if keep is not Keep.OFF:
+            extract_learnings(self._store, facts, None if keep is Keep.WRITE else self._inbox())
 
     def _create(self, facts: Facts) -> None:
         found = facts.get("pattern")

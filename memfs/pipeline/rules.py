@@ -1,13 +1,14 @@
 """Rules: advice learned from outcomes, kept as items, and found when a situation calls for it (seed 004, P4).
 
-Owns adding and finding them, and when failures are analysed: after every ``EVERY`` recorded episodes, whichever
-processes recorded them. How a rule looks as an item is ``ruleitem``'s business, what failures teach ``analysis``'.
+Owns adding and finding them, and when it is time to analyse failures: after every ``EVERY`` recorded episodes,
+whichever processes recorded them. How a rule looks as an item is ``ruleitem``'s business, what failures teach
+``analysis``'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from memfs.errors import Conflict, IdExists, LockTimeout, QueryInvalid
 from memfs.files.lock import FileLock
@@ -16,6 +17,7 @@ from memfs.model import MemoryItem
 from memfs.model.episode import StateSnapshot
 from memfs.model.memory_config import MemoryConfig
 from memfs.model.rule import Rule
+from memfs.model.suggestion import Keep
 from memfs.model.triggerrow import RULE
 from memfs.pipeline.ruleitem import SOURCE, item_of, rule_of, stable_id, updated
 from memfs.pipeline.triggers import THRESHOLD, Triggers
@@ -24,6 +26,7 @@ from memfs.store.parts import Parts
 
 if TYPE_CHECKING:
     from memfs.pipeline.analysis import Analysis
+    from memfs.pipeline.inbox import Inbox
 
 EVERY = 100
 """After so many episodes failures are analysed."""
@@ -36,13 +39,22 @@ _TRIES = 5
 class Rules:
     """The rules of one workspace. May be used from several threads and processes."""
 
-    def __init__(self, store: Store, parts: Parts, triggers: Triggers, config: Callable[[], MemoryConfig]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        parts: Parts,
+        triggers: Triggers,
+        config: Callable[[], MemoryConfig],
+        inbox: Callable[[], Inbox],
+    ) -> None:
         """Begin with what the files hold.
 
         Args:
             triggers: knows which rules apply, and what is known of each episode.
             config: says how many failures alike make a rule (``pattern_threshold``).
+            inbox: gives where rules are suggested that are not written.
         """
+        self._inbox = inbox
         self._store = store
         self._triggers = triggers
         self._parts = parts
@@ -121,11 +133,12 @@ class Rules:
         """Learn from all episodes now; return the rules that this made (P4). Raises as ``analyze``."""
         return list(self.analyze().found)
 
-    def analyze(self, seconds: float = _WAIT_SECONDS) -> Analysis:
+    def analyze(self, seconds: float = _WAIT_SECONDS, keep: Keep = Keep.WRITE) -> Analysis:
         """Learn from all episodes now: make rules, bring those there are up to date, retire those that stopped holding.
 
         Args:
             seconds: how long to wait for another process that does so.
+            keep: whether that is written; else rules are suggested, and those there are stay as they are.
 
         Raises:
             LockTimeout: another process was at it for too long.
@@ -137,7 +150,8 @@ class Rules:
         with self._lock.hold("analysing failures", seconds):
             counted = self._tally.count()
             try:
-                return Analyst(self._store, self._parts, self._triggers, self._config).run()
+                analyst = Analyst(self._store, self._parts, self._triggers, self._config, self._inbox())
+                return analyst.run() if keep is Keep.WRITE else analyst.suggest()
             finally:
                 self._tally.take_off(counted)
 
@@ -146,21 +160,25 @@ class Rules:
         self._store.require_open()
         return self._tally.count() >= EVERY
 
-    def react(self, occasion: str, _facts: Mapping[str, Any]) -> None:
-        """Count an episode that was recorded, and analyse failures when that is due."""
-        if occasion != "episode_recorded":
-            return
+    def count(self, *, analyze: bool) -> None:
+        """Count an episode that was recorded; ``analyze``: analyse failures now, and write what they teach, if due."""
         self._tally.add()
-        if self.due():
+        if analyze and self.due():
             try:
                 self.analyze(seconds=0.0)
             except LockTimeout:  # another process analyses at this moment
                 return
 
 
-def rules_of(store: Store, parts: Parts, triggers: Triggers, config: Callable[[], MemoryConfig]) -> Rules:
+def rules_of(
+    store: Store,
+    parts: Parts,
+    triggers: Triggers,
+    config: Callable[[], MemoryConfig],
+    inbox: Callable[[], Inbox],
+) -> Rules:
     """The rules of a workspace."""
-    return Rules(store, parts, triggers, config)
+    return Rules(store, parts, triggers, config, inbox)
 
 
 def _rule(item: MemoryItem) -> Rule:

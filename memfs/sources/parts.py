@@ -5,12 +5,12 @@ Owns which part gets which others, when it is made, and which hears of an occasi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from memfs.errors import MemfsError
 from memfs.model.ids import of_mount
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memfs.pipeline.conventions import Conventions
     from memfs.pipeline.conventionsharing import Sharing
     from memfs.pipeline.episodes import Episodes
+    from memfs.pipeline.inbox import Inbox
     from memfs.pipeline.intake import Intake
     from memfs.pipeline.preferences import Preference, Preferences
     from memfs.pipeline.retrieval import Recaller
@@ -53,6 +54,7 @@ class Sources:
         intake, states: give the workspace's, made when first asked for.
         memory_config: gives the memory context that holds at present.
         fire: raises an occasion (``memfs.behaviours.Behaviours.fire``).
+        inbox: gives where what is learned is suggested.
     """
 
     root: Path
@@ -65,6 +67,7 @@ class Sources:
     states: Callable[[], States]
     memory_config: Callable[[], MemoryConfig]
     fire: Fire
+    inbox: Callable[[], Inbox]
 
     # -- what is remembered ---------------------------------------------------------------------------------------
     @cached_property
@@ -86,7 +89,7 @@ class Sources:
         """What was learned from outcomes."""
         from memfs.pipeline.rules import rules_of
 
-        return self._first("rules", rules_of(self.store, self.parts, self.triggers, self.memory_config))
+        return self._first("rules", rules_of(self.store, self.parts, self.triggers, self.memory_config, self.inbox))
 
     @cached_property
     def preferences(self) -> Preferences:
@@ -185,13 +188,7 @@ class Sources:
 
         return self._first("delivery", Deliverer(self, self.plugins))
 
-    # -- occasions and upkeep -------------------------------------------------------------------------------------
-    def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
-        """Pass an occasion on to the parts that act on it."""
-        self.parts.require_open()
-        if occasion == "episode_recorded":
-            self.rules.react(occasion, facts)
-
+    # -- upkeep ---------------------------------------------------------------------------------------------------
     def close(self) -> None:
         """Close whatever was opened. May be repeated."""
         with ExitStack() as ending:  # one that cannot be closed keeps no other open

@@ -24,6 +24,7 @@ from memfs.files.placing import is_temporary
 from memfs.files.scan import Entry
 from memfs.history.bundle import Snapshot, snapshot, write_bundle
 from memfs.model.time import format_time
+from memfs.pipeline.inbox import FILE as INBOX
 from memfs.store.parts import CONTENT, Parts
 from memfs.upkeep.backup_file import FALLBACK, FILES, HISTORY, STATE, Digest, Manifest, manifest_name, verify
 from memfs.upkeep.backup_proof import ENDING, prove_history, sweep_proofs
@@ -32,7 +33,7 @@ from memfs.usage import FILE as USES
 from memfs.usage import snapshot as uses
 
 _SETTINGS = "memfs.toml"
-_KEPT_STATE = ("journal",)
+_KEPT_STATE = ("journal", INBOX)
 _KEPT_FOLDERS = ("recovered", "spool")
 _LEVEL = 6
 _GZIP = 31

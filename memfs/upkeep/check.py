@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memfs.errors import HistoryError, MemfsError
+from memfs.errors import CorruptRecord, FormatUnsupported, HistoryError, MemfsError
 from memfs.files.mounts import NETWORK_TYPES, file_system
 from memfs.files.placing import is_temporary
 from memfs.history.attributes import attribute_conflicts
 from memfs.model import Problem
 from memfs.model.problem import UNKNOWN, WARNING
+from memfs.pipeline.inbox import Inbox
 from memfs.store import Store
 from memfs.store.documents import schema_of
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -271,6 +272,14 @@ def _format(checker: Checker) -> Iterator[Problem]:
     yield from format_problems(checker.parts.seen)
 
 
+def _suggestions(checker: Checker) -> Iterator[Problem]:
+    """What is suggested lies in a file that somebody may have damaged."""
+    try:
+        Inbox(checker.store, checker.parts).all()
+    except (CorruptRecord, FormatUnsupported) as error:
+        yield Problem.of(error)
+
+
 EXAMINATIONS: tuple[Examine, ...] = (
     _format,
     _items,
@@ -290,6 +299,7 @@ EXAMINATIONS: tuple[Examine, ...] = (
     branchcheck.examine,
     _history,
     _waiting,
+    _suggestions,
     _engine,
     _file_system,
     clock,

@@ -15,6 +15,7 @@ from pathlib import Path
 from memfs.errors import CorruptRecord, MemfsError
 from memfs.files import io, spoolfile, zstd
 from memfs.files.journal import Journal
+from memfs.files.lock import FileLock
 from memfs.files.operation import FileChange, Operation
 from memfs.files.tree import Tree
 from memfs.history.commitobject import EXPORT
@@ -23,6 +24,8 @@ from memfs.index.caches import Cache, caches, empty
 from memfs.index.place import recorded
 from memfs.model.ids import stem_of
 from memfs.model.statepaths import ARCHIVE, CHECKPOINTS, MERGES, PAYLOAD, document_of_sidecar
+from memfs.pipeline.inbox import FILE as INBOX
+from memfs.pipeline.inbox import erased
 from memfs.pipeline.warninglog import FILES as WARNINGS
 from memfs.served.log import FOLDER as SERVED
 from memfs.served.log import ServedLog
@@ -37,6 +40,7 @@ Purge = Callable[[Parts, Target], int]
 TOLD = "told"
 """Where it is kept what each session was told, by the ids of items."""
 _LARGEST = 1 << 31
+_LOCK_SECONDS = 10.0
 _PIECE = 1 << 22
 
 
@@ -144,6 +148,28 @@ def _uses(parts: Parts, target: Target) -> int:
 def _ids(target: Target) -> set[str]:
     names = {stem_of(os.fsdecode(name)) for name in target.paths}
     return names if target.named.is_path else names | {target.named.reference}
+
+
+def _suggestions(parts: Parts, target: Target) -> int:
+    """What was suggested of the item, accepted or refused; suggestions that nobody can read may hold anything."""
+    return sum(_suggestions_in(state, parts, target) for state in states_of(parts))
+
+
+def _suggestions_in(state: Path, parts: Parts, target: Target) -> int:
+    path = state / INBOX
+    if not os.path.lexists(path):
+        return 0
+    with FileLock(path.with_suffix(".lock"), home=parts.repository.common_dir).hold("erase", _LOCK_SECONDS):
+        try:
+            kept, gone = erased(parts, io.read_file(path, _LARGEST), target.traces.quoted_in, _ids(target))
+        except FileNotFoundError:
+            return 0
+        except MemfsError:
+            io.unlink(path, missing_ok=True)
+            return 1
+        if gone:
+            io.write_file(path, kept)
+        return gone
 
 
 def _served(parts: Parts, target: Target) -> int:
@@ -311,6 +337,7 @@ PLACES: dict[str, Purge] = {
     "record of what was handed out": _served,
     "what agents were warned with": _warnings,
     "events that wait": _events,
+    "suggestions": _suggestions,
     "damaged journals": _salvage,
     "secondary location": _secondary,
     "remembered conflicts": _resolutions,

@@ -19,6 +19,7 @@ from memfs.files.journal import Journal
 from memfs.history.bundle import Snapshot, fill_index, read_bundle
 from memfs.history.refs import HEX
 from memfs.history.repository import Repository
+from memfs.pipeline.inbox import FILE as INBOX
 from memfs.store.parts import CONTENT
 from memfs.upkeep import mergedriver
 from memfs.upkeep.areas import free_bytes
@@ -36,7 +37,7 @@ from memfs.upkeep.backup_file import (
 )
 from memfs.upkeep.backup_proof import remove_folder, snapshot_of, untakable
 
-_STATE_NAMES = frozenset({"journal", "usage.db", FALLBACK})
+_STATE_NAMES = frozenset({"journal", "usage.db", INBOX, FALLBACK})
 _STATE_FOLDERS = ("recovered", "spool")
 _UNFINISHED = ".restoring"
 _SPARE = 1 << 20

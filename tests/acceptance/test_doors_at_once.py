@@ -25,6 +25,8 @@ pytest.importorskip("mcp")
 pytest.importorskip("anthropic")
 pytest.importorskip("langgraph")
 
+pytestmark = pytest.mark.usefixtures("learning_written")
+
 EACH = 6
 SECONDS = 90
 TOOL = """

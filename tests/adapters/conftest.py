@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kit.patience import LONG
+from memfs.adapters.claude_code import answers
 from memfs.adapters.claude_code.events import DRAINS
 
 
@@ -13,3 +14,4 @@ def _unhurried_drains(monkeypatch: pytest.MonkeyPatch) -> None:
     """No drain of a hook in this process leaves anything for the next one."""
     for name in DRAINS:
         monkeypatch.setitem(DRAINS, name, LONG)  # type: ignore[arg-type]  # a table that others only read
+    monkeypatch.setattr(answers, "LEARNING_SECONDS", LONG)

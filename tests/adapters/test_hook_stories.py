@@ -16,6 +16,8 @@ from memfs.adapters.claude_code.hook import Hook
 from memfs.model import MemoryItem, Query
 from memfs.workspace import Workspace, open_workspace
 
+pytestmark = pytest.mark.usefixtures("learning_written")
+
 STREAMS = Path(__file__).parent / "streams"
 SETTINGS = {"index.engine": "memory", "history.commit": "batch"}
 

@@ -17,6 +17,8 @@ from memfs.adapters.claude_code.hook import Hook
 from memfs.model import Query
 from memfs.workspace import open_workspace
 
+pytestmark = pytest.mark.usefixtures("learning_written")
+
 STREAM = Path(__file__).parent / "streams/recorded.jsonl"
 SETTINGS = {"index.engine": "memory", "history.commit": "batch"}
 

@@ -483,7 +483,7 @@ def test_the_start_is_told_and_what_a_step_brings_to_mind(opened: Opened) -> Non
 
 
 def test_working_memory_is_consolidated_when_the_server_closes(opened: Opened, tmp_path: Path) -> None:
-    """What matters of a connection's working memory stays as semantic memory, the rest is cleared (B5, C7)."""
+    """What matters of a connection's working memory is suggested, or written; the rest is cleared (B5, C7)."""
     opened().close()
     root = tmp_path / "workspace"
 
@@ -493,6 +493,10 @@ def test_working_memory_is_consolidated_when_the_server_closes(opened: Opened, t
         await talk("memory_store", content=decided, type="working")
 
     using(open_workspace(root, watch=False), work).close()
+    with opened(root) as workspace:
+        assert workspace.store.select(Query()) == []
+        assert [one.source.value for one in workspace.inbox.waiting()] == ["session"]
+    using(open_workspace(root, watch=False, settings={"learning.patterns": "write"}), work).close()
     with opened(root) as workspace:
         assert [item.type for item in workspace.store.select(Query())] == ["semantic"]
 

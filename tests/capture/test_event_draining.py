@@ -118,8 +118,8 @@ def test_what_no_person_said_is_not_remembered(opened: Opener, prompt: str, fiel
 
 
 def test_a_correction_becomes_a_preference_of_the_person(opened: Opener) -> None:
-    """UserPromptSubmit turns a person's corrections into preferences of trust human (P4)."""
-    session = Session(opened())
+    """UserPromptSubmit turns a person's corrections into preferences of trust human, where that is written (P4)."""
+    session = Session(opened(learning__rules="write"))
     session.prompt("No, don't use requests, use httpx instead. Why does the retry test fail?")
     session.prompt("Always use tabs for indentation.")
     session.drain()
@@ -361,7 +361,7 @@ def test_one_drain_of_a_session_is_one_commit(opened: Opener, git: Git) -> None:
 
 def test_the_end_of_a_session_consolidates_it(opened: Opener) -> None:
     """SessionEnd only spools; when that is taken, working memory is consolidated and cleared (C7)."""
-    session = Session(opened())
+    session = Session(opened(learning__patterns="write"))
     session.prompt("We decided to ship the beta on Friday.")
     session.prompt("What is the weather like in the staging cluster?")
     session.drain()
@@ -370,6 +370,45 @@ def test_the_end_of_a_session_consolidates_it(opened: Opener) -> None:
     assert session.drain().consolidated == ("s1",)
     assert session.items("working") == []
     assert [item.metadata["promoted_from"] for item in session.items("semantic")] == ["working"]
+    assert list(session.spool.folder.glob("*.json*")) == []
+
+
+def test_what_a_session_teaches_waits_in_the_inbox(opened: Opener) -> None:
+    """In a repository that others see, what a person was heard to prefer and a session decided is suggested (D1)."""
+    session = Session(opened())
+    session.prompt("No, don't use requests, use httpx instead.")
+    session.prompt("We decided to ship the beta on Friday.")
+    session.todos(("Fix the export", "completed"))
+    session.drain()
+    session.tell("SessionEnd", reason="other")
+    session.drain()
+
+    box = session.workspace.inbox
+    waiting = {one.source.value: one for one in box.waiting()}
+    assert session.items("preference") == session.items("semantic") == session.items("working") == []
+    assert {"preference", "session"} <= waiting.keys()
+    assert waiting["preference"].reason == "said in session s1"
+    (kept,) = box.accept([waiting["preference"]])
+    assert (kept.trust, kept.origin.session) == ("human", "s1")
+    assert "httpx" in session.workspace.sources.delivery.automatic(situation_of(session.bash("ls"), Path("/"))).text
+    box.refuse([waiting["session"]])
+    session.prompt("We decided to ship the beta on Friday.")
+    session.prompt("No, don't use requests, use httpx instead.")
+    session.tell("SessionEnd", reason="other")
+    session.drain()
+    assert [one for one in box.waiting() if one.source.value != "lesson"] == []
+
+
+def test_where_nothing_is_learned_nothing_is_suggested(opened: Opener) -> None:
+    """With ``learning.* = off`` a session leaves neither preference nor lesson, and its working memory expires (D1)."""
+    session = Session(opened(learning__patterns="off", learning__rules="off"))
+    session.prompt("No, don't use requests, use httpx instead.")
+    session.prompt("We decided to ship the beta on Friday.")
+    session.tell("SessionEnd", reason="other")
+    assert session.drain().consolidated == ()
+    assert session.workspace.inbox.all() == ()
+    assert session.items("preference") == session.items("semantic") == []
+    assert len(session.items("working")) == 1
     assert list(session.spool.folder.glob("*.json*")) == []
 
 

@@ -66,13 +66,16 @@ def test_p4_a_persons_report_is_a_persons(memfs: Memfs) -> None:
 
 
 def test_p4_failures_are_analysed_when_asked(memfs: Memfs) -> None:
-    """``analyze`` makes a rule of what failed repeatedly, and warns with it from then on (P4)."""
+    """``analyze`` suggests a rule for what failed repeatedly; once accepted, agents are warned with it (P4, D1)."""
     for _ in range(4):
         broke(memfs)
     first = memfs("episode", "analyze", "--json").json
 
-    assert first["read"] == 4
+    assert (first["read"], first["kept"]) == (4, "suggest")
     [rule] = first["found"]
+    assert memfs("show", rule["id"]).code == 1
+    assert "0 rules found" in memfs("episode", "analyze").err
+    assert memfs("inbox", "accept", rule["id"]).code == 0
     assert rule["id"] in memfs("warn", "--file", "src/auth.py", "edit the token check", "--json").json["ids"]
     assert memfs("show", rule["id"]).code == 0
     again = memfs("episode", "analyze")

@@ -17,18 +17,18 @@ def remember(memfs: Memfs, *texts: str, **options: str) -> None:
     assert memfs("remember", "--file", "-", stdin=lines).code == 0
 
 
-def test_patterns_are_learned_shown_and_suggested(memfs: Memfs) -> None:
-    """``--learn`` finds what stored memories have in common; they are listed, and suggested where they fit (M2)."""
+def test_patterns_are_shown_and_suggested(memfs: Memfs) -> None:
+    """Patterns that were accepted are listed, and suggested where they fit (M2)."""
     logins = [f"create {name} login" for name in ("user", "admin", "guest", "root")]
     remember(memfs, *logins, "renew the shop certificate", type="interaction")
     assert memfs("patterns", "--json").json == {"patterns": []}
-    assert "0 patterns; 'memfs patterns --learn' looks through all memories" in memfs("patterns").err
+    assert "0 patterns; 'memfs inbox' looks for them" in memfs("patterns").err
 
-    learned = memfs("patterns", "--learn", "--json").json
+    memfs("inbox")
+    memfs("inbox", "accept", "create")
 
-    (pattern,) = learned["patterns"]
+    (pattern,) = memfs("patterns", "--json").json["patterns"]
     assert (pattern["template"], pattern["occurrences"], pattern["confidence"]) == ("create {variable} login", 4, 0.8)
-    assert learned["learned"] == {"read": 5, "found": [pattern["id"]], "updated": []}
     shown = memfs("patterns")
     assert shown.out.split()[:3] == ["4", "x", "0.80"]
     assert "create {variable} login" in shown.out
@@ -36,35 +36,13 @@ def test_patterns_are_learned_shown_and_suggested(memfs: Memfs) -> None:
     (fitting,) = memfs("patterns", "create", "auditor", "login", "--json").json["patterns"]
     assert fitting["reasons"]["follows"] == 2.0
     assert memfs("patterns", "zebra", "--json").json == {"patterns": []}
-    assert "read 5 memories: 0 new, 0 changed" in memfs("patterns", "--learn").err
-
-
-def test_what_is_remembered_one_by_one_is_learned_from(memfs: Memfs, root: Path) -> None:
-    """Three similar memories, each from a command of its own, are a pattern, which is committed and recalled (M2)."""
-    for name in ("user", "admin", "guest"):
-        assert memfs("remember", f"create {name} login", "--type", "interaction").code == 0
-
-    (pattern,) = memfs("patterns", "--json").json["patterns"]
-    assert (pattern["template"], pattern["occurrences"]) == ("create {variable} login", 3)
-    assert git(root, "status", "--porcelain") == ""
-    assert pattern["id"] in [hit["id"] for hit in memfs("recall", "create auditor login", "--json").json["hits"]]
-
-
-def test_an_index_is_not_built_to_learn_from_one_memory(memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the index of many files would have to be built first, a memory is stored without it (M2)."""
-    monkeypatch.setattr("memfs.adapters.cli.remember._FEW_FILES", 0)
-    for name in ("user", "admin", "guest"):
-        assert memfs("remember", f"create {name} login", "--type", "interaction").code == 0
-
-    assert memfs("patterns", "--json").json == {"patterns": []}
-    assert len(memfs("patterns", "--learn", "--json").json["patterns"]) == 1
 
 
 def test_circumstances_choose_patterns(memfs: Memfs) -> None:
     """``--context`` shows the patterns of these circumstances; one without a value is refused (M2)."""
     for name in "abc":
         memfs("remember", f"renew the {name} certificate", "--context", "project=shop")
-    memfs("patterns", "--learn")
+    memfs("inbox", "--set", "learning.patterns=write")
 
     assert len(memfs("patterns", "--context", "project=shop", "--json").json["patterns"]) == 1
     assert memfs("patterns", "--context", "project=blog", "--json").json == {"patterns": []}

@@ -16,6 +16,8 @@ from memfs.model.time import parse_time, utc_now
 from memfs.pipeline import consolidation
 from memfs.store import seeking
 
+pytestmark = pytest.mark.usefixtures("learning_written")
+
 Opened = Callable[..., Workspace]
 
 

@@ -12,11 +12,14 @@ import pytest
 from memfs import MemoryItem, StorageIO, Workspace
 from memfs.model import Candidate
 from memfs.model.episode import Action, Episode, StateSnapshot
+from memfs.model.suggestion import Keep
 from memfs.model.time import parse_time
 from memfs.pipeline import learning
 from memfs.pipeline.learning import Patterns, patterns_of
 from memfs.pipeline.patterns import Pattern, grown
 from memfs.store.values import Loaded
+
+pytestmark = pytest.mark.usefixtures("learning_written")
 
 Opened = Callable[..., Workspace]
 PATIENCE = 60.0
@@ -181,7 +184,14 @@ def test_a_forgotten_pattern_is_not_written_back(workspace: Workspace, monkeypat
 def two(workspace: Workspace) -> Iterator[tuple[Patterns, Patterns]]:
     """Two learners of one workspace, as two processes would be."""
     made = tuple(
-        patterns_of(workspace.store, workspace.parts, lambda: workspace.memory_config, workspace.behaviours.fire)
+        patterns_of(
+            workspace.store,
+            workspace.parts,
+            lambda: workspace.memory_config,
+            workspace.behaviours.fire,
+            inbox=lambda: workspace.inbox,
+            keep=lambda: Keep.WRITE,
+        )
         for _ in range(2)
     )
     yield made[0], made[1]
@@ -198,10 +208,10 @@ def test_two_that_learn_at_once_note_one_pattern(
     items = [workspace.store.put(MemoryItem(f"renew the {name} certificate", "interaction")) for name in "abc"]
     note = Patterns._note
 
-    def overtaken(self: Patterns, pattern: Pattern) -> MemoryItem | None:
+    def overtaken(self: Patterns, pattern: Pattern, keep: Keep) -> MemoryItem | None:
         monkeypatch.setattr(Patterns, "_note", note)
         assert second.learn(items[1]) is not None
-        return note(self, replace(pattern, template=words))
+        return note(self, replace(pattern, template=words), keep)
 
     monkeypatch.setattr(Patterns, "_note", overtaken)
     assert first.learn(items[0]) is not None

@@ -12,6 +12,8 @@ from memfs.model import Origin
 from memfs.pipeline import learnings
 from memfs.pipeline.learnings import extract_learnings, telling
 
+pytestmark = pytest.mark.usefixtures("learning_written")
+
 Opened = Callable[..., Workspace]
 
 

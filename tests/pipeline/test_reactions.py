@@ -17,6 +17,8 @@ from memfs.model import MemoryItem, Query
 from memfs.pipeline.reactions import knowledge_of
 from memfs.workspace import Workspace
 
+pytestmark = pytest.mark.usefixtures("learning_written")
+
 Open = Callable[..., Workspace]
 CONTEXT = "ContextMemory/configuration/memory_context.yaml"
 SITUATION = {"tool": "deploy", "params": {"intent": "roll out the shop"}, "project": "shop"}

@@ -18,6 +18,8 @@ from memfs.pipeline import analysis
 from memfs.pipeline.ruleitem import MOST_EVIDENCE, with_figures
 from memfs.pipeline.rules import EVERY, Rules
 
+pytestmark = pytest.mark.usefixtures("learning_written")
+
 Opened = Callable[..., Workspace]
 Git = Callable[..., str]
 BEGUN = datetime(2026, 3, 1, tzinfo=UTC)

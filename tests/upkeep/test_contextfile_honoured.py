@@ -16,8 +16,8 @@ CONTEXT = "ContextMemory/configuration/memory_context.yaml"
 
 @pytest.fixture
 def workspace(opened: Open) -> Workspace:
-    """A workspace of its own."""
-    return opened()
+    """A workspace of its own, which writes what it learns."""
+    return opened(learning__patterns="write")
 
 
 def configure(workspace: Workspace, **config: object) -> None:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from memfs.adapters.claude_code.events import DRAINS, PLAIN_CLIENTS
+from memfs.adapters.claude_code.events import DRAINS, LEARNING_SECONDS, PLAIN_CLIENTS
 from memfs.capture.event import PRE_TOOL, PROMPT, SESSION_START, SUBAGENT_START, SessionEvent
 from memfs.capture.place import Place
 from memfs.capture.telling import Telling
@@ -47,7 +47,7 @@ def answer(
     Raises:
         MemfsError: the workspace cannot be opened or read.
     """
-    with open_workspace(place.root, watch=False, settings=dict(settings)) as workspace:
+    with open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True) as workspace:
         if event.name == SESSION_START:
             _drain(workspace, event, complain)  # what was said before the session began belongs into its beginning
         tell = _TELLS.get(event.name)
@@ -57,6 +57,8 @@ def answer(
             say(output(event, told))
         elif event.name in DRAINS:
             _drain(workspace, event, complain)
+        if event.name == SESSION_START:
+            _learn(workspace, complain)
         if event.name in DRAINS:
             workspace.sources.triggers.count()  # what a step needs to know is made now, and read from a cache then
 
@@ -90,12 +92,17 @@ def _drain(workspace: Workspace, event: SessionEvent, complain: Complain) -> Non
 
     session = None if event.name == SESSION_START else event.session
     try:
-        seconds = DRAINS[event.name]
-        done = Drain(workspace).run(session, seconds=seconds, others=True)
+        done = Drain(workspace).run(session, seconds=DRAINS[event.name], others=True)
     except MemfsError as error:
         complain(f"what was said waits: {error}")
         return
     for sentence in done.refused:
         complain(sentence)
-    if done.stored:
-        workspace.patterns.patience = min(workspace.patterns.patience, seconds)
+
+
+def _learn(workspace: Workspace, complain: Complain) -> None:
+    """Learn from what is new, for a moment, once the session has been told what it is told."""
+    try:
+        workspace.learner.run(LEARNING_SECONDS)
+    except MemfsError as error:
+        complain(f"nothing was learned: {error}")

@@ -44,6 +44,8 @@ MAKES_NONE = frozenset({PRE_TOOL, SUBAGENT_START, SESSION_END})
 DRAINS: Mapping[str, float] = {SESSION_START: 0.5, PRE_COMPACT: 2.5, STOP: 2.5, SUBAGENT_STOP: 20.0}
 """The events at which what waits becomes memories, and after how many seconds nothing more is begun: a person waits.
 What is left then, the next ones take."""
+LEARNING_SECONDS = 1.0
+"""How long a session's start learns from what is new: a person waits."""
 ONLY_ANSWERED = frozenset({PRE_TOOL, SUBAGENT_START})
 """Events that are answered and not kept: what they tell, the event after them tells again."""
 OPENS = frozenset({PROMPT, *ONLY_ANSWERED, *DRAINS})

@@ -25,6 +25,7 @@ from memfs.adapters.cli.output import (
 )
 from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
 from memfs.model.ids import of_mount
+from memfs.model.suggestion import Keep
 
 if TYPE_CHECKING:
     from memfs.model.episode import Episode
@@ -74,8 +75,9 @@ def episode(
 ) -> None:
     """Record what an agent did, list what was recorded, or learn rules from it.
 
-    'record' stores TEXT, what was done, with how it ended. Every 100 episodes the failures are analysed into rules by
-    itself; 'analyze' does so now. 'list' shows the newest first. Without --agent an episode is a person's report.
+    'record' stores TEXT, what was done, with how it ended. After every 100 episodes the failures are analysed into
+    rules, which wait in 'memfs inbox' unless learning.rules is 'write'; 'analyze' does so now. 'list' shows the newest
+    first. Without --agent an episode is a person's report.
     """
     if as_of is not None and action != "list":
         raise click.UsageError(f"'{action}' takes no --as-of", ctx)
@@ -89,9 +91,10 @@ def episode(
         if action == "list":
             _list(workspace, outcome, told, limit, as_of, as_json)
             return
-        found = workspace.sources.rules.analyze()
+        keep = Keep.WRITE if workspace.learner.keep("rules") is Keep.WRITE else Keep.SUGGEST
+        found = workspace.sources.rules.analyze(keep=keep)
         landed = land(workspace, None)
-    _tell_analysis(found, landed, as_json)
+    _tell_analysis(found, landed, keep, as_json)
 
 
 def _unfit(action: str, given: dict[str, Any]) -> list[str]:
@@ -187,19 +190,21 @@ def _row_json(row: TriggerRow) -> dict[str, Any]:
 
 
 # -- learning -----------------------------------------------------------------------------------------------------
-def _tell_analysis(found: Analysis, landed: Landed, as_json: bool) -> None:
+def _tell_analysis(found: Analysis, landed: Landed, keep: Keep, as_json: bool) -> None:
     if as_json:
         rules = [{"id": rule.id, "action": rule.action, "confidence": rule.confidence} for rule in found.found]
         changes = {name: list(getattr(found, name)) for name in ("changed", "retired", "revived", "doubted")}
-        print_json({"read": found.read, "found": rules, **changes, **landed.json()})
+        print_json({"read": found.read, "found": rules, "kept": keep.value, **changes, **landed.json()})
         return
     for rule in found.found:
-        print_raw(f"Learned {styled(rule.id, fg='green', bold=True)}  {styled(f'{rule.confidence:.0%}', dim=True)}")
+        word = "Learned" if keep is Keep.WRITE else "Suggest"
+        print_raw(f"{word} {styled(rule.id, fg='green', bold=True)}  {styled(f'{rule.confidence:.0%}', dim=True)}")
         print_raw(f"  {clean(one_line(rule.action, 0))}")
     words = {"changed": "brought up to date", "retired": "retired", "revived": "holds again", "doubted": "doubtful"}
     for name, word in words.items():
         for rule_id in getattr(found, name):
             print_raw(f"{rule_id}  {styled(word, dim=True)}")
-    note(f"read {count(found.read, 'episode')}: {count(len(found.found), 'rule')} found")
+    waits = "; 'memfs inbox' accepts or refuses them" if found.found and keep is not Keep.WRITE else ""
+    note(f"read {count(found.read, 'episode')}: {count(len(found.found), 'rule')} found{waits}")
     if landed.reason:
         note(f"stored; its commit waits: {landed.reason}")

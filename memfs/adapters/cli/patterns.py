@@ -11,8 +11,7 @@ import click
 
 from memfs.adapters.cli.draft import pair
 from memfs.adapters.cli.frame import opened, verb
-from memfs.adapters.cli.landing import land
-from memfs.adapters.cli.output import clean, count, note, one_line, print_json, print_raw, print_table, progress, styled
+from memfs.adapters.cli.output import clean, count, note, one_line, print_json, print_raw, print_table, styled
 from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
 from memfs.model.query import MOST
 from memfs.pipeline.learning import patterns_in
@@ -20,8 +19,6 @@ from memfs.pipeline.learning import patterns_in
 if TYPE_CHECKING:
     from memfs.model import Hit, MemoryItem
     from memfs.pipeline.consolidation import Consolidated
-    from memfs.pipeline.learning import Caught
-    from memfs.workspace import Workspace
 
 _SUGGESTED = 5
 _SHOWN = 100
@@ -29,12 +26,10 @@ _SHOWN = 100
 
 @verb(
     "patterns",
-    example='memfs patterns\nmemfs patterns "create a login for the auditor" --context project=shop\n'
-    "memfs patterns --learn",
+    example='memfs patterns\nmemfs patterns "create a login for the auditor" --context project=shop',
 )
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @click.option("--context", multiple=True, metavar="KEY=VALUE", help="A circumstance of the moment; may be repeated.")
-@click.option("--learn", is_flag=True, help="First look through all memories for patterns.")
 @click.option("-n", "--limit", type=click.IntRange(1, MOST), help="At most so many: 100 of all, 5 of the fitting ones.")
 @as_of
 @click.pass_context
@@ -42,22 +37,19 @@ def patterns(
     ctx: click.Context,
     text: tuple[str, ...],
     context: tuple[str, ...],
-    learn: bool,
     limit: int | None,
     as_of: str | None,
     as_json: bool,
 ) -> None:
     """Show what several memories have in common, the most frequent first.
 
-    With TEXT or --context those that fit what is at hand are shown, the best first. Patterns are found as memories are
-    stored; --learn looks through all memories, also those that came another way, such as from a file, by hand or from a
-    clone.
+    With TEXT or --context those that fit what is at hand are shown, the best first. Patterns that were found and that
+    nobody accepted yet are in 'memfs inbox'.
     """
-    if as_of is not None and (text or context or learn):
-        raise click.UsageError("--as-of lists what there was: it goes with no TEXT, --context or --learn", ctx)
+    if as_of is not None and (text or context):
+        raise click.UsageError("--as-of lists what there was: it goes with no TEXT or --context", ctx)
     circumstances = dict(pair(written) for written in context)
     with opened(ctx) as workspace:
-        caught = _learn(workspace) if learn else None
         past = None
         if text or context:
             workspace.repository.require_readable()
@@ -71,24 +63,14 @@ def patterns(
             shown = [(item, None) for item in every[: limit or (MOST if as_json else _SHOWN)]]
             more = len(every) - len(shown)
     if as_json:
-        learned = {} if caught is None else {"learned": _caught_json(caught)}
-        print_json({"patterns": [_pattern_json(item, hit) for item, hit in shown], **learned, **as_of_json(past)})
+        print_json({"patterns": [_pattern_json(item, hit) for item, hit in shown], **as_of_json(past)})
         return
     print_table([_row(item) for item, _ in shown], dim=(0, 1))
     note_past(past)
-    if caught is not None:
-        note(f"read {count(caught.read, 'memory', 'memories')}: {len(caught.found)} new, {len(caught.updated)} changed")
     further = f"; {more:,} more with --limit" if more else ""
-    if not shown and not learn and past is None:
-        further = "; 'memfs patterns --learn' looks through all memories"
+    if not shown and past is None:
+        further = "; 'memfs inbox' looks for them"
     note(count(len(shown), "pattern") + further)
-
-
-def _learn(workspace: Workspace) -> Caught:
-    with progress("Learning") as step:
-        caught = workspace.patterns.catch_up(step)
-    land(workspace, None)
-    return caught
 
 
 def _row(item: MemoryItem) -> tuple[str, ...]:
@@ -105,14 +87,6 @@ def _pattern_json(item: MemoryItem, hit: Hit | None) -> dict[str, Any]:
             "reasons": {name: round(value, 6) for name, value in hit.reasons.items()},
         }
     return shown
-
-
-def _caught_json(caught: Caught) -> dict[str, Any]:
-    return {
-        "read": caught.read,
-        "found": [item.id for item in caught.found],
-        "updated": [item.id for item in caught.updated],
-    }
 
 
 @verb("consolidate", example="memfs consolidate --session 2026-03-01-morning --dry-run")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,14 +16,11 @@ from memfs.errors import IdExists, ItemNotFound
 from memfs.files.textguard import findings
 from memfs.model.ids import check_id
 from memfs.model.kinds import BUILT_IN, nearest
-from memfs.store.parts import CONTENT
 from memfs.store.signing import signed_by
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
     from memfs.workspace import Workspace
-
-_FEW_FILES = 500
 
 
 @verb(
@@ -135,8 +131,6 @@ def _store(
 ) -> tuple[MemoryItem, Landed]:
     with opened(ctx) as workspace:
         item = _put(workspace, wanted, content, replace, allow_secret)
-        if _index_is_ready(workspace):
-            workspace.behaviours.fire("memory_stored", {"item": item})
         return item, land(workspace, item)
 
 
@@ -157,14 +151,6 @@ def _put(workspace: Workspace, wanted: Draft, content: str | None, replace: bool
     except IdExists as error:
         error.hint = "choose another, or change that item with --replace"
         raise
-
-
-def _index_is_ready(workspace: Workspace) -> bool:
-    """Whether what learns from a memory finds its like at once; else it would build the index of a large workspace."""
-    if workspace.parts.index.base_stamps():
-        return True
-    files = workspace.parts.tree.scan(f"{CONTENT}/memories")
-    return next(islice(files, _FEW_FILES, None), None) is None
 
 
 def _print_stored(item: MemoryItem, landed: Landed) -> None:

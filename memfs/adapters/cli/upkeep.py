@@ -233,7 +233,10 @@ def migrate(ctx: click.Context, dry_run: bool, as_json: bool) -> None:
 def maintain(
     ctx: click.Context, cut_before: str | None, export: Path | None, dry_run: bool, yes: bool, as_json: bool
 ) -> int:
-    """Pack the history, write the commit-graph that makes log quick, and fold fresh items into the index.
+    """Pack the history, write the commit-graph that makes log quick, fold fresh items into the index, and learn.
+
+    What was stored since the last time is looked through for patterns and rules, as the settings learning.* say;
+    'memfs inbox' shows what they suggest.
 
     --cut-before takes old history out of a repository that memfs made, after writing it to a file. No memory is lost by
     it: what stands at the cut becomes the first commit. Commits since then get new ids and lose their signatures.
@@ -243,16 +246,19 @@ def maintain(
     if export is not None or dry_run or yes:
         raise Unclear("--export, --dry-run and --yes belong to --cut-before", "add --cut-before DATE")
     with opened(ctx) as workspace:
+        learned = workspace.learner.run()
+        land(workspace, None)
         done = workspace.history.maintain()
         folded = workspace.store.fold()
         backed_up = workspace.backups.keep_up()
     facts = {name: getattr(done, name) for name in type(done).__slots__}
     if as_json:
-        print_json({**plain(facts), "folded": folded, "backed_up": backed_up})
+        print_json({**plain(facts), "folded": folded, "backed_up": backed_up, "learned_from": learned.read})
         return 0
     if backed_up:
         print_raw("Made the backup that was due")
-    for name, value in {**facts, "index folded": "yes" if folded else "another process is at it"}.items():
+    told = {"index folded": "yes" if folded else "another process is at it", "learned from": f"{learned.read:,}"}
+    for name, value in {**facts, **told}.items():
         label = name.replace("_", " ")
         print_raw(f"{styled(f'{label:<16}', dim=True)}{clean(str(value))}")
     return 0

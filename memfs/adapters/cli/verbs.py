@@ -25,6 +25,7 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
         Verb("show", "items:show", "Show one item, now or at a revision."),
         Verb("list", "items:list_", "List items, newest first."),
         Verb("context", "context:context", "Keep keys and values of a session or workflow."),
+        Verb("inbox", "inbox:inbox", "Decide what becomes of what memfs worked out by itself."),
         Verb("patterns", "patterns:patterns", "Show what several memories have in common."),
         Verb("consolidate", "patterns:consolidate", "End a session: keep what matters, clear the rest."),
         Verb("feedback", "learning:feedback", "Say whether an item helped."),

@@ -1,0 +1,194 @@
+"""``inbox``: what memfs worked out by itself, and what becomes of it.
+
+Owns how suggestions look on the command line. What is suggested, and what accepting does, is the business of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.landing import SOURCE, land
+from memfs.adapters.cli.output import clean, count, note, one_line, print_json, print_raw, progress, styled
+from memfs.adapters.cli.streams import is_interactive
+from memfs.errors import ContentError, MemfsError
+from memfs.model.item import Trust
+from memfs.model.suggestion import Decision, Source, Suggestion
+from memfs.pipeline.inbox import item_in, text_of
+from memfs.pipeline.wording import gist
+
+if TYPE_CHECKING:
+    from memfs.model import MemoryItem
+    from memfs.pipeline.learner import Learned
+    from memfs.workspace import Workspace
+
+_SHOWN = 20
+_NAMED = 3
+_WHAT = {Source.PATTERN: ("memory", "memories"), Source.RULE: ("failure", "failures")}
+
+
+@verb(
+    "inbox",
+    example="memfs inbox\nmemfs inbox accept service-variable-listens-on-port-variable-e5ee8574\n"
+    'memfs inbox accept always-use-tabs-1b0c2d3e --content "Use tabs in Makefiles"\n'
+    "memfs inbox refuse service-variable",
+)
+@click.argument("action", type=click.Choice(["list", "accept", "refuse"]), default="list", metavar="[accept|refuse]")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--content", metavar="TEXT", help="Accept it with other words.")
+@click.option("--edit", is_flag=True, help="Accept it as you change it in your editor.")
+@click.option("--refused", is_flag=True, help="List what was refused.")
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=_SHOWN, help="List at most so many; 20.")
+@click.pass_context
+def inbox(
+    ctx: click.Context,
+    /,
+    action: str,
+    ids: tuple[str, ...],
+    content: str | None,
+    edit: bool,
+    refused: bool,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """Show what memfs suggests to remember, with its evidence; accept or refuse it.
+
+    Patterns in your memories, rules that failures teach, preferences that somebody was heard to have and what sessions
+    leave behind wait here, outside of git, and are not recalled. 'accept' makes a memory of one, 'refuse' never
+    suggests it again; accepting what was refused takes that back. An ID may be shortened.
+    """
+    _refuse_unfit(ctx, action, ids, content is not None, edit, refused)
+    with opened(ctx) as workspace:
+        if action == "list":
+            _list(workspace, refused, limit, as_json)
+            return
+        found = list({one.id: one for one in map(workspace.inbox.find, ids)}.values())
+        if action == "refuse":
+            workspace.inbox.refuse(found)
+            _tell_refused(found, as_json)
+            return
+        if content is not None or edit:
+            found = [_changed(workspace, found[0], content)]
+        agent = workspace.parts.policy.agent  # on an agent's branch nobody else speaks
+        stored = workspace.inbox.accept(found, trust="" if agent else Trust.REVIEWED.value, source=SOURCE)
+        landed = land(workspace, stored[-1])
+    if as_json:
+        print_json({"accepted": [_stored_json(item) for item in stored], **landed.json()})
+        return
+    for item in stored:
+        print_raw(f"Accepted {styled(item.id, fg='green', bold=True)}")
+        print_raw(f"  {clean(item.path)}")
+    if landed.reason:
+        note(f"stored; its commit waits: {landed.reason}")
+
+
+def _refuse_unfit(
+    ctx: click.Context, action: str, ids: Sequence[str], reworded: bool, edit: bool, refused: bool
+) -> None:
+    if action == "list" and ids:
+        raise click.UsageError(f"say what to do: 'memfs inbox accept {ids[0]}', or 'refuse'", ctx)
+    if action != "list" and not ids:
+        raise click.UsageError(f"name what to {action}: 'memfs inbox' lists it", ctx)
+    if action != "accept" and (reworded or edit):
+        raise click.UsageError("--content and --edit go with 'accept'", ctx)
+    if (reworded or edit) and (len(ids) > 1 or (reworded and edit)):
+        raise click.UsageError("change one suggestion at a time, with --content or with --edit", ctx)
+    if action != "list" and refused:
+        raise click.UsageError("--refused lists: leave out the action", ctx)
+
+
+# -- listing ------------------------------------------------------------------------------------------------------
+def _list(workspace: Workspace, refused: bool, limit: int, as_json: bool) -> None:
+    learned = _learn(workspace)
+    box = workspace.inbox
+    every = [one for one in box.all() if one.decision is Decision.REFUSED] if refused else box.waiting()
+    shown = every[:limit]
+    if as_json:
+        print_json({"suggestions": [_json_of(one) for one in shown], "count": len(every)})
+        return
+    for one in shown:
+        print_raw(f"{styled(one.source.value, dim=True)}  {styled(one_line(gist(one.item), 100), bold=True)}")
+        print_raw(f"  {clean(one.id)}")
+        print_raw(f"  {_evidence(one)}")
+    further = f"; {len(every) - limit:,} more with --limit" if len(every) > limit else ""
+    told = count(len(every), "suggestion")
+    note(f"{told} {'were' if len(every) != 1 else 'was'} refused{further}" if refused else f"{told}{further}")
+    if shown and not refused:
+        note("'memfs inbox accept ID' makes a memory of one, 'memfs inbox refuse ID' never suggests it again")
+    if learned is not None and learned.written:
+        note(f"{count(len(learned.written), 'pattern')} written, as learning.patterns says")
+
+
+def _learn(workspace: Workspace) -> Learned | None:
+    """Learn from what is new; what keeps that from being done is said, and hides nothing that waits."""
+    try:
+        with progress("Learning") as step:
+            learned = workspace.learner.run(progress=step)
+        land(workspace, None)
+    except MemfsError as error:
+        note(f"nothing was learned: {clean(str(error))}")
+        return None
+    return learned
+
+
+def _evidence(one: Suggestion) -> str:
+    named = ", ".join(map(clean, one.evidence[:_NAMED]))
+    more = len(one.evidence) - _NAMED
+    listed = f"{named} and {more:,} more" if more > 0 else named
+    counted = count(one.count, *_WHAT[one.source]) if one.source in _WHAT else ""
+    told = " ".join(filter(None, (counted, clean(one.reason))))
+    return ": ".join(filter(None, (told, listed))) or "said once"
+
+
+def _json_of(one: Suggestion) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "source": one.source.value,
+        "type": one.item.type,
+        "title": one.item.title,
+        "content": one.item.content,
+        "data": dict(one.item.data),
+        "count": one.count,
+        "evidence": list(one.evidence),
+        "reason": one.reason,
+        "made": one.made.isoformat(),
+        "decision": one.decision.value,
+    }
+
+
+# -- deciding -----------------------------------------------------------------------------------------------------
+def _tell_refused(found: Sequence[Suggestion], as_json: bool) -> None:
+    if as_json:
+        print_json({"refused": [one.id for one in found]})
+        return
+    for one in found:
+        print_raw(f"Refused {clean(one.id)}: it is not suggested again")
+
+
+def _stored_json(item: MemoryItem) -> dict[str, Any]:
+    return {"id": item.id, "type": item.type, "path": item.path, "sha256": item.sha256}
+
+
+def _changed(workspace: Workspace, one: Suggestion, content: str | None) -> Suggestion:
+    """A suggestion in the person's own words."""
+    if content is not None:
+        if not content.strip() and not one.item.title:
+            raise click.UsageError("--content is blank: give the words that are to be remembered")
+        return replace(one, item=one.item.replace(content=content))
+    text = before = text_of(workspace.parts, one.item)
+    while True:
+        written = click.edit(text, extension=".yaml", require_save=True)
+        if written is None:
+            raise click.ClickException("nothing was saved, so nothing was accepted")
+        try:
+            return replace(one, item=item_in(workspace.parts, written, one.item))
+        except ContentError as error:
+            text = written
+            note(clean(error.sentence))
+            if not is_interactive() or not click.confirm("Edit again?", default=True, err=True):
+                print_raw(written if written != before else "")
+                raise
