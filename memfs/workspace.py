@@ -19,6 +19,7 @@ from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.history.busy import ERASE_FOLDER
 from memfs.history.repository import Repository
 from memfs.model import KindTable
+from memfs.model.memory_config import OFF
 from memfs.model.time import utc_now
 from memfs.occasions import connect
 from memfs.pipeline.finding import Helpers
@@ -82,6 +83,7 @@ class Workspace:
         usage: how often each item was brought back.
         memory_values: what wins over the memory context's file, by name.
         created: what was made, when ``open_workspace`` made the workspace.
+        resident: whether memories are embedded behind the scenes; a command, or a hook, answers once and is gone.
     """
 
     root: Path
@@ -96,6 +98,7 @@ class Workspace:
     usage: Usage
     memory_values: Mapping[str, Any] = field(default_factory=dict)
     created: Created | None = None
+    resident: bool = True
 
     # The parts below are made when first used: a process that only recalls is spared what they import.
     @cached_property
@@ -263,20 +266,32 @@ class Workspace:
 
     @property
     def memory_config(self) -> MemoryConfig:
-        """How the workspace learns at present."""
+        """How the workspace learns, and is searched by meaning, at present."""
         self.parts.require_open()
-        return replace(self._context_file.config(), **self.memory_values)
+        chosen = self.settings.semantic
+        return replace(self._context_file.config().searched_with(chosen.model, chosen.endpoint), **self.memory_values)
 
     @cached_property
     def meaning(self) -> Meanings:
-        """What finds by meaning, as the memory context asks for it."""
+        """What finds by meaning, as the settings, or else the memory context, ask for it."""
         from memfs.pipeline.meanings import Meanings
 
-        return self._first("meaning", Meanings(self.store, self.parts.index, lambda: self.memory_config))
+        made = Meanings(self.store, self.parts.index, lambda: self.memory_config, resident=self.resident)
+        return self._first("meaning", made)
+
+    @property
+    def by_meaning(self) -> bool:
+        """Whether memories are searched by meaning, too, which an embedder that cannot be had prevents."""
+        return self._by_meaning() is not None
 
     def _by_meaning(self) -> Meaning | None:
         begun = "meaning" in self.__dict__ or "storage_type" in self.memory_values
-        return self.meaning.current() if begun or not self._context_file.surely_words_only() else None
+        return self.meaning.current() if begun or not self._words_only() else None
+
+    def _words_only(self) -> bool:
+        """Whether it is certain at little cost that nothing is searched by meaning."""
+        model = self.settings.semantic.model
+        return model == OFF or (not model and self._context_file.surely_words_only())
 
     @cached_property
     def reactions(self) -> Reactions:
@@ -353,6 +368,7 @@ def open_workspace(
     settings: dict[str, Any] | None = None,
     own_repository: bool = False,
     memory: Mapping[str, Any] | None = None,
+    resident: bool = True,
 ) -> Workspace:
     """Open the workspace at or above ``path``.
 
@@ -363,15 +379,17 @@ def open_workspace(
         settings: values by dotted key that take precedence over ``memfs.toml``.
         own_repository: with ``create``, make a repository for it even where one encloses the path.
         memory: values of ``MemoryConfig`` by name that take precedence over the memory context's file.
+        resident: embed memories behind the scenes where they are searched by meaning; False for a process that
+            answers once.
 
     Raises:
         WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid, FormatUnsupported.
     """
     with foundation(path, create, settings, own_repository) as on:
-        return _opened(on, watch, memory)
+        return _opened(on, watch, memory, resident)
 
 
-def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None) -> Workspace:
+def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None, resident: bool) -> Workspace:
     """As ``open_workspace``, on what was found or made for it."""
     repository, chosen = on.repository, on.settings
     parts = parts_of(on.root, repository, chosen, utc_now)
@@ -394,6 +412,7 @@ def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None
         usage=usage_of(parts, store, chosen),
         memory_values=checked_values(memory) if memory else {},
         created=lay_out(store, repository, on.repository_made) if on.create else None,
+        resident=resident,
     )
     connect(workspace)
     _arrange_chores(workspace)

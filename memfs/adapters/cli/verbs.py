@@ -98,6 +98,7 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
     ),
     "Set up": (
         Verb("init", "setup:init", "Make a workspace."),
+        Verb("semantic", "semantic:semantic", "Switch search by meaning on or off, and see how far it is."),
         Verb("config", "setup:config", "Show the settings and where each came from."),
         Verb("plugins", "plugins:plugins", "Show what gives agents their context, and whether it works."),
         Verb("trust", "trusting:trust", "Let a workspace enable what its files ask for."),
