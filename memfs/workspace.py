@@ -83,7 +83,7 @@ class Workspace:
         usage: how often each item was brought back.
         memory_values: what wins over the memory context's file, by name.
         created: what was made, when ``open_workspace`` made the workspace.
-        resident: whether memories are embedded behind the scenes; a command, or a hook, answers once and is gone.
+        one_shot: the process does one thing with it and ends: no memory is embedded by itself.
     """
 
     root: Path
@@ -98,7 +98,7 @@ class Workspace:
     usage: Usage
     memory_values: Mapping[str, Any] = field(default_factory=dict)
     created: Created | None = None
-    resident: bool = True
+    one_shot: bool = False
 
     # The parts below are made when first used: a process that only recalls is spared what they import.
     @cached_property
@@ -276,7 +276,7 @@ class Workspace:
         """What finds by meaning, as the settings, or else the memory context, ask for it."""
         from memfs.pipeline.meanings import Meanings
 
-        made = Meanings(self.store, self.parts.index, lambda: self.memory_config, resident=self.resident)
+        made = Meanings(self.store, self.parts.index, lambda: self.memory_config, resident=not self.one_shot)
         return self._first("meaning", made)
 
     @property
@@ -368,7 +368,7 @@ def open_workspace(
     settings: dict[str, Any] | None = None,
     own_repository: bool = False,
     memory: Mapping[str, Any] | None = None,
-    resident: bool = True,
+    one_shot: bool = False,
 ) -> Workspace:
     """Open the workspace at or above ``path``.
 
@@ -379,17 +379,17 @@ def open_workspace(
         settings: values by dotted key that take precedence over ``memfs.toml``.
         own_repository: with ``create``, make a repository for it even where one encloses the path.
         memory: values of ``MemoryConfig`` by name that take precedence over the memory context's file.
-        resident: embed memories behind the scenes where they are searched by meaning; False for a process that
-            answers once.
+        one_shot: the process does one thing with it and ends: where memories are searched by meaning it embeds its
+            questions alone.
 
     Raises:
         WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid, FormatUnsupported.
     """
     with foundation(path, create, settings, own_repository) as on:
-        return _opened(on, watch, memory, resident)
+        return _opened(on, watch, memory, one_shot)
 
 
-def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None, resident: bool) -> Workspace:
+def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None, one_shot: bool) -> Workspace:
     """As ``open_workspace``, on what was found or made for it."""
     repository, chosen = on.repository, on.settings
     parts = parts_of(on.root, repository, chosen, utc_now)
@@ -412,7 +412,7 @@ def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None
         usage=usage_of(parts, store, chosen),
         memory_values=checked_values(memory) if memory else {},
         created=lay_out(store, repository, on.repository_made) if on.create else None,
-        resident=resident,
+        one_shot=one_shot,
     )
     connect(workspace)
     _arrange_chores(workspace)

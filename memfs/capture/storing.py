@@ -74,7 +74,7 @@ class Keeper:
             agent = event.agent or event.client
             try:
                 preferences = self._workspace.sources.preferences
-                kept = preferences.record(text, session=event.session, agent=agent, whole=False, source=source)
+                kept = preferences.record(text, session=event.session, agent=agent, source=source)
                 stored += [item.id for item in kept]
             except ContentError as error:
                 refused.append(f"a correction was not stored: {error.message}")

@@ -47,7 +47,7 @@ def answer(
     Raises:
         MemfsError: the workspace cannot be opened or read.
     """
-    with open_workspace(place.root, watch=False, settings=dict(settings), resident=False) as workspace:
+    with open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True) as workspace:
         if event.name == SESSION_START:
             _drain(workspace, event, complain)  # what was said before the session began belongs into its beginning
         tell = _TELLS.get(event.name)

@@ -113,7 +113,7 @@ def opened(ctx: click.Context) -> Iterator[Workspace]:
 
     asked = ctx.ensure_object(Invocation)
     try:
-        workspace = open_workspace(asked.workspace, watch=False, settings=dict(asked.settings), resident=False)
+        workspace = open_workspace(asked.workspace, watch=False, settings=dict(asked.settings), one_shot=True)
     except SettingInvalid as error:
         if error.path is None and error.field in asked.settings:
             raise Unclear.of(error, f"--set {error.field}") from error
