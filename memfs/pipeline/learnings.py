@@ -38,6 +38,11 @@ def telling(text: str) -> bool:
     return _cue("telling", text) and not text.rstrip().endswith("?")
 
 
+def achieved(text: str) -> bool:
+    """Whether a text begins by telling what was achieved."""
+    return any(language.pattern(f"{_TABLE}.achieved").match(text) for language in spoken(_TABLE))
+
+
 def stated(text: str) -> str:
     """What of a person's message to an agent tells a decision, a cause or a lesson; "" where nothing does.
 
