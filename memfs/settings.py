@@ -174,7 +174,7 @@ class RecallSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SemanticSettings:
+class SemanticSearchSettings:
     """``[semantic]``: search by meaning."""
 
     model: str = _setting(
@@ -265,7 +265,7 @@ class Settings:
     index: IndexSettings = IndexSettings()
     history: HistorySettings = HistorySettings()
     recall: RecallSettings = RecallSettings()
-    semantic: SemanticSettings = SemanticSettings()
+    semantic: SemanticSearchSettings = SemanticSearchSettings()
     served: ServedSettings = ServedSettings()
     review: ReviewSettings = ReviewSettings()
     security: SecuritySettings = SecuritySettings()
@@ -330,7 +330,7 @@ TABLES: Mapping[str, type[Any]] = {
     "index": IndexSettings,
     "history": HistorySettings,
     "recall": RecallSettings,
-    "semantic": SemanticSettings,
+    "semantic": SemanticSearchSettings,
     "served": ServedSettings,
     "review": ReviewSettings,
     "security": SecuritySettings,

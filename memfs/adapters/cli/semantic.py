@@ -196,22 +196,29 @@ def _status(workspace: Workspace) -> SemanticStatus:
     config = workspace.memory_config
     if config.storage_type != VECTOR_DB:
         return SemanticStatus()
-    said = {
-        "model": config.embedding_model,
-        "endpoint": config.embedding_endpoint,
-        "origin": workspace.settings.origins[_KEY] if workspace.settings.semantic.model else "the memory context",
-        "overrules": _overruled(workspace, config),
-    }
+    said = SemanticStatus(
+        on=True,
+        model=config.embedding_model,
+        endpoint=config.embedding_endpoint,
+        origin=workspace.settings.origins[_KEY] if workspace.settings.semantic.model else "the memory context",
+        overrules=_overruled(workspace, config),
+    )
     try:
         meaning = workspace.meaning.wanted()
     except MemfsError as error:
         workspace.store.note_failure(error)
-        return SemanticStatus(on=True, problem=". ".join(filter(None, (error.sentence, error.hint))), **said)
+        return replace(said, problem=". ".join(filter(None, (error.sentence, error.hint))))
     assert meaning is not None  # with a vector_db there is one, or an error
     workspace.store.follow()
     far = meaning.embeddings.standing()
-    numbers = {"items": far.items, "embedded": far.embedded, "waiting": far.items - far.embedded, "bytes": far.bytes}
-    return SemanticStatus(on=True, problem=far.problem, **said, **numbers)
+    return replace(
+        said,
+        items=far.items,
+        embedded=far.embedded,
+        waiting=far.items - far.embedded,
+        bytes=far.bytes,
+        problem=far.problem,
+    )
 
 
 def _context(workspace: Workspace) -> MemoryConfig:
