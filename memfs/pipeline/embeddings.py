@@ -279,7 +279,7 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> Sequence[Vector]:
         raise EndpointFailed(
             f"the embedder {embedder.name} failed: {type(error).__name__}: {error}",
             field="embedding_model",
-            hint="choose another embedding_model, or storage_type: file_based",
+            hint="choose another model, or 'memfs semantic off'",
         ) from error
 
 
