@@ -85,12 +85,18 @@ class Meaning:
             threshold: how near they must be, -1 to 1.
         """
         try:
-            (vector,) = self.embeddings.embed([whole(item)])
+            vector = self._vector(item)
             near = self.embeddings.vectors.search(vector, limit + 1, threshold) if any(vector) else []
         except MemfsError as error:
             self._store.note_failure(error)
             return []
         return [one.id for one in near if one.id != item.id][:limit]
+
+    def _vector(self, item: MemoryItem) -> Vector:
+        """The vector of an item; where items are not embedded here, the one that is kept for it, if any."""
+        if self._resident:
+            return self.embeddings.embed([whole(item)])[0]
+        return (self.embeddings.vectors.get(item.id) if item.id else None) or ()
 
     def joined(self, together: Together, query: Query) -> Together:
         """The candidates of the text search, joined by those that only mean the like, with what meaning adds to each.
