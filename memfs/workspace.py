@@ -286,9 +286,10 @@ class Workspace:
 
     def _by_meaning(self) -> Meaning | None:
         begun = "meaning" in self.__dict__ or "storage_type" in self.memory_values
-        return self.meaning.current() if begun or not self._words_only() else None
+        return self.meaning.current() if begun or not self.words_only else None
 
-    def _words_only(self) -> bool:
+    @property
+    def words_only(self) -> bool:
         """Whether it is certain at little cost that nothing is searched by meaning."""
         model = self.settings.semantic.model
         return model == OFF or (not model and self._context_file.surely_words_only())

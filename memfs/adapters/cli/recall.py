@@ -150,12 +150,12 @@ def _missed(answer: Recall) -> bool:
 
 
 def _hint(workspace: Workspace) -> str:
-    """What may find more than words did; "" where the workspace is empty."""
+    """What may find more than words did; "" where the workspace is empty, or its problems name what is amiss."""
     if not workspace.store.count():
         return ""
-    if workspace.by_meaning:
-        return "no memory is embedded yet; 'memfs semantic on' embeds them"
-    return "meaning was not searched; 'memfs semantic on' switches it on"
+    if workspace.words_only:
+        return "meaning was not searched; 'memfs semantic on' switches it on"
+    return "no memory is embedded yet; 'memfs semantic on' embeds them" if workspace.by_meaning else ""
 
 
 def _refuse_beside_diff(ctx: click.Context, options: Mapping[str, object]) -> None:

@@ -243,7 +243,8 @@ def _print(found: SemanticStatus) -> None:
     where = f" at {clean(found.endpoint)}" if found.endpoint else ", on this machine"
     print_raw(f"{styled('Search by meaning is on', fg='green')}: {clean(found.model)}{where} ({clean(found.origin)})")
     print_raw(f"  {_how_far(found)}")
-    print_raw(f"  {_SENT if found.endpoint else _COST.get(found.model, _NOTHING)}")
+    if not found.problem:
+        print_raw(f"  {_SENT if found.endpoint else _COST.get(found.model, _NOTHING)}")
     if found.overrules:
         note(f"the memory context names {found.overrules}; {found.origin} goes before it")
 
