@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,20 @@ def test_off_takes_back_what_on_wrote_to_the_byte(root: Path, memfs: Memfs) -> N
         if text:
             assert toml.read_bytes().decode() == text
     assert memfs("semantic", "off", "--json").json["changed"] is False
+
+
+def test_nothing_is_committed_where_the_person_commits(root: Path, memfs: Memfs, git: Callable[..., str]) -> None:
+    """With ``history.commit = manual`` the changed line waits for the person; ``off`` removes it (D1)."""
+    toml = root / "memfs.toml"
+    toml.write_text('[history]\ncommit = "manual"\nadopt = "leave"\n')
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Commit by hand")
+    head = git(root, "rev-parse", "HEAD")
+    assert memfs("semantic", "on", "--model", "hashing").code == 0
+    assert git(root, "rev-parse", "HEAD") == head
+    assert git(root, "status", "--short").strip() == "M memfs.toml"
+    assert memfs("semantic", "off").code == 0
+    assert (git(root, "rev-parse", "HEAD"), git(root, "status", "--short")) == (head, "")
 
 
 def test_the_settings_go_before_the_memory_context(root: Path, memfs: Memfs) -> None:
