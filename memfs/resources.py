@@ -1,4 +1,4 @@
-"""Finds the bundled schemas, templates and plugins.
+"""Finds the bundled schemas, templates, plugins and languages.
 
 Owns where they lie: beside the installed package, or at the top of a checkout. Must not know what they mean.
 """
@@ -51,6 +51,20 @@ def plugin_text(name: str) -> str:
     return _text("plugins", name)
 
 
+def language_names() -> tuple[str, ...]:
+    """The codes of the languages whose wordings are known, sorted: ``en``, ..."""
+    return tuple(sorted(name.removesuffix(".toml") for name in _files("languages") if name.endswith(".toml")))
+
+
+def language_text(name: str) -> str:
+    """The text of a language's file, by its code.
+
+    Raises:
+        KeyError: there is no such file.
+    """
+    return _text("languages", f"{name}.toml")
+
+
 @cache
 def _files(folder: str) -> dict[str, Path]:
     top = _folder(folder)
@@ -63,5 +77,5 @@ def _text(folder: str, name: str) -> str:
 
 
 def _folder(name: str) -> Path:
-    installed = _PACKAGE / "_data" / name
-    return installed if installed.is_dir() else _PACKAGE.parent / name
+    places = (_PACKAGE / name, _PACKAGE / "_data" / name)
+    return next((place for place in places if place.is_dir()), _PACKAGE.parent / name)

@@ -174,6 +174,20 @@ class RecallSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticSearchSettings:
+    """``[semantic]``: search by meaning."""
+
+    model: str = _setting(
+        "",
+        "Model that searches by meaning: `minilm`, `hashing`, one that `endpoint` runs, or `off`; empty: what the "
+        "memory context says, else words only.",
+    )
+    endpoint: str = _setting(
+        "", "Base address of an OpenAI-compatible service that runs the model; empty: this machine.", personal=True
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServedSettings:
     """``[served]``: the record of which items were handed out, when and to whom; it stays on this machine."""
 
@@ -268,6 +282,7 @@ class Settings:
     index: IndexSettings = IndexSettings()
     history: HistorySettings = HistorySettings()
     recall: RecallSettings = RecallSettings()
+    semantic: SemanticSearchSettings = SemanticSearchSettings()
     served: ServedSettings = ServedSettings()
     review: ReviewSettings = ReviewSettings()
     learning: LearningSettings = LearningSettings()
@@ -333,6 +348,7 @@ TABLES: Mapping[str, type[Any]] = {
     "index": IndexSettings,
     "history": HistorySettings,
     "recall": RecallSettings,
+    "semantic": SemanticSearchSettings,
     "served": ServedSettings,
     "review": ReviewSettings,
     "learning": LearningSettings,

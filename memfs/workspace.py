@@ -19,6 +19,7 @@ from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.history.busy import ERASE_FOLDER
 from memfs.history.repository import Repository
 from memfs.model import KindTable
+from memfs.model.memory_config import OFF
 from memfs.model.time import utc_now
 from memfs.occasions import connect
 from memfs.pipeline.finding import Helpers
@@ -84,7 +85,7 @@ class Workspace:
         usage: how often each item was brought back.
         memory_values: what wins over the memory context's file, by name.
         created: what was made, when ``open_workspace`` made the workspace.
-        one_shot: the process does one thing with it and ends: nothing is learned by itself.
+        one_shot: the process does one thing with it and ends: nothing is learned and no memory embedded by itself.
     """
 
     root: Path
@@ -268,20 +269,33 @@ class Workspace:
 
     @property
     def memory_config(self) -> MemoryConfig:
-        """How the workspace learns at present."""
+        """How the workspace learns, and is searched by meaning, at present."""
         self.parts.require_open()
-        return replace(self._context_file.config(), **self.memory_values)
+        chosen = self.settings.semantic
+        return replace(self._context_file.config().searched_with(chosen.model, chosen.endpoint), **self.memory_values)
 
     @cached_property
     def meaning(self) -> Meanings:
-        """What finds by meaning, as the memory context asks for it."""
+        """What finds by meaning, as the settings, or else the memory context, ask for it."""
         from memfs.pipeline.meanings import Meanings
 
-        return self._first("meaning", Meanings(self.store, self.parts.index, lambda: self.memory_config))
+        made = Meanings(self.store, self.parts.index, lambda: self.memory_config, resident=not self.one_shot)
+        return self._first("meaning", made)
+
+    @property
+    def by_meaning(self) -> bool:
+        """Whether memories are searched by meaning, too, which an embedder that cannot be had prevents."""
+        return self._by_meaning() is not None
 
     def _by_meaning(self) -> Meaning | None:
         begun = "meaning" in self.__dict__ or "storage_type" in self.memory_values
-        return self.meaning.current() if begun or not self._context_file.surely_words_only() else None
+        return self.meaning.current() if begun or not self.words_only else None
+
+    @property
+    def words_only(self) -> bool:
+        """Whether it is certain at little cost that nothing is searched by meaning."""
+        model = self.settings.semantic.model
+        return model == OFF or (not model and self._context_file.surely_words_only())
 
     @cached_property
     def reactions(self) -> Reactions:
@@ -412,7 +426,8 @@ def open_workspace(
         settings: values by dotted key that take precedence over ``memfs.toml``.
         own_repository: with ``create``, make a repository for it even where one encloses the path.
         memory: values of ``MemoryConfig`` by name that take precedence over the memory context's file.
-        one_shot: the process does one thing with it and ends: it learns only when ``learner.run`` is called.
+        one_shot: the process does one thing with it and ends: it learns only when ``learner.run`` is called, and where
+            memories are searched by meaning it embeds its questions alone.
 
     Raises:
         WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid, FormatUnsupported.

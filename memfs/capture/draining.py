@@ -16,6 +16,7 @@ from pathlib import Path
 
 from memfs.capture import notes as remembered
 from memfs.capture.hearing import hear
+from memfs.capture.judge import CueJudge, Judge, judge_of
 from memfs.capture.memories import Scope
 from memfs.capture.notes import Notes
 from memfs.capture.place import project_of, user_root
@@ -46,7 +47,8 @@ class Drained:
     Attributes:
         events: how many events were taken.
         stored: the ids of items that were written or closed.
-        refused: why something was not stored, one sentence each; a secret by its rule's name only.
+        refused: why something was not stored, one sentence each, a secret by its rule's name only; and why the model
+            that judges what is said gave no answer.
         consolidated: the sessions whose working memory was consolidated.
         left: how many events still wait: another process is at them, or the time was over.
     """
@@ -74,6 +76,7 @@ class Drain:
         self._spool = Spool(workspace.repository.state)
         self._keeper = Keeper(workspace)
         self._own = workspace.root == user_root()
+        self._judge: Judge = CueJudge()
 
     def run(self, session: str | None = None, seconds: float = 30.0, *, others: bool = False) -> Drained:
         """Take what waits (C6). One drain of a session is one commit; a person's corrections have commits of their own.
@@ -91,6 +94,7 @@ class Drain:
         done, until = _Sum(), time.monotonic() + seconds
         if not self._spool.folder.is_dir():
             return Drained()
+        self._judge = judge_of(self._workspace.settings.review, until)
         lock = FileLock(self._spool.folder / spoolfile.LOCK)
         try:
             with lock.hold("make memories of a session", timeout=min(seconds, _WAITS)):
@@ -102,6 +106,7 @@ class Drain:
         except LockTimeout as error:
             if error.path != str(lock.path):
                 raise
+        done.refused += self._judge.absent
         left = self._spool.waiting()
         return Drained(done.events, tuple(done.stored), tuple(done.refused), tuple(done.consolidated), left)
 
@@ -165,7 +170,7 @@ class Drain:
         source = taken[-1].event.client
         try:
             after = deepcopy(notes)
-            stored, refused = self._keeper.keep(hear(taken, after, scope, warned), source)
+            stored, refused = self._keeper.keep(hear(taken, after, scope, warned, self._judge), source)
         except _UNFIT:
             raise
         except MemfsError:  # the disk or a lock, and not the events: that is no try

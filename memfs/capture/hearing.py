@@ -6,7 +6,7 @@ stored of it and how, ``memfs.capture.draining`` says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memfs.capture import memories, steps, tasks
@@ -19,9 +19,10 @@ from memfs.capture.event import (
     TOOL_FAILED,
     SessionEvent,
 )
+from memfs.capture.judge import CueJudge, Judge, Judgement
 from memfs.capture.memories import Scope
 from memfs.capture.notes import Notes, digest
-from memfs.capture.prompts import by_person, own_words
+from memfs.capture.prompts import by_person, note, own_words
 from memfs.capture.spool import Waiting
 from memfs.capture.statements import reports
 from memfs.model import MemoryItem
@@ -46,7 +47,7 @@ class Heard:
         items: new items, by id.
         done: the items of tasks that were completed, by id.
         episodes: what happened and teaches something.
-        corrections: messages in which a person may correct the agent, each with its event.
+        corrections: sentences in which a person corrects the agent, or says how things are done, each with its event.
         reports: sentences in which an agent reports something as done, each with its event.
     """
 
@@ -57,13 +58,15 @@ class Heard:
     reports: list[tuple[str, SessionEvent]] = field(default_factory=list)
 
 
-def hear(events: Iterable[Waiting], notes: Notes, scope: Scope, warned: Warned) -> Heard:
+def hear(events: Sequence[Waiting], notes: Notes, scope: Scope, warned: Warned, judge: Judge) -> Heard:
     """What events say; the notes learn what the next ones have to know.
 
     Args:
         warned: tells which items a situation was warned with.
+        judge: says what of a person's messages is kept.
     """
     told = Heard()
+    judged = _judged(events, judge)
     for one in events:
         notes.upto, notes.last = one.end, one.key
         event = one.event
@@ -71,7 +74,7 @@ def hear(events: Iterable[Waiting], notes: Notes, scope: Scope, warned: Warned) 
             continue
         notes.session, notes.heard, notes.ended = event.session, event.moment, event.name == SESSION_END
         if event.name == PROMPT:
-            _prompt(event, one.key, scope, told)
+            _prompt(event, one.key, scope, told, judged)
         elif event.name in (STOP, SUBAGENT_STOP):
             told.items |= {item.id: item for item in memories.of_message(event, scope)}
             told.reports += [(one, event) for one in reports(event.text("last_assistant_message"))]
@@ -80,10 +83,27 @@ def hear(events: Iterable[Waiting], notes: Notes, scope: Scope, warned: Warned) 
     return told
 
 
-def _prompt(event: SessionEvent, key: str, scope: Scope, told: Heard) -> None:
-    told.items |= {item.id: item for item in memories.of_prompt(event, key, scope)}
-    if by_person(event) and (said := own_words(event)):
-        told.corrections.append((said, event))
+def _judged(events: Sequence[Waiting], judge: Judge) -> dict[str, Judgement]:
+    """What is kept of each message of a person, all judged at once; of one that a program wrote, cues tell."""
+    said = [(own_words(one.event), by_person(one.event)) for one in events if one.event.name == PROMPT]
+    judgements: dict[str, Judgement] = {}
+    for judging, persons in ((CueJudge(), False), (judge, True)):
+        messages = list(dict.fromkeys(text for text, person in said if text and person is persons and not note(text)))
+        judgements |= dict(zip(messages, judging.judge(messages), strict=True))
+    return judgements
+
+
+def _prompt(event: SessionEvent, key: str, scope: Scope, told: Heard, judged: Mapping[str, Judgement]) -> None:
+    said = own_words(event)
+    if not said:
+        return
+    if kept := note(said):
+        item = memories.of_note(kept, event, scope)
+        told.items[item.id] = item
+        return
+    told.items |= {item.id: item for item in memories.of_prompt(event, key, scope, judged[said])}
+    if by_person(event):
+        told.corrections += [(one, event) for one in judged[said].corrections]
 
 
 def _work(event: SessionEvent, key: str, notes: Notes, scope: Scope, told: Heard, warned: Warned) -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from memfs.capture.event import SessionEvent
+from memfs.capture.judge import Judgement
 from memfs.capture.notes import digest
 from memfs.capture.prompts import by_person, intention, own_words, priority
-from memfs.capture.statements import Statement, facts_in, statements
+from memfs.capture.statements import Statement, statements
 from memfs.capture.tasks import Task
 from memfs.files.textguard import shown
 from memfs.index.analyzer import terms
@@ -23,12 +24,13 @@ from memfs.model import MemoryItem, Origin
 from memfs.model.ids import slug
 from memfs.model.item import Trust
 from memfs.model.time import time_in
-from memfs.pipeline.corrections import corrections, passed_over
+from memfs.pipeline.corrections import corrections
 from memfs.pipeline.episodeitem import shortened
 from memfs.pipeline.likeness import normalised
 from memfs.pipeline.trivial import TrivialFilter
 
 WORKING, PROSPECTIVE, PROCEDURAL, EPISODIC, SEMANTIC = "working", "prospective", "procedural", "episodic", "semantic"
+PREFERENCE = "preference"
 PENDING, DONE = "pending", "done"
 _LONGEST = 8_000
 _LONGEST_NAME = 64
@@ -51,21 +53,34 @@ class Scope:
     context: Mapping[str, Any]
 
 
-def of_prompt(event: SessionEvent, key: str, scope: Scope) -> list[MemoryItem]:
+def of_prompt(event: SessionEvent, key: str, scope: Scope, judged: Judgement) -> list[MemoryItem]:
     """What a person's prompt leaves: what the session is about, and what is to be done later with its priority.
 
     Args:
         key: a digest of the event.
+        judged: what of it is kept.
     """
     said = _plain(own_words(event))
     if not said or TrivialFilter().is_trivial(said):
         return []
-    if corrections(said) and not passed_over(said):  # then it is kept as preferences, and nothing else is said
+    if judged.corrections and not judged.rest:  # then it is kept as preferences, and nothing else is said
         return []
     asked = _asked(said, event, key, scope)
-    later = intention(said)
-    facts = [_stated(one, event, scope, Trust.HUMAN) for one in facts_in(said)] if by_person(event) else []
-    return [asked, *([_intended(asked, later, scope)] if later else []), *facts]
+    facts = [_stated(one, event, scope, Trust.HUMAN) for one in judged.facts] if by_person(event) else []
+    return [asked, *([_intended(asked, _plain(judged.later), scope)] if judged.later else []), *facts]
+
+
+def of_note(text: str, event: SessionEvent, scope: Scope) -> MemoryItem:
+    """What a person asked to be kept, as it stands: a preference where it says how things are to be done, something to
+    do where it says so, else knowledge.
+    """
+    said = shown(_COLOURS.sub("", text)).strip()
+    trust = Trust.HUMAN if by_person(event) else Trust.AGENT
+    kept = _stated(Statement(said, False, "note"), event, scope, trust)
+    kept = kept.replace(origin=replace(kept.origin, role="user"))
+    if corrections(said):
+        return kept.replace(memory_type=PREFERENCE)
+    return _intended(kept, said, scope) if intention(said) else kept
 
 
 def of_message(event: SessionEvent, scope: Scope) -> list[MemoryItem]:

@@ -1,7 +1,7 @@
 """Prompts: what a person's message to an agent says of later work, and how urgent that is (seed 003, C6).
 
 Owns which messages are a person's own words, which sentences of them tell of something to do later, and the words of
-each priority. English is understood. What becomes of an intention, ``memfs.capture.memories`` says.
+each priority; the wordings are cues. What becomes of an intention, ``memfs.capture.memories`` says.
 """
 
 from __future__ import annotations
@@ -10,34 +10,16 @@ import re
 
 from memfs.capture.event import SessionEvent
 from memfs.capture.sentences import sentences
+from memfs.pipeline.cues import spoken
+from memfs.pipeline.trivial import TrivialFilter
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 PRIORITIES = (HIGH, MEDIUM, LOW)
 _SHORT = 400
 _LONGEST = 1_000
 
-_INTENDED = re.compile(r"\b(?:to-?dos?|later|needs? to|plan(?:s|ning)? to)\b", re.I)
-# The same words where nobody intends anything: ``3.11 or later``, ``two days later``, ``no need to ask``.
-_OTHERWISE = re.compile(
-    r"\b(?:or|and|much|years?|months?|weeks?|days?|hours?|minutes?|seconds?|sooner or|no|see you|talk to you) later\b|"
-    r"\blater (?:than|versions?|releases?)\b|\b(?:no|not|don'?t|doesn'?t|didn'?t|won'?t|without the|any|why|will|would|"
-    r"do (?:i|we|you)) (?:\w+ )?needs? to\b|\bneed(?:s)? to know\b|"
-    r"\b(?:what|which|who|how|whether|where) (?:\w+ ){0,2}needs? to\b",
-    re.I,
-)
-_NOT_URGENT = re.compile(
-    r"\b(?:low[- ]prio(?:rity)?|not (?:that |very |so )?(?:urgent|important|critical)|no (?:rush|hurry)|"
-    r"nice[- ]to[- ]have|some ?day|eventually|whenever|when (?:you|i|we) (?:have|get) (?:some )?time|minor|"
-    r"optional(?:ly)?|p[34])\b",
-    re.I,
-)
-_URGENT = re.compile(
-    r"\b(?:urgent(?:ly)?|asap|a\.s\.a\.p|as soon as possible|critical(?:ly)?|immediately|right away|"
-    r"(?:high|top)[- ]prio(?:rity)?|important(?:ly)?|blocker|blocking|must[- ]have|before (?:the )?(?:release|"
-    r"launch|deploy\w*)|"
-    r"by (?:today|tonight|tomorrow)|p[01])\b",
-    re.I,
-)
+_TABLE = "intentions"
+_HASH = re.compile(r"[#\uff03][ \t\u3000]+(?=[\w\"'`(@/\u00ab\u201c\u201e\u300c])(\S[^\r\n]*)")
 _COMMAND = re.compile(r"\s*/[A-Za-z][\w:-]*(?:\s|$)")
 _MARKUP = re.compile(r"<(?:command-(?:name|message|args)|local-command-\w+|system-reminder|task-notification)>")
 
@@ -55,19 +37,51 @@ def by_person(event: SessionEvent) -> bool:
     return event.text("source") in ("", "user")
 
 
+def note(text: str) -> str:
+    """What a message asks to be kept as it stands, in whatever language; "" where it asks for nothing of the sort.
+
+    It does by ``remember:`` at its beginning, before as many lines as there are, or by ``#`` and a blank before the one
+    line that it has. ``#123``, ``#hashtag``, ``#!/bin/sh``, ``## a heading`` and a document that begins with a heading
+    are no notes.
+    """
+    said = text.strip()
+    found = _HASH.fullmatch(said)
+    if found is not None:
+        return "" if TrivialFilter().is_trivial(found[1]) else found[1].strip()
+    for language in spoken("notes"):
+        begun = language.pattern("notes.remember", r"{}[ \t]*[:\uff1a]\s*").match(said)
+        if begun is not None:
+            return said[begun.end() :].strip()
+    return ""
+
+
 def intention(text: str) -> str:
     """What a message says of work to be done later, in its own words; "" where it says nothing of that.
 
     A short message is given as a whole, of a longer one the sentences that say so.
     """
-    found = [one for one in sentences(text) if _INTENDED.search(_OTHERWISE.sub(" ", one))]
+    found = [one for one in sentences(text) if _intends(one)]
     if not found:
         return ""
     return text.strip() if len(text) <= _SHORT else "\n".join(found)[:_LONGEST]
 
 
+def _intends(sentence: str) -> bool:
+    """Whether a sentence tells of later work, by words that do not mean something else here."""
+    return any(
+        language.pattern(f"{_TABLE}.later", r"\b{}\b").search(
+            language.pattern(f"{_TABLE}.otherwise").sub(" ", sentence)
+        )
+        for language in spoken(_TABLE)
+    )
+
+
 def priority(text: str) -> str:
     """How urgent a message says that is: ``high``, ``medium`` or ``low``."""
-    if _NOT_URGENT.search(text):
+    if _any("not_urgent", text):
         return LOW
-    return HIGH if _URGENT.search(text) else MEDIUM
+    return HIGH if _any("urgent", text) else MEDIUM
+
+
+def _any(name: str, text: str) -> bool:
+    return any(language.pattern(f"{_TABLE}.{name}", r"\b{}\b").search(text) for language in spoken(_TABLE))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 
+from memfs.pipeline.cues import ends
+
 _LOOKED_AT = 20_000
 _CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.M | re.S)
 _LEFT_OUT = re.compile(r"^[ \t]*(?:>|\||#{1,6} |<!--|[-=*_]{3,}[ \t]*$).*$", re.M)
 _WRAPPED = re.compile(r"(?<![.!?:;\n])\n[ \t]*(?=[a-z])")
-_END = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)(?<!\svs\.)[\"')\]*]{0,3}\s+|\n+")
 _MARK = re.compile(r"(?:[-*+\u2022\u2713\u2705]|\d{1,3}[.)]|\[[ xX]\])\s+")
 _EMPHASIS = re.compile(r"(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)")
 
@@ -21,7 +22,7 @@ def sentences(text: str) -> list[str]:
     """The sentences of a message in order, each once; of a long one, those of its first 20,000 characters."""
     plain = _WRAPPED.sub(" ", _LEFT_OUT.sub("", _CODE.sub("\n", text[:_LOOKED_AT])))
     found: dict[str, None] = {}
-    for part in _END.split(plain):
+    for part in ends().split(plain):
         sentence = part.strip()
         while mark := _MARK.match(sentence):
             sentence = sentence[mark.end() :].strip()

@@ -88,7 +88,7 @@ class Keeper:
                 if keep is Keep.SUGGEST:
                     preferences.suggest(text, self._workspace.inbox, session=event.session, agent=agent)
                     continue
-                kept = preferences.record(text, session=event.session, agent=agent, whole=False, source=source)
+                kept = preferences.record(text, session=event.session, agent=agent, source=source)
                 stored += [item.id for item in kept]
             except ContentError as error:
                 refused.append(f"a correction was not stored: {error.message}")

@@ -6,7 +6,6 @@ is done once. How a task is remembered, ``memfs.capture.memories`` says.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,26 +13,14 @@ from typing import Any
 from memfs.capture.event import TASK_DONE, TOOL_DONE, SessionEvent
 from memfs.capture.notes import Notes, digest
 from memfs.model.time import time_in
+from memfs.pipeline.cues import spoken
 from memfs.pipeline.episodeitem import clean_text
 from memfs.pipeline.likeness import normalised
 
 _COMPLETED, _WORKED_ON = "completed", "in_progress"
 _LONGEST = 500
 _MOST_TODOS = 200
-_SORTS: tuple[tuple[str, str], ...] = (
-    ("bugfix", r"fix(?:e[sd]|ing)?|bugs?|debug\w*|crash\w*|regression|repair|resolve"),
-    ("testing", r"tests?|testing|coverage|pytest|unit[- ]test\w*|e2e"),
-    ("documentation", r"docs?|document\w*|readme|changelog|comments?|docstrings?"),
-    ("refactoring", r"refactor\w*|clean ?up|rename|simplif\w+|extract|restructure|move|split|dedupe|deduplicate"),
-    ("deployment", r"deploy\w*|releas\w+|publish|ship|ci|pipeline|docker\w*|rollout"),
-    (
-        "research",
-        r"research|investigat\w+|analy[sz]\w+|explore|review|find out|understand|audit|compare|search|look",
-    ),
-    ("configuration", r"config\w*|set ?up|install\w*|upgrade|bump|dependenc\w+|settings?|migrat\w+"),
-    ("feature", r"implement\w*|add|build|create|support|introduce|write|integrat\w+|make|design|extend|enable"),
-)
-_BY_SORT = tuple((name, re.compile(rf"\b(?:{words})\b", re.I)) for name, words in _SORTS)
+_TABLE = "tasks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +57,12 @@ def completed(event: SessionEvent, notes: Notes) -> list[Task]:
 
 def sort_of(text: str) -> str:
     """The sort of work that a task's words tell; ``task`` where they tell none."""
-    found = ((match.start(), name) for name, words in _BY_SORT if (match := words.search(text)))
+    found = (
+        (match.start(), name)
+        for language in spoken(_TABLE)
+        for name in language.names(_TABLE)
+        if (match := language.pattern(f"{_TABLE}.{name}", r"\b{}\b").search(text))
+    )
     return min(found, default=(0, "task"))[1]
 
 

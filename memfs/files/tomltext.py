@@ -1,10 +1,12 @@
-"""Reads ``memfs.toml`` as text: its tables, the line that names a key, and the version of the format on disk.
+"""``memfs.toml`` as text: its tables, the line that names a key, the version of the format on disk, and a change of one
+key that leaves the rest alone.
 
 Owns what is wrong with the file as TOML. Knows nothing of which settings there are.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -20,6 +22,8 @@ FORMAT = "format_version"
 """The key above all tables that says which version of the format on disk the workspace is in."""
 FORMAT_VERSION = 2
 _LIMIT = 1 << 20
+_HEADER = re.compile(r"[ \t]*\[[ \t]*([^\[\]]+?)[ \t]*\][ \t]*(?:#.*)?$")
+_TEXT_VALUE = re.compile(r"""([^=]*=[ \t]*)(?:"(?:[^"\\]|\\.)*"|'[^']*')([ \t]*(?:#.*)?)$""")
 _AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
 
 
@@ -132,3 +136,97 @@ def _line(text: str) -> int | None:
         if line.partition("=")[0].strip().strip('"') == FORMAT:
             return number
     return None
+
+
+def with_text(text: str, table: str, name: str, value: str) -> str:
+    """The file with one setting changed or added; every other line, comments included, stays as it is.
+
+    A new one follows the comment that shows its default, or its table's head, or stands in a table at the end.
+
+    Args:
+        text: what the file says, which is valid.
+        table, name: the setting's table, without dots, and its name in it.
+        value: a text.
+
+    Raises:
+        SettingInvalid: the file is written in a way that this cannot change.
+    """
+    old = parse(text)
+    end = "\r\n" if "\r\n" in text else "\n"
+    written = f"{name} = {json.dumps(value, ensure_ascii=False)}"
+    lines = text.splitlines(keepends=True)
+    if name in old.get(table, {}):
+        at = (line_of(text, table, name) or 0) - 1
+        found = _TEXT_VALUE.match(lines[at].rstrip("\r\n")) if at >= 0 else None
+        if found:
+            lines[at] = f"{found[1]}{json.dumps(value, ensure_ascii=False)}{found[2]}{end}"
+    elif (head := _head(lines, table)) is not None:
+        shown = (
+            at for at in range(head + 1, _next_head(lines, head)) if re.match(rf"[ \t]*#[ \t]*{name}\b", lines[at])
+        )
+        lines.insert(next(shown, head) + 1, written + end)
+        if not lines[-2].endswith("\n"):
+            lines[-2] += end
+    else:
+        last = "" if not text or text.endswith("\n") else end
+        lines.append(f"{last}{end if text or lines else ''}[{table}]{end}{written}{end}")
+    return _proved("".join(lines), {**old, table: {**old.get(table, {}), name: value}}, table, name, value)
+
+
+def without(text: str, table: str, name: str) -> str:
+    """The file without one setting: what ``with_text`` added is gone, with the table that it made.
+
+    Raises:
+        SettingInvalid: as ``with_text``.
+    """
+    old = parse(text)
+    if name not in old.get(table, {}):
+        return text
+    rest = {key: value for key, value in old[table].items() if key != name}
+    lines = text.splitlines(keepends=True)
+    at = (line_of(text, table, name) or 0) - 1
+    if at >= 0:
+        del lines[at]
+    head = _head(lines, table)
+    if head is not None and not "".join(lines[head + 1 : _next_head(lines, head)]).strip():
+        del lines[head]
+        if head and not lines[head - 1].strip():
+            del lines[head - 1]
+    new = {key: value for key, value in old.items() if key != table} | ({table: rest} if rest else {})
+    changed = "".join(lines)
+    kept = parse(changed)
+    return _proved(changed, {**new, **({table: {}} if kept.get(table) == {} else {})}, table, name, "")
+
+
+def _head(lines: list[str], table: str) -> int | None:
+    """Where a table's head stands."""
+    for number, line in enumerate(lines):
+        head = _HEADER.match(line.rstrip("\r\n"))
+        if head and head[1] == table:
+            return number
+    return None
+
+
+def _next_head(lines: list[str], head: int) -> int:
+    """Where the next table begins, or the file ends."""
+    return next((at for at in range(head + 1, len(lines)) if lines[at].lstrip().startswith("[")), len(lines))
+
+
+def _proved(text: str, wanted: dict[str, Any], table: str, name: str, value: str) -> str:
+    """The text, if it says what it should.
+
+    Raises:
+        SettingInvalid: it does not.
+    """
+    try:
+        if parse(text) == wanted:
+            return text
+    except SettingInvalid:
+        pass
+    said = f"{name} = {json.dumps(value, ensure_ascii=False)}" if value else f"take {name} out"
+    raise SettingInvalid(
+        f"the way {FILE} is written leaves no room to change {table}.{name} safely",
+        path=FILE,
+        field=f"{table}.{name}",
+        hint=f"change it by hand: below [{table}], {said}",
+    )

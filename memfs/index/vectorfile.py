@@ -107,6 +107,13 @@ class VectorFile:
             row = base.execute(sql, (key,)).fetchone()
         return unpacked(row[0]) if row else None
 
+    def size(self) -> int:
+        """How many bytes the file has; 0 while there is none."""
+        try:
+            return self._path.stat().st_size if self._path is not None else 0
+        except OSError:
+            return 0
+
     # -- writing ----------------------------------------------------------------------------------------------------
     def write(self, rows: Iterable[Kept]) -> None:
         """Keep these vectors, all or none.

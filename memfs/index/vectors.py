@@ -74,7 +74,7 @@ class VectorStore:
         self._file = VectorFile(path, model)
         self._lock = threading.RLock()
         renewed_in_child(self)
-        self._rows = _rows()
+        self._rows: Rows | None = None  # NumPy is brought in with the first look at them
         self._clock = 0
         self._version = -1
 
@@ -169,6 +169,10 @@ class VectorStore:
         """What each id was marked with when its vector was stored."""
         return self._tried(self._file.marks) or {}
 
+    def size(self) -> int:
+        """What the file weighs, in bytes."""
+        return self._file.size()
+
     def close(self) -> None:
         """Release the file and the copy in memory; the next call opens it again."""
         with self._lock:
@@ -176,7 +180,7 @@ class VectorStore:
             self._forget_copy()
 
     def _forget_copy(self) -> None:
-        self._rows, self._clock, self._version = _rows(), 0, -1
+        self._rows, self._clock, self._version = None, 0, -1
 
     # -- searching --------------------------------------------------------------------------------------------------
     def search(self, vector: Vector, limit: int, threshold: float = 0.7) -> list[Near]:
@@ -211,8 +215,14 @@ class VectorStore:
         version = self._tried(self._file.version) or 0
         if version != self._version:
             self._clock, changed = self._tried(lambda: self._file.since(self._clock)) or (self._clock, [])
-            self._rows.take(changed)
+            self._held().take(changed)
             self._version = self._tried(self._file.version) or 0 if self._version < 0 else version
+        return self._held()
+
+    def _held(self) -> Rows:
+        """The copy in memory, as far as it is in step."""
+        if self._rows is None:
+            self._rows = _rows()
         return self._rows
 
     def _tried(self, act: Callable[[], Answer], *, again: bool = False) -> Answer | None:

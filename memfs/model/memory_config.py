@@ -7,7 +7,7 @@ module's business.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -42,6 +42,10 @@ FITTING: Mapping[Trigger, tuple[BehaviorAction, ...]] = {
 }
 """The actions that find what they need in the facts of what happened."""
 
+FILE_BASED, VECTOR_DB = "file_based", "vector_db"
+"""The storage types: searched by words, or by meaning as well."""
+OFF = "off"
+"""In place of a model: words only, whatever the memory context says."""
 DEFAULT_RULES = (
     BehaviorRule(trigger=Trigger.CONTEXT_ACCESSED, action=BehaviorAction.INJECT_RELEVANT_MEMORIES),
     BehaviorRule(trigger=Trigger.TASK_COMPLETED, action=BehaviorAction.EXTRACT_LEARNINGS),
@@ -68,7 +72,7 @@ class MemoryConfig:
 
     name: str = "Workspace Memory"
     business_goal: str = ""
-    storage_type: str = "file_based"
+    storage_type: str = FILE_BASED
     embedding_model: str = "hashing"
     embedding_endpoint: str = ""
     max_memories: int = 10_000
@@ -77,3 +81,16 @@ class MemoryConfig:
     min_common_words: int = 2
     prune_below: float = 0.1
     behavior_rules: tuple[BehaviorRule, ...] = DEFAULT_RULES
+
+    def searched_with(self, model: str, endpoint: str = "") -> MemoryConfig:
+        """This context with the model that the settings choose for search by meaning.
+
+        Args:
+            model: ``semantic.model``; "" chooses nothing, and the context stays as it is.
+            endpoint: ``semantic.endpoint``, which counts for a model that is chosen here.
+        """
+        if not model:
+            return self
+        if model == OFF:
+            return replace(self, storage_type=FILE_BASED)
+        return replace(self, storage_type=VECTOR_DB, embedding_model=model, embedding_endpoint=endpoint)

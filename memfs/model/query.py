@@ -215,6 +215,7 @@ class Recall:
         duplicates: ids that were left out because they repeat a hit, each with that hit's id.
         cut: why the answer was cut short (the deadline, the token budget), "" where it was not.
         absent: reviewers that gave no usable answer in time, with why.
+        semantic: whether memories were searched by meaning, too, as far as they have vectors.
     """
 
     query: Query
@@ -226,3 +227,4 @@ class Recall:
     duplicates: Mapping[str, str] = field(default_factory=dict)
     cut: str = ""
     absent: Mapping[str, str] = field(default_factory=dict)
+    semantic: bool = False

@@ -86,6 +86,7 @@ class Answering:
             duplicates=dict(chosen.duplicates),
             cut="; ".join(self._cuts()),
             absent=dict(self._absent),
+            semantic=self._order is not None and self._order.semantic,
         )
 
     @property

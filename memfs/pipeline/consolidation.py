@@ -6,7 +6,6 @@ can be taken back. When a session ends is somebody else's business.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,7 @@ from memfs.model.query import MOST
 from memfs.model.suggestion import Source, Suggestion
 from memfs.model.time import utc_now
 from memfs.pipeline.learning import Patterns
-from memfs.pipeline.learnings import stated, telling
+from memfs.pipeline.learnings import achieved, stated, telling
 from memfs.pipeline.likeness import normalised
 from memfs.pipeline.patterns import Pattern, find_common_context, when
 from memfs.pipeline.wording import gist
@@ -39,11 +38,6 @@ if TYPE_CHECKING:
 WORKING, LASTING = "working", "semantic"
 IMPORTANT = 1.5
 """From this importance on, its uses folded in, a working memory is kept for itself."""
-_ACHIEVED = re.compile(
-    r"\W*(?:(?:we|i) (?:have )?|successfully )?(?:implemented|fixed|solved|resolved|shipped|released|migrated|"
-    r"refactored|rewrote|replaced|upgraded|introduced|deployed|reverted|rolled back|completed)\s+\S+\s+\S",
-    re.I,
-)
 _HIGHEST = 10.0
 _LISTED = 10
 _TRIES = 5
@@ -354,7 +348,7 @@ def _why(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> str:
     """Why memories that say the same are kept, "" where they are not."""
     if any(map(_decides, group)):
         return "decision"
-    if any(_ACHIEVED.match(gist(item)) for item in group):
+    if any(achieved(gist(item)) for item in group):
         return "outcome"
     if any(folded[item.id] >= IMPORTANT for item in group):
         return "important"

@@ -44,6 +44,7 @@ class Standing:
         model: the embedder's name.
         items: how many items there are.
         embedded: how many of them have the vector of what they say now.
+        bytes: what the file of the vectors weighs.
         running: whether this process is making the others'.
         problem: why the last try failed, "" where it did not.
     """
@@ -51,6 +52,7 @@ class Standing:
     model: str
     items: int
     embedded: int
+    bytes: int
     running: bool
     problem: str
 
@@ -239,17 +241,30 @@ class Embeddings:
     def _noted(self, texts: Iterable[_Text]) -> None:
         self._known_marks().update((text.id, text.blob) for text in texts)
 
+    def any(self) -> bool:
+        """Whether any item has a vector."""
+        return bool(self.vectors.marks())
+
+    def waiting(self) -> int:
+        """How many items have no vector of what they say now, by a look at every item."""
+        marks, held = self.vectors.marks(), self._held()
+        return sum(marks.get(key) != blob for key, blob in held.items())
+
     def standing(self) -> Standing:
         """How far they are, by a look at every item."""
-        marks = self.vectors.marks()
-        held = {key: stamp.blob for key, stamp in self._index.stamps().values()}
+        marks, held = self.vectors.marks(), self._held()
         return Standing(
             model=self.embedder.name,
             items=len(held),
             embedded=sum(marks.get(key) == blob for key, blob in held.items()),
+            bytes=self.vectors.size(),
             running=self._worker is not None and self._worker.is_alive(),
             problem=self.problem,
         )
+
+    def _held(self) -> dict[str, str]:
+        """The content id of each item."""
+        return {key: stamp.blob for key, stamp in self._index.stamps().values()}
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> Sequence[Vector]:
@@ -264,7 +279,7 @@ def embedded(embedder: Embedder, texts: Sequence[str]) -> Sequence[Vector]:
         raise EndpointFailed(
             f"the embedder {embedder.name} failed: {type(error).__name__}: {error}",
             field="embedding_model",
-            hint="choose another embedding_model, or storage_type: file_based",
+            hint="choose another model, or 'memfs semantic off'",
         ) from error
 
 

@@ -38,6 +38,10 @@ class Meaning(Protocol):
         """Whether what finds by meaning does not know every item yet."""
         ...
 
+    def knows(self, query: Query) -> bool:
+        """Whether it has a vector of the question, without which words alone decide."""
+        ...
+
     def joined(self, together: Sequence[tuple[Candidate, Shares]], query: Query) -> Sequence[tuple[Candidate, Shares]]:
         """The candidates of the text search, perhaps more of them, with ``meaning`` filled in."""
         ...
@@ -57,22 +61,24 @@ class Helpers:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """What was found for a question, not ordered yet; ``cut`` where there may be more, ``behind`` where some of it
-    could be found by words alone.
+    could be found by words alone, ``semantic`` where meaning was searched at all.
     """
 
     matches: Sequence[Match]
     cut: bool = False
     behind: bool = False
+    semantic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Candidates, best first, and the factors of each; ``cut`` and ``behind`` as what was found."""
+    """Candidates, best first, and the factors of each; the rest as what was found."""
 
     ranked: Sequence[Ranked] = ()
     reasons: Callable[[Match], Mapping[str, float]] = lambda _: {}
     cut: bool = False
     behind: bool = False
+    semantic: bool = False
 
 
 class Finder:
@@ -120,8 +126,12 @@ class Finder:
         meaning = self._helpers.meaning()
         if meaning is not None:
             together = meaning.joined(together, query)
-        behind = meaning is not None and meaning.behind()
-        return Found(matches=[Match(one, shares) for one, shares in together], cut=cut, behind=behind)
+        return Found(
+            matches=[Match(one, shares) for one, shares in together],
+            cut=cut,
+            behind=meaning is not None and meaning.behind(),
+            semantic=meaning is not None and meaning.knows(query),
+        )
 
     def _candidates(self, query: Query, wanted: int) -> tuple[list[Candidate], bool]:
         """At least so many candidates, and whether there may be more."""
@@ -153,7 +163,9 @@ class Finder:
         uses = usage.of(match.candidate.id for match in found.matches) if usage is not None else {}
         ranked = ranking.ranked(ranking.completed(found.matches, uses))
         ranked = reranked(chosen, query, ranked)
-        return Order(ranked=ranked, reasons=ranking.reasons, cut=found.cut, behind=found.behind)
+        return Order(
+            ranked=ranked, reasons=ranking.reasons, cut=found.cut, behind=found.behind, semantic=found.semantic
+        )
 
 
 def _prepared(queries: Sequence[Query]) -> None:

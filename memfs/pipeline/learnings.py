@@ -1,7 +1,7 @@
 """Learnings: what was learned in a task, picked from what was noted while it ran (seed 002, M4).
 
-Owns which sentences teach something, and that each is kept once. When a task ended is somebody else's business. English
-only: a text in another language teaches by its outcome alone.
+Owns which sentences teach something, by cues, and that each is kept once. A text in a language without cues teaches by
+its outcome alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from memfs.model.ids import slug
 from memfs.model.suggestion import Source, Suggestion
 from memfs.model.time import utc_now
 from memfs.pipeline.corrections import is_correction
+from memfs.pipeline.cues import spoken
 from memfs.pipeline.likeness import SAME, Shape, alike, normalised
 from memfs.store import Store
 
@@ -33,38 +34,18 @@ _FEWEST_WORDS = 4
 _COMPARED = 8
 _TRIES = 3
 _SOURCE = "learnings"
-_TELLING = re.compile(
-    r"(?<!\w)(?:learn(?:ed|t)(?: that| to|:)|lessons?(?: learned)?|turn(?:s|ed) out|root cause|(?:real |actual )?"
-    r"(?:cause|reason|culprit|fix|solution|trick|workaround|key) (?:is|was)|(?:is|was|were) caused by|(?:solved|fixed|"
-    r"resolved) (?:it |this |that )?by|decided (?:to|on|against|that|not)|decision:|we (?:chose|agreed|settled)|"
-    r"agreed (?:to|on|that)|instead of|next time|note to self|remember that|important:|(?:only works|works only)|"
-    r"(?:must|should) (?:always|never|not)|(?:always|never) [a-z]+|from now on|the right way|make sure)(?!\w)",
-    re.I,
-)
-# What a person who asks for something says of it, too ("instead of", "make sure"), tells nothing by itself.
-_STATED = re.compile(
-    r"(?<!\w)(?:learn(?:ed|t)(?: that| to|:)|lessons?(?: learned)?(?:[: ]|$)|turn(?:s|ed) out|root cause (?:is|was)|"
-    r"(?:real |actual )?(?:cause|reason|culprit|fix|solution|trick|workaround) (?:is|was)|(?:is|was|were) caused by|"
-    r"(?:solved|fixed|resolved) (?:it |this |that )?by|decided (?:to|on|against|that|not)|decision:|"
-    r"we (?:chose|agreed|settled)|agreed (?:to|on|that)|note to self|remember that|important:|only works|works only|"
-    r"(?:must|should) (?:always|never|not)|fyi|for your information|for the record|just so you know)(?!\w)",
-    re.I,
-)
-_REQUEST = re.compile(
-    r"\W*(?:(?:ok(?:ay)?|now|then|next|first|and|so|also|just|hey|hi|great|thanks|yes|no)[,.!]? +)*(?:please|can|could|"
-    r"would|will|shall|should (?:i|we)|let'?s|let us|let me|i(?:'d| would) like|i (?:want|need)|we (?:want|need)|help|"
-    r"why|what|how|when|where|which|who|is|are|do|does|did|if|add|ask|build|change|check|clean|convert|create|debug|"
-    r"delete|deploy|describe|drop|ensure|explain|extend|figure|find|fix|generate|get|give|handle|implement|improve|"
-    r"investigate|list|look|make|migrate|move|port|propose|put|read|refactor|remove|rename|replace|report|review|"
-    r"rewrite|run|search|see|set|show|split|suggest|summari[sz]e|tell|test|try|update|use|verify|work|write)\b",
-    re.I,
-)
+_TABLE = "learnings"
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def telling(text: str) -> bool:
     """Whether a text tells a decision, a cause or a lesson, and is not a mere question."""
-    return bool(_TELLING.search(text)) and not text.rstrip().endswith("?")
+    return _cue("telling", text) and not text.rstrip().endswith("?")
+
+
+def achieved(text: str) -> bool:
+    """Whether a text begins by telling what was achieved."""
+    return any(language.pattern(f"{_TABLE}.achieved").match(text) for language in spoken(_TABLE))
 
 
 def stated(text: str) -> str:
@@ -72,8 +53,17 @@ def stated(text: str) -> str:
 
     What the message asks for was wanted then, and how things are to be done, preferences keep.
     """
-    told = (one.strip() for one in _SENTENCE.split(text[: _LONGEST * READ]) if _STATED.search(one))
-    return " ".join(one for one in told if not (one.endswith("?") or _REQUEST.match(one) or is_correction(one)))
+    told = (one.strip() for one in _SENTENCE.split(text[: _LONGEST * READ]) if _cue("stated", one))
+    return " ".join(one for one in told if not (one.endswith("?") or _requests(one) or is_correction(one)))
+
+
+def _cue(name: str, text: str) -> bool:
+    frame = r"(?<!\w){}(?!\w)"
+    return any(language.pattern(f"{_TABLE}.{name}", frame).search(text) for language in spoken(_TABLE))
+
+
+def _requests(sentence: str) -> bool:
+    return any(language.pattern(f"{_TABLE}.request").match(sentence) for language in spoken(_TABLE))
 
 
 def extract_learnings(store: Store, facts: Mapping[str, Any], inbox: Inbox | None = None) -> list[MemoryItem]:

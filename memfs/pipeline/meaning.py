@@ -36,16 +36,25 @@ _ALIKE = 0.8
 class Meaning:
     """Finds by meaning in one workspace. May be used from several threads."""
 
-    def __init__(self, store: Store, embeddings: Embeddings) -> None:
-        """``embeddings``: the vectors of the store's items."""
+    def __init__(self, store: Store, embeddings: Embeddings, *, resident: bool = True) -> None:
+        """
+        Args:
+            embeddings: the vectors of the store's items.
+            resident: whether items are embedded behind the scenes. Else questions alone are, and none while no item
+                has a vector: the model is not loaded for an answer that it cannot change.
+        """
         self.embeddings = embeddings
+        self._resident = resident
         self._store = store
         self._asked: OrderedDict[str, Vector | None] = OrderedDict()
         self._failed = float("-inf")
 
     def prepare(self, queries: Iterable[Query]) -> None:
         """Do what may take a moment: see that new items get their vectors, and embed the questions."""
-        self.embeddings.keep_up(_PATIENCE_SECONDS)
+        if self._resident:
+            self.embeddings.keep_up(_PATIENCE_SECONDS)
+        elif not self.embeddings.any():
+            return
         texts = dict.fromkeys(query.text for query in queries if query.text)
         fresh = [text for text in texts if text not in self._asked]
         if not fresh or time.monotonic() - self._failed < _REST_SECONDS:
@@ -62,7 +71,12 @@ class Meaning:
 
     def behind(self) -> bool:
         """Whether some items have no vector yet, or the last question has none: words alone find those."""
-        return self.embeddings.behind or time.monotonic() - self._failed < _REST_SECONDS
+        late = self.embeddings.behind if self._resident else self.embeddings.waiting() > 0
+        return late or time.monotonic() - self._failed < _REST_SECONDS
+
+    def knows(self, query: Query) -> bool:
+        """Whether the question has a vector, without which words alone decide."""
+        return self._asked.get(query.text) is not None
 
     def like(self, item: MemoryItem, limit: int, threshold: float = _ALIKE) -> list[str]:
         """The ids of items that mean nearly the same as another, the nearest first; as far as they have their vectors.
@@ -71,12 +85,18 @@ class Meaning:
             threshold: how near they must be, -1 to 1.
         """
         try:
-            (vector,) = self.embeddings.embed([whole(item)])
+            vector = self._vector(item)
             near = self.embeddings.vectors.search(vector, limit + 1, threshold) if any(vector) else []
         except MemfsError as error:
             self._store.note_failure(error)
             return []
         return [one.id for one in near if one.id != item.id][:limit]
+
+    def _vector(self, item: MemoryItem) -> Vector:
+        """The vector of an item; where items are not embedded here, the one that is kept for it, if any."""
+        if self._resident:
+            return self.embeddings.embed([whole(item)])[0]
+        return (self.embeddings.vectors.get(item.id) if item.id else None) or ()
 
     def joined(self, together: Together, query: Query) -> Together:
         """The candidates of the text search, joined by those that only mean the like, with what meaning adds to each.

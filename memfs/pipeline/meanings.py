@@ -1,7 +1,7 @@
 """Meanings: whether a workspace is searched by meaning, and with which embedder.
 
-Owns the choice that the memory context makes, which may change while the workspace is open, and where the vectors of a
-model lie: in the user's cache, beside the index. What meaning adds to an answer is not known here.
+Owns the choice that the settings and the memory context make, which may change while the workspace is open, and where
+the vectors of a model lie: in the user's cache, beside the index. What meaning adds to an answer is not known here.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.files.forked import renewed_in_child
 from memfs.index.layers import SearchIndex
-from memfs.model.memory_config import MemoryConfig
+from memfs.model.memory_config import VECTOR_DB, MemoryConfig
 from memfs.store import Store
 
 if TYPE_CHECKING:
     from memfs.endpoint import Endpoint
     from memfs.pipeline.meaning import Meaning
 
-VECTOR_DB = "vector_db"
 FOLDER = "vectors"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -33,11 +32,18 @@ class Meanings:
     May be used from several threads.
     """
 
-    def __init__(self, store: Store, index: SearchIndex, config: Callable[[], MemoryConfig]) -> None:
-        """``config`` gives the memory context; an endpoint in it is one that the user trusts."""
+    def __init__(
+        self, store: Store, index: SearchIndex, config: Callable[[], MemoryConfig], *, resident: bool = True
+    ) -> None:
+        """
+        Args:
+            config: gives the memory context; an endpoint in it is one that the user trusts.
+            resident: whether items may be embedded behind the scenes; else only questions are.
+        """
         self._store = store
         self._index = index
         self._config = config
+        self._resident = resident
         self._current: tuple[tuple[str, str], Meaning] | None = None
         self._service: Endpoint | None = None
         self._changing = threading.RLock()
@@ -89,7 +95,7 @@ class Meanings:
         chosen = embedder(model, self._service)
         vectors = VectorStore(self._index.folder / FOLDER / file_name(chosen.name), chosen.name)
         made = Embeddings(chosen, vectors, self._index, self._store.read, self._store.note_failure)
-        return Meaning(self._store, made)
+        return Meaning(self._store, made, resident=self._resident)
 
     def close(self) -> None:
         """Stop embedding and release the vectors; the next question begins anew."""

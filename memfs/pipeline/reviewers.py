@@ -22,7 +22,7 @@ from memfs.pipeline.wording import whole
 from memfs.settings import ReviewSettings
 
 if TYPE_CHECKING:
-    from memfs.pipeline.cues import Traits
+    from memfs.pipeline.features import Traits
     from memfs.pipeline.llm_reviewer import LlmReviewer
 
 STORAGE_REVIEWERS = ("analyzer", "patterns", "knowledge-archaeologist")
@@ -121,7 +121,7 @@ SHORT_LIVED = Rule(1.0, "short-lived, so the bar is lower", lambda _: 1.0)
 
 
 def _judged(item: MemoryItem, rules: Iterable[Rule]) -> Score:
-    from memfs.pipeline.cues import traits  # its patterns cost start-up time, and no answer needs them
+    from memfs.pipeline.features import traits  # its patterns cost start-up time, and no answer needs them
 
     seen = traits(whole(item))
     asked = (*rules, SHORT_LIVED) if item.type in _SHORT_LIVED else rules

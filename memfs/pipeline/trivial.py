@@ -1,7 +1,7 @@
 """Trivial filter: texts that are not worth remembering, told without a reviewer (seed 003, C3).
 
-Owns the sorts of trivial text, the phrases of small talk, and what each sort is called. Whether such a text is refused
-is the intake's business; what merely says little is left to the reviewers.
+Owns the sorts of trivial text, and what each is called; the phrases of small talk are cues. Whether such a text is
+refused is the intake's business; what merely says little is left to the reviewers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import chain
+
+from memfs.pipeline.cues import spoken
 
 TRIVIAL = "trivial: "
 
@@ -19,71 +22,18 @@ _ASSENT = "an acknowledgement"
 _THANKS = "thanks"
 _FILLER = "a filler"
 _ADDRESSING = frozenset({_GREETING, _FAREWELL, _THANKS})
+_TABLE = "small_talk"
+_SORTS: Mapping[str, str] = {
+    "greeting": _GREETING,
+    "farewell": _FAREWELL,
+    "thanks": _THANKS,
+    "acknowledgement": _ASSENT,
+    "filler": _FILLER,
+}
 _LONGEST = 200
 _FEWEST_LETTERS = 4
 _FEWEST_WORDS = 2
 
-_PHRASES: Mapping[str, str] = {
-    _GREETING: "hi, hiya, hello, hey, heya, yo, howdy, greetings, sup, what's up, whats up, wassup, good "
-    "morning, morning, good afternoon, good evening, good day, how are you, how are you doing, "
-    "how are you today, how's it going, hows it going, how do you do, how have you been, nice to "
-    "meet you, nice to see you, good to see you, pleased to meet you, welcome back, long time no "
-    "see, hope you are well, hope you're well, are you there, you there, hallo, guten tag, guten "
-    "morgen, bonjour, salut, hola, buenos dias, ciao, ola, namaste, hej, 你好, こんにちは, 안녕하세요, "
-    "привет, здравствуйте, مرحبا",
-    _FAREWELL: "bye, bye bye, goodbye, good bye, good night, goodnight, night, see you, see ya, see you "
-    "later, see you soon, see you tomorrow, talk to you later, talk later, ttyl, cya, later, take "
-    "care, have a nice day, have a good day, have a great day, have a good one, have a nice "
-    "weekend, have a good weekend, have a great weekend, have fun, cheerio, farewell, that's all, "
-    "thats all, that is all, that will be all, tschüss, au revoir, adios, 再见",
-    _THANKS: "thanks, thank you, thank u, thx, ty, tysm, many thanks, thanks a lot, thanks a bunch, thanks "
-    "a million, much appreciated, appreciated, appreciate it, i appreciate it, i appreciate that, "
-    "cheers, you're welcome, youre welcome, you are welcome, no problem, no worries, np, my "
-    "pleasure, anytime, don't mention it, danke, merci, gracias, obrigado, grazie, spasibo, 谢谢, "
-    "ありがとう, 감사합니다, спасибо",
-    _ASSENT: "ok, okay, okey, k, kk, okie, okey dokey, yes, yeah, yep, yup, yea, ya, aye, no, nope, nah, "
-    "sure, sure thing, of course, certainly, absolutely, definitely, exactly, indeed, right, "
-    "alright, all right, correct, fine, agreed, i agree, true, got it, gotcha, i see, i "
-    "understand, understood, roger, copy that, noted, will do, makes sense, that makes sense, "
-    "sounds good, sounds great, looks good, looks great, looks good to me, sounds good to me, "
-    "lgtm, fair enough, good, great, nice, cool, perfect, awesome, excellent, amazing, wonderful, "
-    "fantastic, brilliant, lovely, well done, good job, great job, nice work, good work, great "
-    "work, nice one, go ahead, go for it, please do, do it, yes please, no thanks, please, please "
-    "continue, continue, go on, keep going, proceed, next, next please, carry on, never mind, "
-    "nevermind, nvm, forget it, it's fine, its fine, that's fine, thats fine, that's right, thats "
-    "right, that's great, thats great, that's good, works for me, that works, it works, it "
-    "worked, that worked, works now, done, all done, i'm done, im done, all good, all set, we're "
-    "good, good to know, my bad, sorry, i'm sorry, im sorry, apologies, oops, whoops, excuse me, "
-    "pardon, you're right, youre right, you are right, absolutely right, you're absolutely right, "
-    "interesting, good idea, great idea, good point, good question, great question, ja, nein, "
-    "oui, non, si, da, 好的, 是的, はい",
-    _FILLER: "hm, hmm, hmmm, mhm, uh, uhh, um, umm, er, erm, ah, aha, oh, ooh, eh, huh, meh, wow, whoa, "
-    "yay, lol, lmao, rofl, haha, hahaha, hehe, well, let me see, let me think, let's see, lets "
-    "see, let me check, let me look, i'll check, i will check, i'll take a look, i'll look into "
-    "it, i'll have a look, let me take a look, checking, looking, looking into it, thinking, "
-    "working, working on it, on it, i'm on it, im on it, one moment, one second, one sec, a "
-    "moment, just a moment, just a second, just a sec, give me a moment, give me a second, hold "
-    "on, hang on, wait, wait a moment, wait a minute, please wait, brb, be right back, back, i'm "
-    "back, im back, here we go, let's go, lets go, let's start, let's begin, here you go, there "
-    "you go, are you sure, really, seriously, what, why, how, who, when, where, so what, what "
-    "now, now what, what else, anything else, is there anything else, can you help me, can you "
-    "help, could you help me, help, help me, i need help, please help, i have a question, can i "
-    "ask you a question, can i ask a question, quick question, i don't know, i dont know, idk, "
-    "not sure, i'm not sure, no idea, whatever, how can i help, how can i help you, how may i "
-    "help you, how can i assist you, how can i assist you today, how can i help you today, what "
-    "can i do for you, let me know, let me know if you need anything, let me know if you have any "
-    "questions, let me know if you need anything else, happy to help, glad to help, glad to hear "
-    "it, glad i could help, feel free to ask, try again, again, test, testing, this is a test, "
-    "just testing, just a test, asdf, qwerty, qwertz, foo, bar, baz, lorem ipsum, hello world, "
-    "blah, bla, 嗯",
-}
-# Words that may stand between small talk without adding to it, and those one may be addressed by.
-_NEUTRAL_WORDS = (
-    "a all and at bit but dear everybody everyone folks for friend friends from guys help here i it it's "
-    "just lot me man mate much my now of oh one quick really sir so team that the then there this to "
-    "today too u us very we you your ya y'all again am i'm im buddy claude assistant bot"
-)
-_NEUTRAL = frozenset(_NEUTRAL_WORDS.split())
 _COMMANDS = (
     r"cd|ls|ll|pwd|clear|exit|quit|whoami|date|history|top|htop|df|du|ps|jobs|fg|bg|reset|"
     r"git (?:status|log|diff|pull|push|fetch|add|stash|branch|show)"
@@ -98,13 +48,19 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 def _tree() -> dict[str, list[tuple[tuple[str, ...], str]]]:
     """Every phrase with its sort, by its first word, the longest first."""
     found: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    for sort, phrases in _PHRASES.items():
-        for phrase in phrases.split(", "):
+    for name, sort in _SORTS.items():
+        for phrase in chain.from_iterable(language.phrases(f"{_TABLE}.{name}") for language in spoken(_TABLE)):
             words = tuple(_words(phrase))
             found.setdefault(words[0], []).append((words, sort))
     for rows in found.values():
         rows.sort(key=lambda row: -len(row[0]))
     return found
+
+
+@cache
+def _neutral() -> frozenset[str]:
+    """Words that may stand between small talk without adding to it, and those one may be addressed by."""
+    return frozenset(chain.from_iterable(language.phrases(f"{_TABLE}.neutral") for language in spoken(_TABLE)))
 
 
 class TrivialFilter:
@@ -142,7 +98,7 @@ class TrivialFilter:
             length, sort = self._phrase(words, at)
             if length:
                 first = first or sort
-            elif words[at] not in _NEUTRAL and not (first in _ADDRESSING and _is_address(words, at, text)):
+            elif words[at] not in _neutral() and not (first in _ADDRESSING and _is_address(words, at, text)):
                 return ""
             at += length or 1
         return first

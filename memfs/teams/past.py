@@ -30,9 +30,9 @@ from memfs.index.place import past_folder
 from memfs.index.rows import micros
 from memfs.index.treeshelf import TreeShelf
 from memfs.model import KindTable, Query
+from memfs.model.memory_config import VECTOR_DB
 from memfs.model.time import given_time
 from memfs.pipeline.finding import Helpers
-from memfs.pipeline.meanings import VECTOR_DB
 from memfs.pipeline.relevance import Relevance, relevance_of
 from memfs.pipeline.retrieval import Recaller
 from memfs.settings import RecallSettings, Settings, spec_of

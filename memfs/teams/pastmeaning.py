@@ -131,6 +131,10 @@ class PastMeaning(Meaning):
         """See ``Meaning.joined``."""
         return super().joined(together, query) if self._vectors.lacking == 0 else together
 
+    def knows(self, query: Query) -> bool:
+        """See ``Meaning.knows``."""
+        return super().knows(query) and self._vectors.lacking == 0
+
     def behind(self) -> bool:
         """See ``Meaning.behind``."""
         return self._vectors.lacking > 0

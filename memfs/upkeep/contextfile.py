@@ -22,7 +22,7 @@ from memfs.files.tree import View
 from memfs.model import KindTable, Problem
 from memfs.model.ids import is_id, stem_of
 from memfs.model.kinds import nearest
-from memfs.model.memory_config import FITTING, BehaviorAction, BehaviorRule, MemoryConfig, Trigger
+from memfs.model.memory_config import FITTING, VECTOR_DB, BehaviorAction, BehaviorRule, MemoryConfig, Trigger
 from memfs.resources import template_names, template_text
 from memfs.store.documents import MEMORY_CONTEXT, MEMORY_CONTEXTS
 from memfs.store.parts import READ_LIMIT
@@ -30,7 +30,6 @@ from memfs.trust import EMBEDDING_ENDPOINT, standing
 
 _BUILT_IN = "universal/"
 _BASE = "universal/memory-base"
-_BY_MEANING = "vector_db"
 _DEEPEST = 16
 """How many contexts may extend one another."""
 _PATIENCE = 1.0
@@ -107,10 +106,10 @@ class FollowedContext:
         A command that answers one question is spared the schema.
         """
         if self._known is not None:
-            return self.config().storage_type != _BY_MEANING
+            return self.config().storage_type != VECTOR_DB
         data = (None if self._name else _bytes(self._tree, MEMORY_CONTEXT)) or b""
         plain = data.count(b"extends") <= data.count(_BASE.encode())
-        return not self._name and plain and _BY_MEANING.encode() not in data
+        return not self._name and plain and VECTOR_DB.encode() not in data
 
 
 def checked_values(values: Mapping[str, Any]) -> dict[str, Any]:

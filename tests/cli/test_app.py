@@ -174,7 +174,7 @@ def test_recall_imports_no_validator_and_no_git(
     memfs("reindex")
     names = imported("recall", "postgres", "-C", str(root), cwd=root)
     assert "memfs.pipeline.retrieval" in names
-    heavy = {"httpx", "numpy", "onnxruntime", "tokenizers", "memfs.pipeline.cues"}
+    heavy = {"httpx", "numpy", "onnxruntime", "tokenizers", "memfs.pipeline.features"}
     assert names.isdisjoint({"jsonschema", "git", "watchdog", *heavy, *needless})
 
 

@@ -45,7 +45,9 @@ def filled(memfs: Memfs) -> Memfs:
 def test_json_is_the_contract(root: Path, filled: Memfs) -> None:
     """recall --json says query, hits, partial and what the answer rests on."""
     shown = filled("recall", "which", "database?", "--json").json
-    assert list(shown) == ["query", "hits", "partial", "more", "tokens", "duplicates", "cut", "absent", "fresh"]
+    assert list(shown) == [
+        *("query", "hits", "partial", "more", "tokens", "duplicates", "cut", "absent", "semantic", "fresh", "hint")
+    ]
     assert (shown["more"], shown["duplicates"], shown["cut"], shown["absent"]) == (False, {}, "", {})
     assert shown["tokens"] > 5
     assert (shown["query"], shown["partial"]) == ("which database?", False)

@@ -76,6 +76,12 @@ class TestMiniLmEmbedder(EmbedderContract):
         car, same, other = embedder.embed(("my car", "the automobile I own", "the cat I feed"))
         assert cosine(car, same) > cosine(car, other) + 0.1
 
+    def test_a_lone_question_has_the_vector_that_it_has_among_others(self, embedder: Embedder) -> None:
+        """Whether the model was made quick before changes nothing (M5)."""
+        fresh = type(embedder)()
+        (alone,), (among, _), (again,) = (fresh.embed(texts) for texts in (["my car"], ["my car", "a cat"], ["my car"]))
+        assert min(cosine(alone, among), cosine(alone, again)) > 0.9999
+
 
 def test_many_texts_are_sent_in_parts() -> None:
     """A service gets at most 64 texts at once, under the model's name (M5)."""

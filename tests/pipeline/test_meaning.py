@@ -16,7 +16,7 @@ from memfs.index.embedder import EndpointEmbedder, Vector
 from memfs.index.vectors import VectorStore
 from memfs.pipeline.embeddings import Embeddings
 from memfs.pipeline.meaning import Meaning
-from memfs.pipeline.meanings import FOLDER, file_name
+from memfs.pipeline.meanings import FOLDER, Meanings, file_name
 from memfs.pipeline.wording import whole
 
 Opened = Callable[..., Workspace]
@@ -173,6 +173,24 @@ def test_candidates_of_a_pattern_are_looked_for_by_meaning(workspace: Workspace,
     senses.asked.clear()
     workspace.patterns.learn(new)
     assert senses.asked == ["car at the gate"]
+
+
+def test_a_process_that_answers_once_embeds_no_item(workspace: Workspace, senses: Senses) -> None:
+    """It asks for the question's vector where items have some, and compares items by those that are kept (D3)."""
+    put(workspace, a="An automobile", b="A vehicle")
+    once = Meanings(workspace.store, workspace.parts.index, lambda: workspace.memory_config, resident=False).wanted()
+    assert once is not None
+    query = Query(text="car")
+    workspace.store.follow()
+    once.prepare([query])
+    assert (senses.asked, once.knows(query), once.behind()) == ([], False, True)
+    assert once.like(MemoryItem("car", id="a"), 10) == []
+    meaning_of(workspace).embeddings.catch_up()
+    senses.asked.clear()
+    once.prepare([query])
+    assert (senses.asked, once.knows(query), once.behind()) == (["car"], True, False)
+    assert once.like(workspace.store.find("a"), 10) == ["b"]
+    assert senses.asked == ["car"]
 
 
 def test_filters_hold_for_what_meaning_finds(workspace: Workspace) -> None:

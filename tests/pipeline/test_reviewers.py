@@ -12,7 +12,7 @@ import pytest
 from memfs.errors import SettingInvalid
 from memfs.model import MemoryItem
 from memfs.pipeline import reviewers
-from memfs.pipeline.cues import traits
+from memfs.pipeline.features import traits
 from memfs.pipeline.review import Review
 from memfs.pipeline.reviewer import RelevanceReviewer, Reviewer, Score
 from memfs.pipeline.reviewers import (

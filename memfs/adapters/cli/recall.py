@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from memfs.workspace import Workspace
 
 _LINES_SHOWN = 3
+_FEW = 2
 _UNVOUCHED = frozenset({"agent", "tool"})
 
 
@@ -97,7 +98,7 @@ def recall(
         answer, lacks = _search(workspace, asked, own, past, prove=as_json, fenced=fenced)
     if as_json:
         quoted = {"fenced": fence(answer.hits)} if fenced else {}
-        print_json(_answer_json(answer, explain) | quoted | as_of_json(past))
+        print_json(_answer_json(answer, explain) | {"hint": lacks.hint} | quoted | as_of_json(past))
     elif fenced and answer.hits:
         print_text(fence(answer.hits))
     else:
@@ -109,11 +110,12 @@ def recall(
 
 @dataclass(frozen=True, slots=True)
 class _Lacks:
-    """What an answer may lack: mounts that were not asked, files that were not read; and what is wrong."""
+    """What an answer may lack: mounts that were not asked, files that were not read; what is wrong, and a remedy."""
 
     absent: Sequence[Problem]
     unread: Sequence[str]
     problems: Sequence[Problem]
+    hint: str = ""
 
 
 def _query(workspace: Workspace, text: str, limit: int | None, chosen: dict[str, Any], past: Past | None) -> Query:
@@ -132,7 +134,28 @@ def _search(
     if past is not None:
         return answer, _Lacks((), past.store.unread(asked), past.store.problems())
     absent = left_out(workspace, own)
-    return answer, _Lacks(absent, unread_of(workspace, own, asked), workspace.store.problems())
+    hint = _hint(workspace) if _missed(answer) else ""
+    return answer, _Lacks(absent, unread_of(workspace, own, asked), workspace.store.problems(), hint)
+
+
+def _missed(answer: Recall) -> bool:
+    """Whether words alone found nothing, or next to nothing: at most two memories, without half of what was asked."""
+    if answer.semantic or len(answer.hits) > _FEW or not answer.query.text.strip():
+        return False
+    from memfs.index.analyzer import terms  # loaded with the engine
+    from memfs.pipeline.wording import whole
+
+    asked = set(terms(answer.query.text))
+    return bool(asked) and not any(2 * len(asked & set(terms(whole(hit.item)))) >= len(asked) for hit in answer.hits)
+
+
+def _hint(workspace: Workspace) -> str:
+    """What may find more than words did; "" where the workspace is empty, or its problems name what is amiss."""
+    if not workspace.store.count():
+        return ""
+    if workspace.words_only:
+        return "meaning was not searched; 'memfs semantic on' switches it on"
+    return "no memory is embedded yet; 'memfs semantic on' embeds them" if workspace.by_meaning else ""
 
 
 def _refuse_beside_diff(ctx: click.Context, options: Mapping[str, object]) -> None:
@@ -158,6 +181,7 @@ def _answer_json(answer: Recall, explain: bool) -> dict[str, Any]:
         "duplicates": dict(answer.duplicates),
         "cut": answer.cut,
         "absent": dict(answer.absent),
+        "semantic": answer.semantic,
         "fresh": fresh and {"head": fresh.head, "dirty": fresh.dirty, "indexed": fresh.indexed},
     }
 
@@ -219,7 +243,9 @@ def _note_limits(answer: Recall) -> None:
 
 
 def _note_lacks(answer: Recall, lacks: _Lacks) -> None:
-    """Say what could not be asked or read."""
+    """Say what could not be asked or read, and what may find more."""
+    if lacks.hint:
+        note(lacks.hint)
     note_left_out(lacks.absent)
     if answer.partial and (lacks.unread or not (answer.cut or lacks.absent)):
         note_partial(lacks.unread)

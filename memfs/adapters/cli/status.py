@@ -10,7 +10,6 @@ from memfs.adapters.cli.checkpointing import checkpoint_facts, checkpoint_row
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.hooking import hook_problems, hooks_facts, hooks_row
 from memfs.adapters.cli.keeping import keeping_facts, keeping_rows
-from memfs.adapters.cli.meaning import meaning_facts, meaning_row
 from memfs.adapters.cli.mending import blocked_at, tell_problems
 from memfs.adapters.cli.mounting import mounts_facts, mounts_problems, mounts_row
 from memfs.adapters.cli.output import (
@@ -24,6 +23,7 @@ from memfs.adapters.cli.output import (
     styled,
 )
 from memfs.adapters.cli.resolving import merges_facts, merges_row
+from memfs.adapters.cli.semantic import semantic_facts, semantic_row
 from memfs.adapters.cli.sourcing import delivery_facts, delivery_row
 from memfs.adapters.cli.stating import states_facts, states_row
 from memfs.adapters.cli.storing import storage_facts, storage_row
@@ -82,7 +82,7 @@ def _status(workspace: Workspace) -> dict[str, Any]:
         "trust": status_facts(workspace),
         "storage": storage_facts(workspace),
         **keeping_facts(workspace),
-        **meaning_facts(workspace),
+        **semantic_facts(workspace),
         **states_facts(workspace),
         **checkpoint_facts(workspace),
         **delivery_facts(workspace, items),
@@ -106,7 +106,7 @@ def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> 
         "index": f"{facts['index']['engine']}, {'fresh' if facts['index']['fresh'] else 'stale'}",
         "watch": facts["watch"]["state"],
     }
-    rows |= storage_row(facts["storage"]) | status_row(facts["trust"]) | keeping_rows(facts) | meaning_row(facts)
+    rows |= storage_row(facts["storage"]) | status_row(facts["trust"]) | keeping_rows(facts) | semantic_row(facts)
     rows |= states_row(facts) | checkpoint_row(facts) | delivery_row(facts) | hooks_row(facts) | mounts_row(facts)
     rows |= merges_row(facts)
     for name, value in rows.items():

@@ -14,7 +14,6 @@ import click
 from memfs.adapters.cli.cut import cut_history
 from memfs.adapters.cli.frame import Unclear, opened, verb
 from memfs.adapters.cli.landing import AT_ONCE, land
-from memfs.adapters.cli.meaning import embed
 from memfs.adapters.cli.output import (
     clean,
     count,
@@ -29,6 +28,7 @@ from memfs.adapters.cli.output import (
     progress,
     styled,
 )
+from memfs.adapters.cli.semantic import embed
 from memfs.adapters.cli.stating import reindex_states
 from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
 from memfs.upkeep.tally import Tally, tally
@@ -161,16 +161,11 @@ def _print_noticed(noticed: Noticed, as_json: bool) -> None:
         note(noticed.error)
 
 
-@verb("reindex", example="memfs reindex\nmemfs reindex --embeddings")
-@click.option("--embeddings", is_flag=True, help="Make the vectors that are lacking, instead of the text index.")
+@verb("reindex", example="memfs reindex")
 @click.pass_context
-def reindex(ctx: click.Context, embeddings: bool, as_json: bool) -> None:
+def reindex(ctx: click.Context, as_json: bool) -> None:
     """Build the search index anew from the files. Nothing is lost by it: the index is only a cache."""
     began = time.monotonic()
-    if embeddings:
-        with opened(ctx) as workspace:
-            embed(workspace, as_json)
-        return
     with opened(ctx) as workspace:
         with progress("Indexing") as step:
             items = workspace.store.reindex(progress=step)
@@ -233,10 +228,10 @@ def migrate(ctx: click.Context, dry_run: bool, as_json: bool) -> None:
 def maintain(
     ctx: click.Context, cut_before: str | None, export: Path | None, dry_run: bool, yes: bool, as_json: bool
 ) -> int:
-    """Pack the history, write the commit-graph that makes log quick, fold fresh items into the index, and learn.
+    """Pack the history, write the commit-graph that makes log quick, fold fresh items into the index, learn, and embed.
 
     What was stored since the last time is looked through for patterns and rules, as the settings learning.* say;
-    'memfs inbox' shows what they suggest.
+    'memfs inbox' shows what they suggest. Where memories are searched by meaning, those that wait are embedded.
 
     --cut-before takes old history out of a repository that memfs made, after writing it to a file. No memory is lost by
     it: what stands at the cut becomes the first commit. Commits since then get new ids and lose their signatures.
@@ -250,13 +245,24 @@ def maintain(
         land(workspace, None)
         done = workspace.history.maintain()
         folded = workspace.store.fold()
+        embedded = embed(workspace, workspace.meaning.current())
         backed_up = workspace.backups.keep_up()
     facts = {name: getattr(done, name) for name in type(done).__slots__}
     if as_json:
-        print_json({**plain(facts), "folded": folded, "backed_up": backed_up, "learned_from": learned.read})
+        print_json(
+            {
+                **plain(facts),
+                "folded": folded,
+                "embedded": embedded,
+                "backed_up": backed_up,
+                "learned_from": learned.read,
+            }
+        )
         return 0
     if backed_up:
         print_raw("Made the backup that was due")
+    if embedded:
+        print_raw(f"Embedded {count(embedded, 'memory', 'memories')}")
     told = {"index folded": "yes" if folded else "another process is at it", "learned from": f"{learned.read:,}"}
     for name, value in {**facts, **told}.items():
         label = name.replace("_", " ")

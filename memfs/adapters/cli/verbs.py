@@ -99,6 +99,7 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
     ),
     "Set up": (
         Verb("init", "setup:init", "Make a workspace."),
+        Verb("semantic", "semantic:semantic", "Switch search by meaning on or off, and see how far it is."),
         Verb("config", "setup:config", "Show the settings and where each came from."),
         Verb("schema", "schema:schema", "Write the schemas by which editors check memory files."),
         Verb("plugins", "plugins:plugins", "Show what gives agents their context, and whether it works."),
