@@ -24,6 +24,7 @@ from memfs.pipeline.neighbours import Neighbourhood
 from memfs.pipeline.preferencetable import KIND, PreferenceRow, PreferenceTable, is_wanted
 from memfs.pipeline.wording import gist
 from memfs.store import Store
+from memfs.store.message import of_items
 from memfs.store.parts import Parts
 from memfs.usage import Usage
 
@@ -173,7 +174,7 @@ class Preferences:
         if now <= said or (now - said < _SAID_AGAIN and not disputed):
             return item
         try:
-            message = f"Note that {item.id} was said again"
+            message = of_items("Repeat", [item])
             return self._store.put(item.replace(timestamp=now), expected=item.sha256, message=message, source=source)
         except Conflict:  # somebody changes it right now; what was said is stored
             return item

@@ -39,6 +39,7 @@ from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.query import MOST
 from memfs.pipeline.disputes import disputes
 from memfs.pipeline.undecided import told
+from memfs.store.message import of_items
 from memfs.store.signing import signed_by
 from memfs.usage import NEVER
 
@@ -303,8 +304,7 @@ def _remove(workspace: Workspace, items: list[MemoryItem], reason: str) -> None:
     if len(items) == 1:
         workspace.store.delete(items[0].id, expected=items[0].sha256, reason=reason, source=SOURCE)
         return
-    message = f"Forget {count(len(items), 'memory', 'memories')}" + (f": {reason}" if reason else "")
-    with workspace.store.batch(message, source=SOURCE) as batch:
+    with workspace.store.batch(of_items("Forget", items, reason), source=SOURCE) as batch:
         for item in items:
             batch.delete(item.id, expected=item.sha256)
 
