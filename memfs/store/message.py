@@ -19,8 +19,9 @@ _SHORTEST = 30
 
 
 def excerpt(item: MemoryItem) -> str:
-    """What an item is called in a sentence: its title, else its first line without the full stop, cut to ``WIDTH``; its id where a person
-    allowed it to hold a secret, or its words look like one.
+    """What an item is called in a sentence: its title, else its first line, without the full stop, cut to ``WIDTH``.
+
+    Where a person allowed the item to hold a secret, or its words look like one, it is the item's id.
     """
     line = " ".join((item.title.strip() or item.content.strip().partition("\n")[0]).split())
     if not line or reason_in(item.metadata) or find(line):
