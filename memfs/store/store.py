@@ -248,6 +248,11 @@ class Store:
         """
         return find(self, reference)
 
+    def last_good(self, path: str) -> MemoryItem | None:
+        """The last good version of an item whose file is invalid at present, None where there is none."""
+        self.refresh([path])
+        return self._reading.last_good_item(path, self.following)
+
     def locate(self, item_id: str) -> str:
         """The path of the file that holds the id, "" when none does."""
         self._parts.require_open()

@@ -109,7 +109,8 @@ def _checked(
                 _check_new(workspace, item, number, seen, replace)
                 items.append(allowed(item, allow_secret)[0])
             except MemfsError as error:
-                error.path, error.line = file, number
+                for one in (error, *error.also):
+                    one.path, one.line = file, number
                 wrong.append(error)
                 if len(wrong) <= _ERRORS_SHOWN:
                     write_error(error)

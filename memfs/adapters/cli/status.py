@@ -48,7 +48,11 @@ def status(ctx: click.Context, as_json: bool) -> int:
     with opened(ctx) as workspace, workspace.store.looking_once():  # what is told below would look at every file again
         facts = _status(workspace)
         invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
-        problems = [*workspace.store.problems(), *filter(None, [workspace.quota.problem]), *mounts_problems(workspace)]
+        problems = [
+            *workspace.checker.item_problems(),
+            *filter(None, [workspace.quota.problem]),
+            *mounts_problems(workspace),
+        ]
         problems += hook_problems(workspace)
         problems += branch_problems(workspace.repository, workspace.parts.policy.agent)
         place = str(workspace.root)
