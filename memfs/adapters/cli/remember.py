@@ -16,7 +16,7 @@ from memfs.adapters.cli.output import clean, count, note, print_json, print_raw,
 from memfs.errors import IdExists, ItemNotFound
 from memfs.files.textguard import findings
 from memfs.model.ids import check_id
-from memfs.model.kinds import BUILT_IN, nearest
+from memfs.model.kinds import OFFERED, nearest
 from memfs.store.parts import CONTENT
 from memfs.store.signing import signed_by
 
@@ -32,6 +32,7 @@ _FEW_FILES = 500
     example='memfs remember "We chose PostgreSQL for transactions" --type semantic --tag database\n'
     "git log -1 --format=%B | memfs remember - --type task_history --agent coder --session s42\n"
     "memfs remember --file notes.jsonl --tag imported",
+    offers=OFFERED,
 )
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @click.option(
@@ -39,7 +40,7 @@ _FEW_FILES = 500
     "type",
     metavar="TYPE",
     shell_complete=complete_types,
-    help="What sort of memory; semantic by default. Built in: " + ", ".join(kind.name for kind in BUILT_IN) + ".",
+    help="What sort of memory, as named above; semantic by default.",
 )
 @click.option("--title", help="A short name; the id is made from it.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A free word; may be repeated.")
@@ -51,7 +52,7 @@ _FEW_FILES = 500
 @click.option("--data", multiple=True, metavar="KEY=VALUE", help="A field of its type's own; may be repeated.")
 @click.option("--agent", metavar="NAME", help="The agent that says so. Without it the memory is a person's.")
 @click.option("--session", metavar="NAME", help="The session it comes from.")
-@click.option("--phase", type=PHASE, help="The phase of the work it comes from.")
+@click.option("--phase", type=PHASE, hidden=True, help="The phase of the work it comes from.")
 @click.option("--role", metavar="ROLE", help="Who spoke: user, assistant or tool.")
 @click.option("--tool", metavar="NAME", help="The tool it comes from.")
 @click.option("--time", metavar="WHEN", help="When it happened: a date, a time, or an age such as 2d. Now by default.")
