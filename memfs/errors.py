@@ -16,6 +16,9 @@ class MemfsError(Exception):
         line, column: 1-based position in that file.
         field: dotted name of the field concerned, such as ``origin.agent`` or ``tags.1``.
         hint: what to do about it.
+
+    Attributes:
+        also: what else is wrong with the same file or value.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class MemfsError(Exception):
         self.column = column
         self.field = field
         self.hint = hint
+        self.also: tuple[MemfsError, ...] = ()
 
     @property
     def code(self) -> str:
@@ -49,14 +53,16 @@ class MemfsError(Exception):
 
     def located(self, path: str) -> MemfsError:
         """Fill in the path where it is still unknown and return the error itself."""
-        if self.path is None:
-            self.path = path
+        for error in (self, *self.also):
+            if error.path is None:
+                error.path = path
         return self
 
     def __str__(self) -> str:
         place = ":".join(str(part) for part in (self.path, self.line, self.column) if part is not None)
         hint = f" ({self.hint})" if self.hint else ""
-        return f"{place + ': ' if place else ''}{self.sentence}{hint}"
+        also = "".join(f"; {error.sentence}" for error in self.also)
+        return f"{place + ': ' if place else ''}{self.sentence}{hint}{also}"
 
 
 # -- content of a file --------------------------------------------------------------------------------------------

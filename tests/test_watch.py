@@ -133,7 +133,7 @@ def test_a_rested_hand_edit_is_committed_where_the_policy_says_so(resident: Work
     """Under ``adopt = auto`` a resident process commits a person's edit after a quiet time."""
     assert resident.settings.history.adopt == "auto"
     write(resident, "mine", "by hand")
-    assert until(lambda: "Edit mine by hand" in git(resident.root, "log", "-1", "--format=%s"))
+    assert until(lambda: "Edit by hand: by hand" in git(resident.root, "log", "-1", "--format=%s"))
     assert git(resident.root, "status", "--porcelain") == ""
 
 

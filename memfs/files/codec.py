@@ -148,7 +148,7 @@ class Codec:
         try:
             mapping = plain(document)
             refuse_hidden(mapping, self._allow_invisible)
-            _raise_first(self._schemas.check_document(mapping, schema))
+            _raise_all(self._schemas.check_document(mapping, schema))
             parsed = None if before is None else self._parse_document(before, path)
             return _limited(render(mapping, path, parsed, {}, DOCUMENT_PARTS).data, DOCUMENT_LIMIT)
         except MemfsError as error:
@@ -178,7 +178,7 @@ class Codec:
 
     def _check(self, parsed: Parsed, path: str, found: list[SchemaError]) -> None:
         if found:
-            raise self._all_located(parsed, path, found)[0]
+            raise _with_others(self._all_located(parsed, path, found))
 
     def _all_located(self, parsed: Parsed, path: str, found: list[SchemaError]) -> list[SchemaInvalid]:
         errors = [self._located(parsed, path, error) for error in found]
@@ -225,7 +225,7 @@ class Codec:
             mapping = fields.changed(parsed.mapping, there, _settled(item))
         refuse_hidden(mapping, self._allow_invisible)
         if validate:
-            _raise_first(self._schemas.check_item(mapping, kind))
+            _raise_all(self._schemas.check_item(mapping, kind))
         encoded = render(mapping, path, parsed, fields.ORDER)
         _limited(encoded.data, ITEM_LIMIT)
         self._prove_item(mapping, kind, item)
@@ -247,6 +247,8 @@ def _concealed(error: MemfsError, data: bytes) -> MemfsError:
     """The error without what of the file is secret."""
     from memfs.files.secrets import conceal  # a merge driver, started for each file, pays for every import
 
+    for one in error.also:
+        conceal(one, data)
     return conceal(error, data)
 
 
@@ -267,10 +269,17 @@ def _home(kind: Kind) -> str:
     return f"this is the folder of {kind.name!r}; write the item below the folder of its own type"
 
 
-def _raise_first(found: list[SchemaError]) -> None:
+def _raise_all(found: list[SchemaError]) -> None:
     if found:
-        first = found[0]
-        raise SchemaInvalid(first.message, field=dotted(first.path) or None, hint=first.hint or None)
+        raise _with_others(
+            [SchemaInvalid(one.message, field=dotted(one.path) or None, hint=one.hint or None) for one in found]
+        )
+
+
+def _with_others(errors: list[SchemaInvalid]) -> SchemaInvalid:
+    """The first of some errors, which names the others."""
+    errors[0].also = tuple(errors[1:])
+    return errors[0]
 
 
 def _limited(data: bytes, limit: int) -> bytes:

@@ -58,6 +58,8 @@ def explained(failures: Iterable[Failure]) -> list[SchemaError]:
     for failure in sorted(islice(failures, MAX_ERRORS), key=_weight):
         for error in islice(_explain(failure), MAX_ERRORS):
             found.setdefault(error.path, error)
+    if any(error.of_key and error.hint in _MEANT_TEXT for error in found.values()):
+        found.pop((), None)  # the text is there, under a key with a slip
     return sorted(found.values(), key=lambda error: [str(part) for part in error.path])[:MAX_ERRORS]
 
 
@@ -70,6 +72,7 @@ _TYPES = {
     "array": "a list",
     "null": "nothing",
 }
+_MEANT_TEXT = frozenset(f"did you mean {key!r}?" for key in ("content", "title"))
 _FIRST = ("type", "format", "enum", "const")
 
 

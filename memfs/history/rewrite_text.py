@@ -20,6 +20,7 @@ _SIGNED = (b"gpgsig", b"gpgsig-sha256", b"mergetag")
 _NO_PARENT = b"parent " + NULL.encode()
 _SIGNATURE = re.compile(rb"^-----BEGIN (?:PGP|SSH|SIGNED) (?:SIGNATURE|MESSAGE)-----", re.MULTILINE)
 _ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
+_OWN = re.compile(rb"[-0-9 ]|[^\x00-\x7f]")
 _NEVER = re.compile(rb"(?!)")
 _ENTRY = re.compile(rb"(\d+) ([^\0]+)\0(.{20})", re.DOTALL)
 _ID_ONLY = re.compile(rb"\d+ [^\0]+\0(.{20})", re.DOTALL)
@@ -33,7 +34,7 @@ class Traces:
 
     Attributes:
         versions: for each version its phrases: whole lines and values, as they stand in a file.
-        names: its ids.
+        names: what it is called in messages: its ids, and its words as commits say them.
     """
 
     versions: tuple[frozenset[bytes], ...]
@@ -51,7 +52,7 @@ class Traces:
     @cached_property
     def telling(self) -> tuple[bytes, ...]:
         """The names that are so much its own that they go from any message, not only from those about the item."""
-        return tuple(name for name in self.names if len(name) >= _TELLING and re.search(rb"[-0-9]", name))
+        return tuple(name for name in self.names if len(name) >= _TELLING and _OWN.search(name))
 
     @cached_property
     def _any_name(self) -> re.Pattern[bytes]:

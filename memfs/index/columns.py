@@ -197,6 +197,7 @@ class Columns:
             timestamp=moment(self.times[number]),
             importance=self._importances[number],
             context=json.loads(context) if context else {},
+            agent=self._named("agent", number),
             session=self._named("session", number),
             sequence=None if sequence == _NO_SEQUENCE else sequence,
             speaker=self._named("speaker", number),

@@ -51,6 +51,7 @@ class Row:
             timestamp=moment(self.time),
             importance=self.importance,
             context=self.context,
+            agent=self.agent,
             session=self.session,
             sequence=self.sequence,
             speaker=self.speaker,

@@ -37,8 +37,8 @@ _SCORED = f"SELECT t.rowid, -bm25(t.terms, {ftsmatch.WEIGHTS}) AS score"
 _EACH = "SELECT value FROM json_each(?)"
 _AT_PLACE = "r.session = json_extract(p.value, '$[0]') AND r.sequence = json_extract(p.value, '$[1]')"
 _ROW = (
-    "r.docid, r.id, r.path, r.type, r.time, r.importance, r.context, r.session, r.sequence, r.speaker, r.role, r.asks, "
-    "r.pinned"
+    "r.docid, r.id, r.path, r.type, r.time, r.importance, r.context, r.agent, r.session, r.sequence, r.speaker, "
+    "r.role, r.asks, r.pinned"
 )
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
@@ -380,7 +380,7 @@ def _phrase(term: str) -> str:
 
 
 def _candidate(row: Sequence[Any], similarity: float) -> Candidate:
-    _, key, path, kind, time, importance, context, session, sequence, speaker, role, asks, pinned = row
+    _, key, path, kind, time, importance, context, agent, session, sequence, speaker, role, asks, pinned = row
     return Candidate(
         id=key,
         path=_text(path),
@@ -389,6 +389,7 @@ def _candidate(row: Sequence[Any], similarity: float) -> Candidate:
         timestamp=moment(time),
         importance=importance,
         context=json.loads(context) if context else {},
+        agent=_text(agent),
         session=_text(session),
         sequence=sequence,
         speaker=_text(speaker),

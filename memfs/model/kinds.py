@@ -6,9 +6,10 @@ Owns the built-in table and the lookup by type, folder and layer. Kinds beyond t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from memfs.errors import SettingInvalid
 
@@ -112,6 +113,19 @@ BUILT_IN: tuple[Kind, ...] = (
 )
 
 
+OFFERED: Mapping[str, str] = MappingProxyType(
+    {
+        "semantic": "what holds: facts, decisions, knowledge",
+        "procedural": "how to do something, step by step",
+        "preference": "how a person wants things done",
+        "convention": "a rule the team agrees on, for pull requests",
+        "episodic": "what happened, and how it ended",
+        "prospective": "something to do or check later",
+    }
+)
+"""The built-in kinds that a person is offered, each with when to choose it; the others are for programs and imports."""
+
+
 class KindTable:
     """The kinds a workspace knows, by name and by folder."""
 
@@ -138,7 +152,8 @@ class KindTable:
         kind = self._by_name.get(name)
         if kind is None:
             meant = nearest(name, self._by_name)
-            known = "the types are " + ", ".join(self._by_name)
+            others = [kind.name for kind in self if kind not in BUILT_IN]
+            known = f"the usual types are {', '.join((*OFFERED, *others))}; docs/kinds.md has them all"
             raise SettingInvalid(
                 f"unknown memory type {name!r}", field="type", hint=f"{meant} {known}" if meant else known
             )

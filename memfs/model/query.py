@@ -149,6 +149,7 @@ class Candidate:
 
     Attributes:
         similarity: the engine's text score, > 0 for a text query and 0 for an empty one.
+        agent: who wrote it, "" where that was a person.
         session, sequence: where in which talk it was said; None where it has no place in one.
         speaker, role: who said it.
         asks: whether it is a question.
@@ -163,6 +164,7 @@ class Candidate:
     timestamp: datetime
     importance: float = 1.0
     context: Mapping[str, Any] = field(default_factory=dict)
+    agent: str = ""
     session: str = ""
     sequence: int | None = None
     speaker: str = ""

@@ -265,7 +265,8 @@ class _Taking:
     def _facts(self, one: Arrival) -> dict[str, Any]:
         """Where an arrival comes from, what was seen of it there, and what was kept of that here."""
         kept = _digest(one.item)
-        seen = _short(canonical([kept, sorted(map(list, one.links))]))
+        free = [_metadata(one)] if one.item.metadata else []
+        seen = _short(canonical([kept, sorted(map(list, one.links)), *free]))
         return {"source": self._source, **one.facts, "seen": seen, "kept": kept}
 
 

@@ -19,6 +19,7 @@ from memfs.pipeline.conflictrecord import KEY, both_kept, covers, decided_about,
 from memfs.pipeline.conflictscan import ConflictScan, Step, in_order
 from memfs.pipeline.disputes import CONTRADICTS
 from memfs.store import Store
+from memfs.store.message import excerpt, of_items
 from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.readable import Browsable
 
@@ -263,9 +264,6 @@ def _refuse_unseen(pair: tuple[MemoryItem, MemoryItem], seen: Mapping[str, str])
 
 
 def _sentence(pair: tuple[MemoryItem, MemoryItem], kept: str, reason: str) -> str:
-    one, other = (item.id for item in pair)
-    if kept == BOTH:
-        decided = f"Decide that {one} and {other} both hold"
-    else:
-        decided = f"Decide for {kept} against {other if kept == one else one}"
-    return f"{decided}: {reason}" if reason else decided
+    first, other = pair[::-1] if pair[1].id == kept else pair
+    verb, way = ("Decide that both hold", "as does") if kept == BOTH else ("Decide for", "against")
+    return of_items(verb, [first], f"{way}: {excerpt(other)}{'; ' if reason else ''}{reason}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from memfs.errors import Conflict, ItemNotFound, QueryInvalid
 from memfs.model import MemoryItem
 from memfs.store import Store
+from memfs.store.message import of_items
 
 HIGHEST = 10.0
 _LIFT = 0.5
@@ -63,7 +64,7 @@ class Feedback:
                 raise ItemNotFound(f"no memory has the id {item_id!r}", hint="memfs list shows what there is")
             changed = item.replace(importance=moved(item.importance, positive))
             try:
-                message = f"{sign} feedback for {item.id}{told}"
+                message = of_items(f"{sign} feedback", [item], told)
                 return self._store.put(changed, expected=item.sha256, message=message, source=source)
             except Conflict:  # somebody else's change came between: theirs is kept, and the signal applied to it
                 if attempt == _TRIES - 1:
@@ -76,5 +77,4 @@ def _checked(positive: object, reason: object) -> str:
         raise QueryInvalid(f"expected True or False, got {ascii(positive)[:60]}", field="positive")
     if not isinstance(reason, str) or len(reason) > _REASON_LIMIT:
         raise QueryInvalid("expected a text of at most 300 characters", field="reason", hint="say it shorter")
-    written = " ".join(reason.split())
-    return f": {written}" if written else ""
+    return " ".join(reason.split())

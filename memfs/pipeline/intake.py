@@ -27,6 +27,7 @@ from memfs.pipeline.trivial import TrivialFilter
 from memfs.pipeline.wording import gist
 from memfs.settings import ReviewSettings
 from memfs.store import Store
+from memfs.store.message import of_items
 from memfs.store.parts import Parts
 from memfs.usage import Usage
 
@@ -141,7 +142,7 @@ class Intake:
             if united == existing:
                 return existing.id
             try:
-                return put(united, expected=existing.sha256, message=f"Unite a repeated memory with {existing.id}").id
+                return put(united, expected=existing.sha256, message=of_items("Repeat", [existing])).id
             except Conflict:  # somebody changed it since the index was asked: it may say something else now
                 self._store.refresh([existing.path])
                 existing = self._neighbours(draft).repeated

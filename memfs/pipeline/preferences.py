@@ -25,6 +25,7 @@ from memfs.pipeline.neighbours import Neighbourhood
 from memfs.pipeline.preferencetable import KIND, PreferenceRow, PreferenceTable, is_wanted
 from memfs.pipeline.wording import gist
 from memfs.store import Store
+from memfs.store.message import of_items
 from memfs.store.parts import Parts
 from memfs.usage import Usage
 
@@ -107,6 +108,7 @@ class Preferences:
         agent: str = "",
         task: str = "",
         context: Mapping[str, Any] | None = None,
+        whole: bool = True,
         source: str = _SOURCE,
         allow_secret: str = "",
     ) -> list[MemoryItem]:
@@ -119,6 +121,7 @@ class Preferences:
             text: the message.
             speaker, session, agent, task: who said it, in which session, to which agent, at which task.
             context: circumstances in which it holds, such as ``{"project": "shop"}``.
+            whole: whether a message without a recognised correction is one as a whole.
             source: which door it came through, for the commit's trailers.
             allow_secret: why what looks like a secret may stay, as for ``Store.put``.
 
@@ -134,7 +137,7 @@ class Preferences:
         origin = Origin(speaker=speaker, role="user", agent=agent, session=session, task=task)
         stored: list[MemoryItem] = []
         refused: ContentError | None = None
-        for draft in self._drafts(text, origin, context or {}):
+        for draft in self._drafts(text, origin, context or {}, whole):
             try:
                 stored.append(self._recorded(draft, source, allow_secret))
             except ContentError as error:
@@ -156,7 +159,7 @@ class Preferences:
             CorruptRecord, FormatUnsupported, LockTimeout, StorageIO: none is suggested.
         """
         now, origin = self._clock(), Origin(role="user", agent=agent, session=session)
-        drafts = self._drafts(text, origin, context or {})
+        drafts = self._drafts(text, origin, context or {}, whole=True)
         fresh = [draft for draft in drafts if self._neighbourhood.of(draft, now).repeated is None]
         return inbox.add(
             Suggestion(
@@ -168,11 +171,11 @@ class Preferences:
             for draft in fresh
         )
 
-    def _drafts(self, text: str, origin: Origin, context: Mapping[str, Any]) -> list[MemoryItem]:
-        """What a message corrects or prefers, as items that are not stored: all of it where no part is recognised."""
+    def _drafts(self, text: str, origin: Origin, context: Mapping[str, Any], whole: bool) -> list[MemoryItem]:
+        """What a message corrects or prefers, as items that are not stored; ``whole``: all of it where no part does."""
         from memfs.pipeline.corrections import corrections  # as above
 
-        said = corrections(text) or (text.strip(),)
+        said = corrections(text) or ((text.strip(),) if whole else ())
         now, human = self._clock(), Trust.HUMAN.value
         return [MemoryItem(one, KIND, origin=origin, trust=human, timestamp=now, context=dict(context)) for one in said]
 
@@ -200,7 +203,7 @@ class Preferences:
         if now <= said or (now - said < _SAID_AGAIN and not disputed):
             return item
         try:
-            message = f"Note that {item.id} was said again"
+            message = of_items("Repeat", [item])
             return self._store.put(item.replace(timestamp=now), expected=item.sha256, message=message, source=source)
         except Conflict:  # somebody changes it right now; what was said is stored
             return item

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FORMS = ("svg", "png")
+"""What a picture can be, as the endings of file names say it."""
+_DOTS = 144
 _DRAWING = threading.Lock()  # matplotlib's settings belong to the whole process
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")  # told apart by colour-blind readers, too
 _MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -58,11 +61,14 @@ _SETTINGS: Any = {  # its keys are a closed list of matplotlib's
 
 
 # -- an agent -----------------------------------------------------------------------------------------------------
-def agent_chart(analysis: Analysis) -> bytes:
+def agent_chart(analysis: Analysis, form: str = "svg") -> bytes:
     """An agent's metrics, confidence and cost over iterations, with a line where each feedback was first given (S11).
 
+    Args:
+        form: one of ``FORMS``.
+
     Returns:
-        An SVG picture. Of more than six metrics, improvement, diversity and those of most iterations are
+        The picture. Of more than six metrics, improvement, diversity and those of most iterations are
         shown, and the title says so. Metrics of
         quite other magnitudes stand in panels of their own.
 
@@ -84,7 +90,7 @@ def agent_chart(analysis: Analysis) -> bytes:
             _count_whole(axes)
         _name_feedback(panels[0], points)
         panels[-1].set_xlabel("iteration")
-        return _svg(figure, f"Performance of {_name(analysis.agent)}")
+        return _saved(figure, form, f"Performance of {_name(analysis.agent)}")
 
 
 def _metric_groups(points: Sequence[AgentPoint]) -> tuple[list[Mapping[str, Mapping[int, float]]], int]:
@@ -174,15 +180,16 @@ def _name_feedback(axes: Axes, points: Sequence[AgentPoint]) -> None:
 
 
 # -- usage --------------------------------------------------------------------------------------------------------
-def usage_chart(areas: Mapping[str, tuple[int, int | None]], growth: Mapping[int, int]) -> bytes:
+def usage_chart(areas: Mapping[str, tuple[int, int | None]], growth: Mapping[int, int], form: str = "svg") -> bytes:
     """Bytes by area, with a line at the area's quota, and bytes by iteration with their sum (S15, S16).
 
     Args:
         areas: bytes and quota (None for none) by area, in the order in which they are shown.
         growth: bytes that each iteration takes, by its number.
+        form: one of ``FORMS``.
 
     Returns:
-        An SVG picture. More than 400 iterations are shown in groups of equal size.
+        The picture. More than 400 iterations are shown in groups of equal size.
 
     Raises:
         ExtraMissing: matplotlib is not installed.
@@ -193,7 +200,7 @@ def usage_chart(areas: Mapping[str, tuple[int, int | None]], growth: Mapping[int
         figure.suptitle(_shown(f"Storage: {size_text(total)}"), x=0.02, ha="left", color=_INK)
         _draw_areas(storage, areas)
         _draw_growth(grown, growth)
-        return _svg(figure, "Storage by area and by iteration")
+        return _saved(figure, form, "Storage by area and by iteration")
 
 
 def _draw_areas(axes: Axes, areas: Mapping[str, tuple[int, int | None]]) -> None:
@@ -284,9 +291,12 @@ def _drawing(rows: int, height: float, sharex: bool = False, heights: Sequence[f
         yield figure, figure.subplots(rows, 1, sharex=sharex, height_ratios=heights)
 
 
-def _svg(figure: Figure, title: str) -> bytes:
+def _saved(figure: Figure, form: str, title: str) -> bytes:
     out = io.BytesIO()
-    figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "memfs", "Title": _shown(title)})
+    about = {"Date": None, "Creator": "memfs"} if form == "svg" else {"Software": "memfs"}
+    figure.savefig(
+        out, format=form, dpi=_DOTS if form == "png" else "figure", metadata={**about, "Title": _shown(title)}
+    )
     return out.getvalue()
 
 

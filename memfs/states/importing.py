@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -44,6 +44,7 @@ class Imported:
         counts: documents stored, by type; ``replaced`` of them were there with other content.
         same: how many were there already with equal content.
         derived: how many aggregates were passed over, as they are computed from the rest.
+        refused: how many were left out because they cannot be imported.
         iterations: which were touched.
     """
 
@@ -51,6 +52,7 @@ class Imported:
     replaced: int = 0
     same: int = 0
     derived: int = 0
+    refused: int = 0
     iterations: tuple[int, ...] = ()
 
     @property
@@ -88,6 +90,7 @@ class _Sum:
     replaced: int = 0
     same: int = 0
     derived: int = 0
+    refused: int = 0
 
     def count(self, batch: _Batch) -> None:
         for kind, number, over in batch.records:
@@ -102,6 +105,7 @@ class _Sum:
             replaced=self.replaced,
             same=self.same,
             derived=self.derived,
+            refused=self.refused,
             iterations=tuple(sorted(self.iterations)),
         )
 
@@ -133,6 +137,7 @@ class Importer:
         *,
         replace: bool = False,
         dry_run: bool = False,
+        skip_refused: bool = False,
         tell: Tell | None = None,
         step: Step | None = None,
     ) -> Imported:
@@ -143,6 +148,7 @@ class Importer:
             format: ``jsonl``, ``csv`` or ``parquet``; "" means as the file's ending says, else ``jsonl``.
             replace: documents that differ are replaced; without it they are conflicts.
             dry_run: tell what would be stored, and store nothing.
+            skip_refused: leave out the records that cannot be imported.
             tell: is told of each record that cannot be imported; without it only the error raised says so.
             step: is told how far it is.
 
@@ -157,8 +163,8 @@ class Importer:
         formats.require(chosen)
         with self._opened(source, name) as stream:
             way = _Way(stream, chosen, name, step)
-            self._check(way, replace, tell or (lambda _: None))
-            done = self._store_all(way, replace, dry_run)
+            refused = self._check(way, replace, tell or (lambda _: None), skip_refused)
+            done = self._store_all(way, replace, dry_run, refused)
         if done.iterations and not dry_run:
             self._tell_others(done.iterations)
         return done
@@ -198,10 +204,11 @@ class Importer:
             yield copy
 
     # -- checking -------------------------------------------------------------------------------------------------
-    def _check(self, way: _Way, replace: bool, tell: Tell) -> None:
-        """Refuse the whole file where anything in it cannot be imported."""
+    def _check(self, way: _Way, replace: bool, tell: Tell, skip_refused: bool) -> set[int]:
+        """Which records, by their number, cannot be imported; without ``skip_refused`` one refuses the whole file."""
         wrong: list[MemfsError] = []
-        faults = total = conflicts = 0
+        refused: set[int] = set()
+        total = conflicts = 0
         seen: dict[str, int | None] = {}
         self._store.follow()
         self._reading.catch_up()
@@ -215,12 +222,13 @@ class Importer:
             except MemfsError as error:
                 error.message, error.path = f"{record.path}: {error.message}", way.name
                 error.line, error.column = record.place, None
-                faults += 1
+                refused.add(total)
                 conflicts += isinstance(error, Conflict)
                 wrong = wrong or [error]
                 tell(error)
-        if faults:
-            raise _summary(wrong[0], faults, total, conflicts)
+        if refused and not skip_refused:
+            raise _summary(wrong[0], len(refused), total, conflicts)
+        return refused
 
     def _taken(self, record: Record, replace: bool, *, check: bool = False) -> tuple[list[Change], list[Planned], bool]:
         """What has to be done for a record, nothing where it is there already; and whether it replaces something."""
@@ -233,9 +241,11 @@ class Importer:
         return ([change], [], bool(change.expected)) if change else ([], [], False)
 
     # -- storing --------------------------------------------------------------------------------------------------
-    def _store_all(self, way: _Way, replace: bool, dry_run: bool) -> Imported:
-        done, batch = _Sum(), _Batch()
-        for record in way.records():
+    def _store_all(self, way: _Way, replace: bool, dry_run: bool, refused: Set[int]) -> Imported:
+        done, batch = _Sum(refused=len(refused)), _Batch()
+        for number, record in enumerate(way.records(), 1):
+            if number in refused:
+                continue
             changes, plans, over = self._taken(record, replace)
             done.derived += record.type == AGGREGATE
             if not changes and not plans:

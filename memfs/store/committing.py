@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from memfs.errors import GitBusy, HistoryUnavailable, LockTimeout, MemfsError
+from memfs.errors import ContentError, GitBusy, HistoryUnavailable, LockTimeout, MemfsError
 from memfs.files.operation import FileChange, Operation
 from memfs.files.placing import FileChanged
 from memfs.files.secrets import refuse_text
@@ -20,11 +20,11 @@ from memfs.history.busy import let_moves_end
 from memfs.history.commits import Change, Group, Writer
 from memfs.history.refs import Head
 from memfs.model import Problem
-from memfs.model.ids import stem_of
-from memfs.model.statepaths import document_kind
+from memfs.model.time import utc_now
 from memfs.store.edits import HandEdits
 from memfs.store.leftovers import sweep
-from memfs.store.parts import Parts
+from memfs.store.message import and_more, called, gathered
+from memfs.store.parts import Parts, is_item
 from memfs.store.person_commits import PersonCommits
 from memfs.store.plan import Planned
 from memfs.store.setaside import set_aside
@@ -125,8 +125,17 @@ class Committing:
         done.skipped.extend(found.staged)
         if not found.plans:
             return ()
-        sentence = (message or _edit_message(found.plans)) + told([plan.reason for plan in found.plans])
+        sentence = (message or self._edit_message(found.plans)) + told([plan.reason for plan in found.plans])
         return tuple(plan.path for plan in self._writing.record_edits(found.plans, sentence))
+
+    def _edit_message(self, plans: Sequence[Planned]) -> str:
+        verb = "Remove" if all(plan.after is None for plan in plans) else "Edit"
+        first = plans[0]
+        if first.after is not None and is_item(first.path, self._parts.kinds):
+            with contextlib.suppress(ContentError):
+                item = self._parts.codec.read(first.after, first.path, utc_now())
+                first = replace(first, item=item)
+        return f"{verb} by hand: {called(first)}{and_more(len(plans))}"
 
     def _commit_waiting(self, done: _Progress) -> list[str]:
         with self._parts.lock.hold("copy what waits"):
@@ -309,7 +318,7 @@ def _group(operations: Sequence[Operation]) -> Group:
         changes=tuple(
             Change(path=change.path, data=change.data) for operation in operations for change in operation.changes
         ),
-        message=_message(operations),
+        message=gathered([operation.message for operation in operations]),
         writers=tuple(_writer(fields) for fields in operations[0].writers),
         time=datetime.fromtimestamp(operations[-1].time, UTC),
         merges=operations[0].merges,
@@ -323,17 +332,6 @@ def _writer(fields: dict[str, object]) -> Writer:
         source=str(fields.get("source") or ""),
         person=bool(fields.get("person")),
     )
-
-
-def _message(operations: Sequence[Operation]) -> str:
-    sentences = [operation.message for operation in operations]
-    if len(sentences) == 1:
-        return sentences[0]
-    verbs = {sentence.split(" ", 1)[0] for sentence in sentences}
-    verb = verbs.pop() if len(verbs) == 1 else "Change"
-    documents = all(document_kind(change.path) for operation in operations for change in operation.changes)
-    what = "documents" if documents else "memories"
-    return f"{verb} {len(sentences)} {what}\n\n" + "\n".join(f"- {sentence}" for sentence in sentences)
 
 
 def _touching(operations: Sequence[Operation], below: tuple[str, ...]) -> list[Operation]:
@@ -350,8 +348,3 @@ def _touching(operations: Sequence[Operation], below: tuple[str, ...]) -> list[O
 
 def _reduced(operation: Operation, removed: Collection[str]) -> Operation:
     return replace(operation, changes=tuple(change for change in operation.changes if change.path not in removed))
-
-
-def _edit_message(plans: Sequence[Planned]) -> str:
-    verb = "Remove" if all(plan.after is None for plan in plans) else "Edit"
-    return f"{verb} {stem_of(plans[0].path) if len(plans) == 1 else f'{len(plans)} files'} by hand"

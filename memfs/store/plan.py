@@ -16,7 +16,7 @@ from memfs.files.rot import corrupt, rotten
 from memfs.files.secrets import allowed, refuse_new
 from memfs.files.tree import Content
 from memfs.model import MemoryItem, Stamp
-from memfs.model.ids import check_id, new_id, stem_of
+from memfs.model.ids import check_id, new_id
 from memfs.model.time import from_timestamp_ns
 from memfs.store import authorship
 from memfs.store.following import Following
@@ -208,16 +208,6 @@ class Planner:
 
 def _same(item: MemoryItem, existing: MemoryItem) -> bool:
     return item.replace(**_IGNORED_IN_COMPARISON) == existing.replace(**_IGNORED_IN_COMPARISON)
-
-
-def describe(plans: list[Planned]) -> str:
-    """A plain sentence for a commit that carries these plans."""
-    if len(plans) > 2:
-        return f"Change {len(plans)} memories"
-    first = plans[0]
-    verb = "Forget" if first.after is None else "Remember" if first.before is None and len(plans) == 1 else "Update"
-    note = " (comments could not be kept)" if first.rewritten else ""
-    return f"{verb} {stem_of(first.path)}{note}"
 
 
 def take_in(following: Following, plans: Sequence[Planned], stamps: Mapping[str, Stamp]) -> None:

@@ -9,6 +9,7 @@ from memfs.errors import HistoryError, MemfsError
 from memfs.files.rot import corrupt, rotten
 from memfs.files.tree import Content
 from memfs.model import Candidate, MemoryItem
+from memfs.model.ids import stem_of
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.time import from_timestamp_ns
 from memfs.store.decoded import Decoded
@@ -48,7 +49,7 @@ class Reading:
         if following.damaged(candidate.path):
             return None
         if following.rejected(candidate.path):
-            item = self._last_good_item(candidate, following)
+            item = self.last_good_item(candidate.path, following)
             return Loaded(item=item, stale=True) if item else None
         try:
             content = self._parts.seen.read(candidate.path, ITEM_LIMIT)
@@ -67,13 +68,17 @@ class Reading:
         except HistoryError:
             return None
 
-    def _last_good_item(self, candidate: Candidate, following: Following) -> MemoryItem | None:
-        fresh = self._parts.index.item(candidate.id)
-        if fresh is not None:
+    def last_good_item(self, path: str, following: Following) -> MemoryItem | None:
+        """The last good version of an item whose file is invalid; None where there is none, or the disk changed it."""
+        if following.damaged(path) or not following.rejected(path):
+            return None
+        fresh = self._parts.index.item(stem_of(path))
+        if fresh is not None and fresh.path == path:
             return fresh
-        stamp = following.stamp_of(candidate.path)
+        stamp = following.stamp_of(path)
         try:
-            data = self._parts.repository.blob(stamp.blob) if stamp else None
-            return self._parts.codec.read(data, candidate.path, candidate.timestamp) if data else None
+            data = self._parts.repository.blob(stamp.blob) if stamp else self.last_good(path)
+            written = from_timestamp_ns(stamp.mtime_ns) if stamp else self._parts.clock()
+            return self._parts.codec.read(data, path, written) if data else None
         except MemfsError:
             return None

@@ -22,11 +22,12 @@ from memfs.store.edits import HandEdits
 from memfs.store.following import Following, Progress
 from memfs.store.gate import through
 from memfs.store.interrupted import end_interrupted
+from memfs.store.message import because, describe
 from memfs.store.naming import find, in_types
 from memfs.store.outcome import Refreshed
 from memfs.store.parts import Parts
 from memfs.store.person_commits import PersonCommits
-from memfs.store.plan import Planned, Planner, PlanOutdated, describe, take_in
+from memfs.store.plan import Planned, Planner, PlanOutdated, take_in
 from memfs.store.proof import prove
 from memfs.store.reading import Reading
 from memfs.store.seeking import Seeking
@@ -126,7 +127,7 @@ class Store:
         for _ in range(_TRIES):
             with self._replanning():
                 plan = self._planner.delete(item_id, expected)
-                message = describe([plan]) + (f": {reason}" if reason else "")
+                message = describe([plan]) + because(reason)
                 self._carry_out([plan], message, source)
                 return plan.item
         raise Conflict("the file keeps changing while it is removed", hint="try again")
@@ -254,6 +255,11 @@ class Store:
             ItemNotFound: naming the nearest id.
         """
         return find(self, reference)
+
+    def last_good(self, path: str) -> MemoryItem | None:
+        """The last good version of an item whose file is invalid at present, None where there is none."""
+        self.refresh([path])
+        return self._reading.last_good_item(path, self.following)
 
     def locate(self, item_id: str) -> str:
         """The path of the file that holds the id, "" when none does."""

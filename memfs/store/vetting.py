@@ -12,8 +12,9 @@ from memfs.errors import SecretDetected
 from memfs.files.placing import sha256
 from memfs.files.secrets import allowed, check_reason, refuse_file, refuse_text
 from memfs.model.time import from_timestamp_ns
+from memfs.store.message import describe
 from memfs.store.parts import READ_LIMIT, Parts
-from memfs.store.plan import Planned, describe
+from memfs.store.plan import Planned
 
 _REASONS_TOLD = 3
 

@@ -20,6 +20,7 @@ from memfs.history import log as reading
 from memfs.model.item import MemoryItem, Origin, RecordedConflict
 from memfs.store import Store
 from memfs.store.documents import schema_of
+from memfs.store.message import of_items
 from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.signing import signed_by, signer
 from memfs.teams.plaincontents import PlainContents
@@ -118,7 +119,9 @@ class Decisions:
             if after is None:
                 self._store.delete(item.id, item.sha256, reason=f"decided for {reason}", source=source)
                 return decided
-            stored = self._store.put(after, item.sha256, message=f"Decide for {reason} of {item.id}", source=source)
+            stored = self._store.put(
+                after, item.sha256, message=of_items("Decide", [after], f"for {reason}"), source=source
+            )
         return Decided(id=item.id, path=stored.path, settled=chosen, item=stored)
 
     def _carries(self, path: str, blob: str) -> bool:

@@ -26,6 +26,6 @@ def past_tally(past: Past) -> Tally:
         layers=dict(layers.most_common()),
         type_bytes=dict(sizes),
         content_bytes=sum(sizes.values()),
-        history_bytes=0,
+        repository_bytes=0,
         index_bytes=0,
     )

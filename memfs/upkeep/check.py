@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memfs.errors import CorruptRecord, FormatUnsupported, HistoryError, MemfsError
+from memfs.errors import CorruptRecord, FormatUnsupported, HistoryError, MemfsError, SchemaInvalid
 from memfs.files.mounts import NETWORK_TYPES, file_system
 from memfs.files.placing import is_temporary
 from memfs.history.attributes import attribute_conflicts
@@ -19,7 +19,7 @@ from memfs.model.problem import UNKNOWN, WARNING
 from memfs.pipeline.inbox import Inbox
 from memfs.store import Store
 from memfs.store.documents import schema_of
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts
 from memfs.store.setaside import DAMAGED, REPLACED
 from memfs.trust import standing
 from memfs.upkeep import archivecheck, branchcheck, conventioncheck, leaks, mergedriver, sidecarcheck
@@ -36,6 +36,7 @@ Examine = Callable[["Checker"], Iterator[Problem]]
 
 ATTRIBUTES = f"{CONTENT}/.gitattributes"
 _NAMED = 5
+_ITEMS = (f"{CONTENT}/memories/", f"{CONTENT}/conventions/")
 _TOO_MANY_FOR_WHOOSH = 200_000
 
 
@@ -103,6 +104,22 @@ class Checker:
             done.append("committed what was left by a process that ended before it could")
         return [*done, f"built the index anew over {self.store.reindex()} item(s)"]
 
+    def item_problems(self) -> list[Problem]:
+        """What is wrong with the item files: of each that is invalid, everything that can be known."""
+        found: list[Problem] = []
+        for problem in self.store.problems():
+            found += self._faults(problem.path) if problem.code == SchemaInvalid.__name__ else ()
+            if not found or found[-1].path != problem.path:
+                found.append(problem)
+        return found
+
+    def _faults(self, path: str) -> list[Problem]:
+        try:
+            data = self.parts.seen.read(path, READ_LIMIT).data
+        except (FileNotFoundError, MemfsError):
+            return []
+        return [Problem.of(error, path) for error in self.parts.codec.errors(data, path)]
+
     def invalid_edits(self) -> list[str]:
         """Files that a person changed since the last commit and that are not valid, so that nothing commits them."""
         invalid = {problem.path for examine in (_items, _documents) for problem in examine(self)}
@@ -116,7 +133,7 @@ class Checker:
 
 
 def _items(checker: Checker) -> Iterator[Problem]:
-    yield from checker.store.problems()
+    yield from checker.item_problems()
 
 
 def _warnings(checker: Checker) -> Iterator[Problem]:
@@ -153,9 +170,20 @@ def _embedder(checker: Checker) -> Iterator[Problem]:
         yield Problem.of(error)
 
 
-def _leftovers(checker: Checker) -> Iterator[Problem]:
+def _unwanted(checker: Checker) -> Iterator[Problem]:
+    """Files that no memory is in: temporary ones, and others that somebody put between the items."""
     for entry in checker.parts.tree.scan(CONTENT, hidden=True):
-        if is_temporary(entry.path.rpartition("/")[2]):
+        name = entry.path.rpartition("/")[2]
+        if entry.regular and entry.path.startswith(_ITEMS) and "/." not in entry.path and _is_stray(name):
+            page = name.endswith((".md", ".markdown"))
+            yield Problem(
+                path=entry.path,
+                code="NotAMemory",
+                message="only YAML and JSON files are memories, so nobody reads this one",
+                hint=f"memfs import {entry.path}, then remove it" if page else "move it elsewhere, or remove it",
+                severity=WARNING,
+            )
+        if is_temporary(name):
             yield Problem(
                 path=entry.path,
                 code="LeftoverTemporary",
@@ -163,6 +191,10 @@ def _leftovers(checker: Checker) -> Iterator[Problem]:
                 hint="memfs check --fix removes it",
                 severity=WARNING,
             )
+
+
+def _is_stray(name: str) -> bool:
+    return not name.endswith(ITEM_SUFFIXES) and not is_temporary(name)
 
 
 def _attributes(checker: Checker) -> Iterator[Problem]:
@@ -290,7 +322,7 @@ EXAMINATIONS: tuple[Examine, ...] = (
     conventioncheck.statuses,
     _embedder,
     leaks.leaks,
-    _leftovers,
+    _unwanted,
     sidecarcheck.missing,
     sidecarcheck.left,
     archivecheck.indexes,

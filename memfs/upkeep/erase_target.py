@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from memfs.errors import MemfsError
@@ -19,6 +20,7 @@ from memfs.history.rewrite_text import Traces
 from memfs.model.ids import stem_of
 from memfs.model.statepaths import document_kind
 from memfs.model.time import utc_now
+from memfs.store.message import excerpt
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
 from memfs.store.setaside import FOLDER, SUFFIX, read_aside
 
@@ -91,7 +93,7 @@ class Finder:
         texts = [(path, data) for path, data in contents if len(data.strip()) >= _TRIVIAL]
         texts += [(change.path, change.data or b"") for change in self._elsewhere()]
         blobs = (blobs - trivial) | self._old_blobs()
-        traces = self._traces(texts, names)
+        traces = self._traces(texts, names | set(self._said(texts)))
         lines = {line.strip() for _, data in texts for line in data.splitlines() if len(line.strip()) >= _WHOLE}
         loose, quotes = self._look_through(blobs, traces, lines)
         blobs |= loose
@@ -166,6 +168,12 @@ class Finder:
             names = names | {os.fsdecode(name) for name in self._known.traces.names}
         unique = dict.fromkeys(version for version in versions if version)
         return Traces(versions=tuple(unique), names=tuple(sorted(os.fsencode(name) for name in names if name)))
+
+    def _said(self, texts: Iterable[tuple[str, bytes]]) -> Iterator[str]:
+        """What commits call the item: each version's first words."""
+        for path, data in texts:
+            with suppress(MemfsError):
+                yield excerpt(self._parts.codec.read(data, path, utc_now()))
 
     def _phrases(self, path: str, data: bytes) -> list[bytes]:
         try:

@@ -22,6 +22,7 @@ from memfs.model.memory_config import MemoryConfig
 from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
 from memfs.store.documents import RETENTION_POLICY
+from memfs.store.message import of_items
 from memfs.store.parts import READ_LIMIT, Parts
 from memfs.upkeep.pruned import SOURCE, Pruned, place_of
 from memfs.usage import NEVER, Usage, Use
@@ -309,7 +310,6 @@ def _candidate(item: MemoryItem, now: datetime) -> Candidate:
 
 
 def _message(weak: Sequence[Weak], action: str, reason: str) -> str:
-    what = weak[0].item.id if len(weak) == 1 else f"{len(weak):,} memories"
     way = "into the archive" if action == "archive" else "for good; history has them"
     said = " ".join(reason.split()) or weak[0].reason
-    return f"Prune {what} {way}: {said}"
+    return of_items("Prune", [one.item for one in weak], f"{way}: {said}")

@@ -17,19 +17,19 @@ from memfs.store.parts import Parts, below_content
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Numbers of items by type and by layer, bytes of items by type, and bytes of files, packed history and index."""
+    """Numbers of items by type and by layer, and bytes: of items by type, of files, of all of git, of the index."""
 
     items: int
     types: Mapping[str, int]
     layers: Mapping[str, int]
     type_bytes: Mapping[str, int]
     content_bytes: int
-    history_bytes: int
+    repository_bytes: int
     index_bytes: int
 
 
 def tally(store: Store, parts: Parts) -> Tally:
-    """Count and measure the workspace as its files are now. ``history_bytes`` is that of the whole repository."""
+    """Count and measure the workspace as its files are now. ``repository_bytes`` is that of the whole repository."""
     types, sizes = numbers(store, parts)
     layers: Counter[str] = Counter()
     for name, number in types.items():
@@ -40,7 +40,7 @@ def tally(store: Store, parts: Parts) -> Tally:
         layers=dict(layers.most_common()),
         type_bytes=sizes,
         content_bytes=sum(sizes.values()),
-        history_bytes=_weight(parts.repository.common_dir / "objects"),
+        repository_bytes=_weight(parts.repository.common_dir / "objects"),
         index_bytes=parts.index.stats().bytes,
     )
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfs.adapters.cli.arriving import STORES
-from memfs.adapters.importing import agents_md, claude_code
-from memfs.adapters.importing.formats import FORMATS, detect, read
+from memfs.adapters.importing import agents_md, claude_code, formats
+from memfs.adapters.importing.formats import detect, read
 from memfs.adapters.importing.markdown import Passage, front_matter, passages
 from memfs.adapters.importing.places import Taken, pages
 from memfs.errors import ContentError, ItemSyntaxError
@@ -40,7 +40,7 @@ def skipped(taken: Taken) -> list[str]:
 
 def test_the_command_line_knows_the_formats_there_are() -> None:
     """The names that --from takes are those of the table."""
-    assert set(STORES) == set(FORMATS)
+    assert set(STORES) == set(formats.STORES)
 
 
 # -- Markdown -----------------------------------------------------------------------------------------------------
@@ -347,20 +347,18 @@ def test_a_note_stays_whole_and_is_linked(tmp_path: Path) -> None:
 
 # -- recognising --------------------------------------------------------------------------------------------------
 def test_formats_are_told_apart(memory: Path, tmp_path: Path) -> None:
-    """A file or folder says what wrote it where that is sure; else a person is asked to (B5)."""
+    """A file or folder says what wrote it; a page that nothing else wrote is a Markdown note (B5, D2)."""
     assert detect(memory) == detect(memory.parent) == detect(memory / "user_role.md") == "claude-code"
     assert detect(write(tmp_path / "a/AGENTS.md", "x")) == detect(tmp_path / "a") == "agents-md"
     assert detect(write(tmp_path / "ours.jsonl", '{"document": {}, "path": "x"}\n')) == ""
     assert detect(write(tmp_path / "items.jsonl", '{"content": "x", "type": "knowledge"}\n')) == ""
     assert detect(write(tmp_path / "t.csv", "memory,id\n")) == ""
     assert detect(Path("-"), b'{"type": "entity", "name": "A"}\n') == "mcp-memory"
-    for unclear in (
-        write(tmp_path / "notes.md", "text"),
-        tmp_path / "a" / "..",
-    ):
-        with pytest.raises(ContentError, match="cannot be told") as raised:
-            detect(unclear if unclear.suffix else write(tmp_path / "folder/x.md", "text").parent)
-        assert "--from" in str(raised.value.hint)
+    assert detect(write(tmp_path / "notes.md", "text")) == "markdown"
+    assert detect(write(tmp_path / "folder/x.md", "text").parent) == "markdown"
+    (tmp_path / "none").mkdir()
+    with pytest.raises(ContentError, match="no Markdown file"):
+        detect(tmp_path / "none")
 
 
 def test_hostile_folders_are_bounded(tmp_path: Path) -> None:

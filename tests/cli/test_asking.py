@@ -51,7 +51,7 @@ def test_an_unknown_type_names_the_nearest_and_all(workspace: Workspace) -> None
     with pytest.raises(Unclear) as caught:
         ask(workspace, types=("semntic",))
     assert caught.value.hint is not None
-    assert caught.value.hint.startswith("did you mean 'semantic'? the types are context, working, ")
+    assert caught.value.hint.startswith("did you mean 'semantic'? the usual types are semantic, procedural, ")
 
 
 def test_a_day_given_as_the_end_is_included(workspace: Workspace) -> None:

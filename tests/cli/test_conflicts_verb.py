@@ -31,7 +31,7 @@ def test_conflicts_are_scanned_shown_and_decided(memfs: Memfs, root: Path) -> No
 
     done = memfs("conflicts", "resolve", "friday", "never", "--keep", "never", "--reason", "team decision")
     assert "Kept never; friday is superseded" in done.out
-    assert "Decide for never against friday: team decision" in git(root, "log", "--format=%s")
+    assert "Decide for: We never deploy on Friday (against: " in git(root, "log", "--format=%s")
     assert "0 conflicts" in memfs("conflicts", "--scan").err
     again = memfs("conflicts", "resolve", "friday", "never", "--keep", "never", "--json").json
     assert (again["kept"], again["changed"]) == ("never", False)

@@ -66,7 +66,7 @@ def test_log_of_everything_and_of_one_item(root: Path, item: Path, memfs: Memfs)
     everything = memfs("log", "--json").json["revisions"]
     assert len(everything) == 4
     own = memfs("log", "x", "--json").json["revisions"]
-    assert [revision["subject"] for revision in own] == ["Update x", "Remember x"]
+    assert [revision["subject"] for revision in own] == ["Update: two", "Remember: one"]
     assert own[1]["trailers"]["Memfs-Agent"] == ["coder"]
     assert own[1]["author"] == "coder"
     assert own[0]["paths"] == [item.relative_to(root).as_posix()]
@@ -74,7 +74,7 @@ def test_log_of_everything_and_of_one_item(root: Path, item: Path, memfs: Memfs)
     assert memfs("log", "--since", "1h", "--limit", "2", "--json").json["revisions"] == everything[:2]
     first = memfs("log", "x").out.splitlines()[0]
     assert first.startswith(git(root, "rev-parse", "--short=7", "HEAD~1").strip()[:7])
-    assert first.endswith("Update x")
+    assert first.endswith("Update: two")
 
 
 def test_diff_between_revisions_and_files(root: Path, item: Path, memfs: Memfs) -> None:
@@ -173,7 +173,7 @@ def test_log_follows_an_item_whose_path_changed(root: Path, item: Path, memfs: M
     """The log of an id goes on beyond a change of type, a move by hand, and the end of the item."""
     memfs("remember", "--id", "x", "--replace", "--type", "rule")
     own = memfs("log", "x", "--json").json["revisions"]
-    assert [revision["subject"] for revision in own] == ["Update x", "Update x", "Remember x"]
+    assert [revision["subject"] for revision in own] == ["Update: two", "Update: two", "Remember: one"]
     moved = next((root / "ContextMemory/memories/rule").rglob("x.yaml"))
     (root / "ContextMemory/memories/rule/mine").mkdir()
     moved.rename(root / "ContextMemory/memories/rule/mine/x.yaml")

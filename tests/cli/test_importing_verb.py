@@ -163,7 +163,7 @@ def test_what_is_no_longer_in_its_source_stays_and_is_named(claude: Path, memfs:
         (("-", "--from", "agents-md"), "cannot come from standard input"),
         (("--from", "claude-code"), "no memory of Claude Code"),
         ((".", "--from", "memfs"), "directory"),
-        (("empty",), "cannot be told"),
+        (("empty",), "no Markdown file"),
     ],
 )
 def test_what_cannot_be_imported_says_why(

@@ -94,7 +94,7 @@ def test_long_text_is_cut_to_its_first_lines(memfs: Memfs) -> None:
 
 def test_explain_names_the_factors(filled: Memfs) -> None:
     """--explain shows what made the score, for people and for programs."""
-    assert "because text" in filled("recall", "database", "--explain").out
+    assert " from text " in filled("recall", "database", "--explain").out
     reasons = filled("recall", "database", "--explain", "--json").json["hits"][0]["reasons"]
     assert set(reasons) >= {"text", "importance"}
     assert "reasons" not in filled("recall", "database", "--json").json["hits"][0]

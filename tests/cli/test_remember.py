@@ -167,7 +167,7 @@ def test_replace_needs_an_id(memfs: Memfs) -> None:
     ("arguments", "code", "hint"),
     [
         (["--type", "semantc"], 2, "did you mean 'semantic'?"),
-        (["--type", "zzz"], 2, "the types are context, working, "),
+        (["--type", "zzz"], 2, "the usual types are semantic, procedural, "),
         (["--id", "../x"], 1, "letters, digits"),
         (["--context", "novalue"], 2, "--context branch=main"),
         (["--time", "soon"], 2, "7d"),

@@ -31,7 +31,7 @@ def test_what_is_not_worth_it_is_refused_with_the_reason(root: Path, memfs: Memf
     poor = memfs("remember", "--review", "I'm looking at the file now")
     assert poor.code == 1
     assert "Not stored" in poor.out
-    assert "below the threshold" in poor.out
+    assert "not worth keeping" in poor.out
     assert "a remark on the moment" in poor.out
     assert memfs("list", "--json").json["items"] == []
     assert list((root / "ContextMemory").rglob("memories/*/*/*.yaml")) == []

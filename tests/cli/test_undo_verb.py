@@ -51,7 +51,10 @@ def test_undo_as_json(poisoned: Path, memfs: Memfs) -> None:
     """A script gets the steps, the files, what stays, and the commit (B2)."""
     memfs("remember", "Passwords never belong into the wiki", "--id", "wiki", "--replace")
     found = memfs("undo", "--agent", "mole", "--json").json
-    assert [step["subject"] for step in found["steps"]] == ["Remember wiki", "Update deploy"]
+    assert [step["subject"] for step in found["steps"]] == [
+        "Remember: Passwords belong into the wiki",
+        "Update: We deploy at night",
+    ]
     assert {(one["id"], one["action"]) for one in found["files"]} == {("wiki", "kept"), ("deploy", "changed")}
     (clash,) = found["conflicts"]
     assert (clash["id"], clash["field"], clash["now"], clash["undone"]) == ("wiki", "", "edited later", "removed")
@@ -84,7 +87,12 @@ def test_blame_shows_fields(poisoned: Path, memfs: Memfs) -> None:
     assert any("mole, session s-2, via cli" in line and line.endswith("content: We deploy at night") for line in told)
     assert any("planner, session s-1, via cli" in line and "created:" in line for line in told)
     (row,) = memfs("blame", "deploy", "content", "--json").json["fields"]
-    assert (row["agent"], row["session"], row["source"], row["subject"]) == ("mole", "s-2", "cli", "Update deploy")
+    assert (row["agent"], row["session"], row["source"], row["subject"]) == (
+        "mole",
+        "s-2",
+        "cli",
+        "Update: We deploy at night",
+    )
     (before,) = memfs("blame", "deploy", "content", "--as-of", "HEAD~2", "--json").json["fields"]
     assert (before["value"], before["agent"]) == ("We deploy on Tuesdays", "planner")
     assert memfs("blame", "deploy", "nothing").code == 1

@@ -83,14 +83,14 @@ def test_check_fix_repairs(root: Path, item: Path, memfs: Memfs) -> None:
 
 
 def test_stats_count_and_weigh(item: Path, memfs: Memfs) -> None:
-    """stats tells numbers by type and layer, and bytes of content, history and index."""
+    """stats tells numbers by type and layer, and bytes of content, repository and index."""
     memfs("remember", "z", "--type", "error_log")
     shown = memfs("stats", "--json").json
     assert shown["items"] == 2
     assert shown["types"] == {"semantic": 1, "error_log": 1}
     assert shown["layers"] == {"semantic": 1, "episodic": 1}
     assert shown["bytes_by_type"]["semantic"] == item.stat().st_size
-    assert all(shown["bytes"][name] > 0 for name in ("content", "history"))
+    assert all(shown["bytes"][name] > 0 for name in ("content", "repository"))
     assert "2 items" in memfs("stats").out
 
 

@@ -63,7 +63,7 @@ def test_34_a_rebase_in_progress_defers_commits_until_it_ends(opened: Opened, gi
     assert git(root, "rev-parse", "HEAD") == before
     git(root, "rebase", "--continue", GIT_EDITOR="true")
     assert until(lambda: workspace.store.pending().count == 0)
-    assert subject(git, root) == "Remember during"
+    assert subject(git, root) == "Remember: written during a rebase"
     assert git(root, "branch", "--show-current").strip() == "main"
 
 
@@ -120,7 +120,7 @@ def test_35_detached_head_defers_unless_allowed(opened: Opened, git: Git) -> Non
     assert "detached" in workspace.store.flush().reason
     allowed = opened(root, history__allow_detached=True)
     assert len(allowed.store.flush().commits) == 1
-    assert subject(git, root) == "Remember lonely"
+    assert subject(git, root) == "Remember: x"
 
 
 def test_35_linked_worktrees_commit_to_their_own_branches(opened: Opened, git: Git, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_35_a_submodule_is_its_own_repository(opened: Opened, git: Git, tmp_path
     workspace = opened(outer / "memory")
     remember(workspace, "a")
     workspace.store.flush()
-    assert subject(git, outer / "memory") == "Remember a"
+    assert subject(git, outer / "memory") == "Remember: x"
     assert git(outer, "rev-parse", "HEAD") == before
     assert git(outer / "memory", "status", "--porcelain") == ""
 
@@ -239,7 +239,7 @@ def test_40_inside_a_git_hook_the_hooks_index_is_untouched(
     assert not (tmp_path / "hook-index").exists()
     for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"):
         monkeypatch.delenv(name)
-    assert subject(git, workspace.root) == "Remember a"
+    assert subject(git, workspace.root) == "Remember: x"
     assert git(workspace.root, "status", "--porcelain") == ""
     assert git(other, "status", "--porcelain") == ""
 
@@ -255,7 +255,7 @@ def test_42_after_amend_and_gc_pending_writes_go_to_the_new_tip(opened: Opened, 
     git(root, "reflog", "expire", "--expire=now", "--all")
     git(root, "gc", "-q", "--prune=now")
     assert len(workspace.store.flush().commits) == 1
-    assert git(root, "log", "--format=%s", "-2").split("\n")[:2] == ["Remember b", "amended"]
+    assert git(root, "log", "--format=%s", "-2").split("\n")[:2] == ["Remember: x", "amended"]
     with pytest.raises(HistoryUnavailable):
         opened(root).history.rollback(lost)
     assert found(workspace, "x") == ["x", "x"]
@@ -343,9 +343,10 @@ def test_the_history_of_a_forgotten_item_is_still_there(opened: Opened) -> None:
     (first,) = workspace.store.flush().commits
     workspace.store.delete("a", reason="no longer true")
     workspace.store.flush()
-    assert [revision.subject for revision in workspace.history.log("a")] == ["Forget a: no longer true", "Remember a"]
+    told = [revision.subject for revision in workspace.history.log("a")]
+    assert told == ["Forget: a1 (no longer true)", "Remember: a1"]
     assert b"a1" in workspace.history.content(first, "a")
     workspace.history.rollback(first, "a")
     assert found(workspace, "a1") == ["a1"]
     blamed = {line.revision.subject.split(" to ")[0] for line in workspace.history.blame("a")}
-    assert blamed <= {"Remember a", "Roll back a"}
+    assert blamed <= {"Remember: a1", "Roll back a"}

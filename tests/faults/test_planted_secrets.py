@@ -332,7 +332,7 @@ def test_19_a_reason_lets_it_through_every_door_and_is_recorded(workspace: Works
     stored = workspace.store.put(MemoryItem(f"Amazon shows {key}", id="shown"), allow_secret="Amazon's own example")
     assert stored.metadata == {"secret_allowed": "Amazon's own example"}
     workspace.store.flush()
-    assert workspace.history.log()[0].subject == "Remember shown (secret allowed: Amazon's own example)"
+    assert workspace.history.log()[0].subject == "Remember: shown (secret allowed: Amazon's own example)"
     workspace.store.put(stored.replace(title="Shown"))
     with workspace.store.batch("Two") as batch:
         batch.put(MemoryItem(f"again {key}", id="again"), allow_secret="the same")
@@ -353,7 +353,7 @@ def test_19_a_person_writes_the_reason_into_the_file(workspace: Workspace) -> No
     flushed = workspace.store.flush(adopt=True)
     assert sorted(flushed.adopted) == ["ContextMemory/context/a.yaml", PLACE]
     subject = workspace.history.log()[0].subject
-    assert subject.startswith("Edit 2 files by hand (secret allowed: ")
+    assert subject.startswith("Edit by hand: a and 1 more (secret allowed: ")
     assert "it is public" in subject
     assert "for the test bench" in subject
     assert workspace.checker.check() == []

@@ -74,7 +74,9 @@ def test_keeping_one_is_written_into_both_in_one_commit(workspace: Workspace, gi
     assert [(link.to, link.relation) for link in (*five.links, *nine.links)] == [("nine", "superseded_by")]
     assert five.metadata["decided"]["nine"]["reason"] == "measured again"
     assert int(git(workspace.root, "rev-list", "--count", "HEAD")) == int(before) + 1
-    assert git(workspace.root, "log", "-1", "--format=%s").strip() == ("Decide for nine against five: measured again")
+    assert git(workspace.root, "log", "-1", "--format=%s").strip() == (
+        "Decide for: The API timeout is 9 seconds (against: The API timeout is 5 seconds; measured again)"
+    )
     assert asked(workspace) == []
     assert asked(workspace, scan=True) == []
     assert workspace.conflicts.resolve("five", "nine", keep="nine", reason="measured again").changed is False

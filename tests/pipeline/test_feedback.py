@@ -51,7 +51,7 @@ def test_feedback_is_a_commit_with_its_reason(opened: Opened, git: Git) -> None:
     put = workspace.store.put(MemoryItem("the apple harvest", id="a", tags=("x",)))
     given = workspace.feedback.give("a", False, "it misled\nus")
     assert (given.importance, given.content, given.tags) == (0.6, put.content, ("x",))
-    assert git(workspace.root, "log", "-1", "--format=%s").strip() == "Bad feedback for a: it misled us"
+    assert git(workspace.root, "log", "-1", "--format=%s").strip() == "Bad feedback: the apple harvest (it misled us)"
     changed = git(workspace.root, "show", "--format=", "-U0", "HEAD")
     added = {row.partition(":")[0] for row in changed.splitlines() if row.startswith("+") and "+++" not in row}
     assert added == {"+updated", "+importance"}

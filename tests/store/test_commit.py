@@ -29,7 +29,7 @@ def test_a_flush_commits_what_waits_and_leaves_status_clean(opened: Opened, git:
     flushed = workspace.store.flush()
     assert (len(flushed.commits), flushed.waiting, flushed.reason) == (1, 0, "")
     assert git(workspace.root, "status", "--porcelain") == ""
-    assert "Remember 2 memories" in git(workspace.root, "log", "-1")
+    assert "Remember: x and 1 more" in git(workspace.root, "log", "-1")
     assert "Ada Person" in git(workspace.root, "log", "-1", "--format=%an")
     assert workspace.store.flush().commits == ()
 
@@ -126,7 +126,7 @@ def test_an_interval_commits_by_itself(opened: Opened, git: Git) -> None:
     workspace = opened(history__commit="interval", history__interval_seconds=0.05)
     remember(workspace, "a")
     assert until(lambda: workspace.store.pending().count == 0)
-    assert "Remember a" in git(workspace.root, "log", "-1", "--format=%s")
+    assert "Remember: x" in git(workspace.root, "log", "-1", "--format=%s")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_closing_commits_where_the_policy_says_so(opened: Opened, git: Git, poli
     ) as workspace:
         remember(workspace, "a")
     subject = git(first.root, "log", "-1", "--format=%s")
-    assert (subject.strip() == "Remember a") is committed
+    assert (subject.strip() == "Remember: x") is committed
     assert first.store.pending().count == (0 if committed else 1)
 
 

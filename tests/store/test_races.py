@@ -128,7 +128,7 @@ def test_a_delete_beside_a_flush_is_not_taken_for_a_persons(opened: Opened, git:
     flusher.start()
     try:
         for number in range(40):
-            remember(workspace, f"n{number}")
+            remember(workspace, f"n{number}", f"n{number}")
             workspace.store.delete(f"n{number}")
     finally:
         stop.set()
@@ -136,7 +136,7 @@ def test_a_delete_beside_a_flush_is_not_taken_for_a_persons(opened: Opened, git:
     workspace.store.flush(adopt=False)
     assert workspace.recovered.list() == []
     subjects = git(workspace.root, "log", "--format=%B")
-    assert all(f"Remember n{number}\n" in subjects or f"- Remember n{number}" in subjects for number in range(40))
+    assert all(f"Remember: n{number}\n" in subjects for number in range(40))
     assert git(workspace.root, "status", "--porcelain") == ""
 
 
@@ -272,7 +272,7 @@ def test_an_unfinished_write_behind_a_link_does_not_stop_opening(opened: Opened,
     path = remember(workspace, "a", "1")
     journal = Journal(workspace.repository.state / "journal")
     journal.catch_up()
-    (operation,) = (entry for entry in journal.operations() if entry.message == "Remember a")
+    (operation,) = (entry for entry in journal.operations() if entry.message == "Remember: 1")
     journal.close()
     workspace.parts.journal.applied.discard(operation.id)
     workspace.parts.journal._renew()

@@ -168,7 +168,7 @@ def test_documents_written_one_by_one_share_a_commit(opened: Open, git: Git) -> 
         put(files, hypothesis_path(1, f"h{number}"), {"id": f"h{number}"})
 
     assert len(files.commit_now().commits) == 1
-    assert git(workspace.root, "log", "-1", "--format=%s").strip() == "Store 5 documents"
+    assert git(workspace.root, "log", "-1", "--format=%s").strip() == "Store it and 4 more"
 
 
 def test_equal_values_leave_the_file_alone(opened: Open) -> None:

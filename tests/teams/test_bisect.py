@@ -58,7 +58,7 @@ def test_the_commit_its_agent_and_its_session_are_named(workspace: Workspace) ->
     assert culprit.agents == ("tidier",)
     assert culprit.sessions == ("night",)
     assert culprit.sources == ("test",)
-    assert "use-postgresql" in culprit.revision.subject
+    assert "PostgreSQL holds our orders" in culprit.revision.subject
     assert [what for what, _ in found.changes] == ["changed"]
     assert found.changes[0][1].endswith("/use-postgresql.yaml")
     (answer,) = found.answers
@@ -71,7 +71,7 @@ def test_the_commit_its_agent_and_its_session_are_named(workspace: Workspace) ->
 def test_what_must_not_be_there_and_what_only_sank(workspace: Workspace) -> None:
     """``=> !ID`` finds who brought something in; a limit finds who pushed something down (B1)."""
     found = bisected(workspace, "soup => !lunch-4", limit=20)
-    assert found.culprit.revision.subject.endswith("lunch-4")
+    assert found.culprit.revision.subject.endswith("Lunch 4 was soup")
     tag(workspace, "soup")
     put(workspace, "better", "Soup for lunch: lunch of soup, soup, soup.", agent="cook", importance=9.0)
     first = workspace.teams.past.at("soup").recall.search(Query(text="lunch soup", limit=1)).hits[0].item.id

@@ -70,7 +70,7 @@ def test_each_field_names_its_commit_agent_session_door_and_tool(workspace: Work
     }
     new = found["tags=new"]
     assert (new.agent, new.session, new.source, new.tool, new.author) == ("scout", "s-2", "mcp", "browser", "scout")
-    assert new.subject == "Update x"
+    assert new.subject == "Update: A title"
     assert new.time == workspace.history.log("x")[0].time
     assert list(blame(workspace, "metadata.of")) == ["metadata.of.a=1", "metadata.of.b=3"]
 

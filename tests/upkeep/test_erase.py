@@ -82,7 +82,7 @@ def test_all_versions_leave_files_history_index_and_journal(opened: Opened, git:
     assert git(workspace.root, "status", "--porcelain") == ""
     git(workspace.root, "fsck", "--full", "--strict")
     assert workspace.checker.check() == []
-    assert [row.subject for row in workspace.history.log("other")] == ["Remember other"]
+    assert [row.subject for row in workspace.history.log("other")] == ["Remember: bread is baked at six in the morning"]
 
 
 def test_what_was_forgotten_long_ago_can_be_erased(opened: Opened, git: Git) -> None:
@@ -258,7 +258,7 @@ def test_messages_lose_a_short_name_only_where_they_are_about_the_item(opened: O
     git(workspace.root, "commit", "-q", "--allow-empty", "-m", "Paint the gate")
     workspace.eraser.erase("gate")
     subjects = git(workspace.root, "log", "--format=%s").splitlines()
-    assert subjects[:2] == ["Paint the gate", "Remember [erased]"]
+    assert subjects[:2] == ["Paint the gate", "Remember: [erased]"]
 
 
 # -- when it is refused -----------------------------------------------------------------------------------------------

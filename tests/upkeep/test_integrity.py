@@ -499,7 +499,7 @@ def test_28_a_damaged_header_loses_no_record(workspace: Workspace, opened: Opene
     assert journal.read_bytes() == changed
     (done,) = repairer(again).repair()
     assert (done.what, done.done) == ("journal", True)
-    assert [operation.message for operation in again.parts.journal.operations()] == ["Remember waits"]
+    assert [operation.message for operation in again.parts.journal.operations()] == ["Remember: a waiting text"]
     again.store.put(MemoryItem("one more", "semantic", id="more"))
     assert len(again.store.flush().commits) == 1
     assert again.checker.check(integrity=True) == []

@@ -161,7 +161,9 @@ def test_pruned_items_lie_in_the_archive_and_nowhere_else(opened: Opened, git: G
     for name, data in files.items():
         assert (workspace.root / PRUNED / "semantic" / f"{name}.yaml").read_bytes() == data
         assert not (workspace.root / before[name].path).exists()
-    assert git(workspace.root, "log", "-1", "--format=%s") == ("Prune 2 memories into the archive: spring cleaning\n")
+    assert git(workspace.root, "log", "-1", "--format=%s") == (
+        f"Prune: {before['m0'].content} and 1 more (into the archive: spring cleaning)\n"
+    )
     assert sorted(git(workspace.root, "diff", "--name-status", "-M100%", "HEAD~1").split()[::3]) == ["R100", "R100"]
     assert all(
         row.split()[2] in blobs for row in git(workspace.root, "ls-tree", "-r", "HEAD").splitlines() if PRUNED in row

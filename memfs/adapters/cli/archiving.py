@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.frame import Unclear, opened, verb
 from memfs.adapters.cli.keeping import size
 from memfs.adapters.cli.output import (
     clean,
@@ -194,19 +194,20 @@ def _list(workspace: Workspace, as_json: bool) -> None:
 
 # -- usage --------------------------------------------------------------------------------------------------------
 @verb("usage", example="memfs usage\nmemfs usage --json\nmemfs usage --plot usage.svg")
-@click.option("--plot", metavar="FILE", type=click.Path(dir_okay=False), help="Draw it as an SVG picture into FILE.")
+@click.option("--plot", metavar="FILE", type=click.Path(dir_okay=False), help="Draw it into FILE, an .svg or .png.")
 @click.pass_context
 def usage(ctx: click.Context, plot: str | None, as_json: bool) -> None:
     """Show what each area weighs beside its quota, and how much each iteration adds."""
     from memfs.states.growth import growth_of  # costs start-up time
 
+    form = picture_form(plot) if plot is not None else ""
     with opened(ctx) as workspace:
         measured = workspace.quota.measure(history=True)
         limits = workspace.quota.limits().bytes
         growth = growth_of(workspace.parts, workspace.states.archives)
         areas = {name: (weight, limits.get(name)) for name, weight in measured.areas.items()}
         if plot is not None:
-            _draw(Path(plot), areas, growth)
+            _draw(Path(plot), form, areas, growth)
     if as_json:
         print_json(
             {
@@ -241,11 +242,25 @@ def _print_growth(growth: Growth) -> None:
     )
 
 
-def _draw(file: Path, areas: dict[str, tuple[int, int | None]], growth: Growth) -> None:
+def picture_form(file: str | Path) -> str:
+    """What a picture of that name is to be.
+
+    Raises:
+        Unclear: its ending names nothing that can be drawn.
+    """
+    from memfs.states.charts import FORMS
+
+    form = Path(file).suffix.lower().removeprefix(".")
+    if form not in FORMS:
+        raise Unclear(f"--plot: {str(file)!r} is no picture that can be drawn", "end the name with .svg or .png")
+    return form
+
+
+def _draw(file: Path, form: str, areas: dict[str, tuple[int, int | None]], growth: Growth) -> None:
     from memfs.files import io  # wanted here only
     from memfs.states.charts import usage_chart  # loads matplotlib
 
-    picture = usage_chart(areas, {row.number: row.bytes for row in growth.iterations})
+    picture = usage_chart(areas, {row.number: row.bytes for row in growth.iterations}, form)
     with io.operation("write", file):
         io.write_file(file.absolute(), picture, mode=0o644)
     note(f"drew {clean(str(file))}")

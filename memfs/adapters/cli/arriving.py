@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from memfs.pipeline.arriving import Fate
     from memfs.workspace import Workspace
 
-STORES = ("claude-code", "agents-md", "mcp-memory", "mem0", "basic-memory")
+MARKDOWN = "markdown"
+STORES = ("claude-code", "agents-md", "mcp-memory", "mem0", "basic-memory", MARKDOWN)
 """The names of ``memfs.adapters.importing.formats``, which --help need not import."""
 _NAMED = 20
 _WIDTH = 72
@@ -39,13 +40,16 @@ class Wishes:
     as_json: bool = False
 
 
-def import_store(workspace: Workspace, store: str, file: str | None, wishes: Wishes) -> int:
+def import_store(workspace: Workspace, store: str, files: Sequence[str], wishes: Wishes) -> int:
     """Take in what another memory keeps, and tell what became of it.
+
+    Args:
+        files: Markdown files and folders, else one file or folder; none for Claude Code's own.
 
     Returns:
         The exit code: 1 where something was refused.
     """
-    name, taken = _read(workspace, store, file)
+    name, taken = _read(workspace, store, files)
     fates, gone = _taken_in(workspace, store, name, taken, wishes)
     reason = "" if wishes.dry_run else land(workspace, None).reason
     if wishes.as_json:
@@ -55,7 +59,7 @@ def import_store(workspace: Workspace, store: str, file: str | None, wishes: Wis
         _name("gone", ((one, "it is no longer there; 'memfs forget' it if it no longer holds") for one in gone))
     if reason:
         note(f"stored; the commit waits: {reason}")
-    return int(any(fate.became == "refused" for fate in fates))
+    return int(any(fate.became == "refused" for fate in fates) or any(one.refused for one in taken.skipped))
 
 
 def _taken_in(
@@ -72,7 +76,7 @@ def _taken_in(
         fates = arriving.take_in(
             store,
             arrivals,
-            message=f"Import from {store}: {os.path.basename(name)}",
+            message=f"Import from {store}: {os.path.basename(os.path.normpath(name))}",
             replace=wishes.replace,
             allow_secret=wishes.allow_secret,
             dry_run=wishes.dry_run,
@@ -81,10 +85,15 @@ def _taken_in(
     return fates, [item.id for item in arriving.gone(store, fates, taken.covers)]
 
 
-def _read(workspace: Workspace, store: str, file: str | None) -> tuple[str, Taken]:
-    from memfs.adapters.importing.claude_code import memory_folder  # as above
+def _read(workspace: Workspace, store: str, files: Sequence[str]) -> tuple[str, Taken]:
+    from memfs.adapters.importing import markdown_notes  # as above
+    from memfs.adapters.importing.claude_code import memory_folder
     from memfs.adapters.importing.formats import read
 
+    if store == markdown_notes.NAME:
+        name = files[0] if len(files) == 1 else f"{len(files):,} paths"
+        return name, markdown_notes.read(map(Path, files), workspace.repository.work_tree, workspace.kinds)
+    file = files[0] if files else None
     if file == "-":
         return _STDIN, read(store, Path(_STDIN), read_input())
     path = Path(file) if file else None
@@ -126,7 +135,8 @@ def _json(name: str, store: str, fates: Sequence[Fate], skipped: Iterable[Skippe
             for fate in fates
             if fate.became != "same"
         ],
-        "skipped": [{"where": one.where, "reason": one.reason} for one in skipped],
+        "skipped": [{"where": one.where, "reason": one.reason} for one in skipped if not one.refused],
+        "refused": [{"where": one.where, "reason": one.reason} for one in skipped if one.refused],
     }
 
 
@@ -148,7 +158,8 @@ def _tell(name: str, store: str, fates: Sequence[Fate], skipped: Sequence[Skippe
     _name("says what is here", ((fate.arrival.where, fate.reason) for fate in fates if fate.became == "repeated"))
     _name("contradicts", _contradictions(stored))
     _name("kept", ((fate.arrival.where, f"{fate.reason}; --replace takes the source's") for fate in _kept(fates)))
-    _name("skipped", ((one.where, one.reason) for one in skipped))
+    _name("skipped", ((one.where, one.reason) for one in skipped if not one.refused))
+    _name("refused", ((one.where, one.reason) for one in skipped if one.refused))
     _name("refused", ((fate.arrival.where, fate.reason) for fate in fates if fate.became == "refused"))
     if stored and any(fate.arrival.item.trust == "agent" for fate in stored):
         note("an agent wrote these; --reviewed says that you looked through them, and lets them be told unasked")

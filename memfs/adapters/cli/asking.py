@@ -30,7 +30,7 @@ _OPTIONS = (
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only items with this tag; repeated: with all."),
     click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only what this agent wrote."),
     click.option("--session", "sessions", multiple=True, metavar="NAME", help="Only from this session."),
-    click.option("--phase", "phases", multiple=True, type=PHASE,
+    click.option("--phase", "phases", multiple=True, type=PHASE, hidden=True,
                  help="Only from this phase of the work."),
     click.option("--since", metavar="WHEN", help="Not before this date, time or age: 2026-03-01, 7d, '2 days ago'."),
     click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age."),

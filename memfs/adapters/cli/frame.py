@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -84,11 +85,19 @@ def check_key(key: str) -> None:
         raise Unclear.of(error) from error
 
 
-def verb(name: str, *, example: str, json: bool = True) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a verb: with ``--json`` (as ``as_json``), global options also after it, examples in its help."""
+def verb(
+    name: str, *, example: str, json: bool = True, offers: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a verb: with ``--json`` (as ``as_json``), global options also after it, examples in its help.
+
+    ``offers`` are the types to choose from, which its help explains in a line each.
+    """
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         command = click.command(name, cls=VerbCommand, epilog=example)(function)
+        if offers:
+            rows = [f"  {name:<12} {use}" for name, use in offers.items()]
+            command.help = "\n    ".join((command.help or "", "", "\b", "Types:", *rows))
         if json:
             command.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs."))
         shared: dict[str, Any] = {"hidden": True, "expose_value": False, "is_eager": True}
@@ -157,7 +166,8 @@ def complete_ids(ctx: click.Context, _: click.Parameter, incomplete: str) -> lis
 
 
 def complete_types(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Built-in types that begin like this."""
-    from memfs.model.kinds import BUILT_IN  # needed while completing only
+    """The types that begin like this: those a person is offered, or else any that is built in."""
+    from memfs.model.kinds import BUILT_IN, OFFERED  # needed while completing only
 
-    return [kind.name for kind in BUILT_IN if kind.name.startswith(incomplete)]
+    offered = [name for name in OFFERED if name.startswith(incomplete)]
+    return offered or [kind.name for kind in BUILT_IN if kind.name.startswith(incomplete)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,25 +27,50 @@ if TYPE_CHECKING:
 
 _BATCH = 5000  # each batch is a commit that writes the whole month folder's tree anew
 _ERRORS_SHOWN = 20
+_PAGES = (".md", ".markdown", ".mdc")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines:
+    """What became of a file's lines: the items stored, in order, and why the other lines were refused."""
+
+    items: list[MemoryItem]
+    refused: list[MemfsError]
 
 
 def import_lines(
-    workspace: Workspace, file: str, wanted: Draft, replace: bool, allow_secret: str = "", dry_run: bool = False
-) -> list[MemoryItem]:
-    """Store every line of a file, in order; return the stored items.
+    workspace: Workspace,
+    file: str,
+    wanted: Draft,
+    *,
+    replace: bool = False,
+    allow_secret: str = "",
+    dry_run: bool = False,
+    skip_refused: bool = False,
+) -> Lines:
+    """Store every line of a file, in order.
 
     Args:
         allow_secret: why lines may hold what looks like a secret.
         dry_run: only check them.
+        skip_refused: leave out the lines that are wrong; each is named on standard error.
 
     Raises:
         ContentError: some lines are wrong; each was named on standard error, and nothing was stored.
         StorageIO: the file cannot be read, or a batch could not be stored; batches before it are.
     """
     name = "standard input" if file == "-" else file
-    items = _checked(workspace, name, _lines(file, name), wanted, replace, allow_secret)
+    if file.lower().endswith(_PAGES):
+        hint = f"'memfs import {file}' keeps it as a memory, 'memfs remember - < {file}' its bare text"
+        raise ContentError("--file takes one JSON object a line, and this is Markdown", path=file, hint=hint)
+    items, refused = _checked(workspace, name, _lines(file, name), wanted, replace, allow_secret)
+    if refused and not skip_refused:
+        raise ContentError(
+            f"{len(refused)} of {count(len(items) + len(refused), 'line')} cannot be imported; nothing was stored",
+            hint="correct the lines named above, or leave them out with --skip-refused",
+        )
     if dry_run:
-        return items
+        return Lines(items=items, refused=refused)
     stored: list[MemoryItem] = []
     expected = None if replace else ""
     with progress("Storing") as step:
@@ -55,7 +81,7 @@ def import_lines(
                 planned = [batch.put(item, expected, allow_secret=allow_secret) for item in chunk]
             stored += planned
             step(len(stored), len(items))
-    return stored
+    return Lines(items=stored, refused=refused)
 
 
 def _lines(file: str, name: str) -> Iterator[tuple[int, str]]:
@@ -70,32 +96,33 @@ def _lines(file: str, name: str) -> Iterator[tuple[int, str]]:
 
 def _checked(
     workspace: Workspace, file: str, lines: Iterator[tuple[int, str]], wanted: Draft, replace: bool, allow_secret: str
-) -> list[MemoryItem]:
+) -> tuple[list[MemoryItem], list[MemfsError]]:
     items: list[MemoryItem] = []
-    wrong = total = 0
+    wrong: list[MemfsError] = []
     seen: dict[str, int] = {}
     with progress("Checking") as step:
         rows = list(lines)
         workspace.store.refresh()  # so that a taken id is known without looking again for each line
-        for total, (number, line) in enumerate(rows, 1):
+        for done, (number, line) in enumerate(rows, 1):
             try:
                 item = _item(workspace, wanted.onto(mapping_of(line)))
                 _check_new(workspace, item, number, seen, replace)
                 items.append(allowed(item, allow_secret)[0])
             except MemfsError as error:
-                wrong += 1
-                error.path, error.line = file, number
-                if wrong <= _ERRORS_SHOWN:
+                for one in (error, *error.also):
+                    one.path, one.line = file, number
+                wrong.append(error)
+                if len(wrong) <= _ERRORS_SHOWN:
                     write_error(error)
-            step(total, len(rows))
-    if wrong > _ERRORS_SHOWN:
-        note(f"and {count(wrong - _ERRORS_SHOWN, 'more line')}")
-    if wrong:
-        raise ContentError(
-            f"{wrong} of {count(total, 'line')} cannot be imported; nothing was stored",
-            hint="correct the lines named above",
-        )
-    return items
+            step(done, len(rows))
+    if len(wrong) > _ERRORS_SHOWN:
+        note(f"and {count(len(wrong) - _ERRORS_SHOWN, 'more line')}")
+    return items, wrong
+
+
+def refused_json(refused: list[MemfsError]) -> list[dict[str, Any]]:
+    """The lines that were left out, as scripts read them."""
+    return [{"line": error.line, "code": type(error).__name__, "reason": error.message} for error in refused]
 
 
 def _item(workspace: Workspace, fields: Mapping[str, Any]) -> MemoryItem:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.adapters.cli.archiving import picture_form
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.landing import land
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, print_text, styled
@@ -70,7 +71,10 @@ def _show_effects(effects: tuple[FeedbackEffect, ...], as_json: bool) -> None:
     "--iterations", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many to look at."
 )
 @click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Draw it as a picture (SVG), too."
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Draw it into FILE, too, an .svg or .png.",
 )
 @click.pass_context
 def analyze(ctx: click.Context, agent: str, iterations: int, plot: Path | None, as_json: bool) -> None:
@@ -78,10 +82,11 @@ def analyze(ctx: click.Context, agent: str, iterations: int, plot: Path | None, 
 
     Nothing is changed: who steers the agents decides about weights.
     """
+    form = picture_form(plot) if plot is not None else ""
     with opened(ctx) as workspace:
         analysis = workspace.states.analysis.analyze(agent, iterations)
     if plot is not None:
-        _draw(analysis, plot)
+        _draw(analysis, plot, form)
     if as_json:
         print_json(analysis.to_dict())
         return
@@ -90,11 +95,11 @@ def analyze(ctx: click.Context, agent: str, iterations: int, plot: Path | None, 
         note(f"drawn in {plot}")
 
 
-def _draw(analysis: Analysis, target: Path) -> None:
+def _draw(analysis: Analysis, target: Path, form: str) -> None:
     from memfs.files import io
     from memfs.states.charts import agent_chart  # matplotlib takes a second to load
 
-    picture = agent_chart(analysis)
+    picture = agent_chart(analysis, form)
     with io.operation("write", target):
         io.write_file(target, picture, mode=0o644)
 

@@ -30,15 +30,17 @@ from memfs.adapters.cli.output import (
     readable,
     styled,
     time_text,
+    write_error,
 )
 from memfs.adapters.cli.places import reference
 from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, past_at
-from memfs.errors import HistoryUnavailable, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
+from memfs.errors import ContentError, HistoryUnavailable, IndexUnavailable, ItemNotFound, MemfsError, StorageIO
 from memfs.model import Origin
 from memfs.model.kinds import ITEM_LIMIT
 from memfs.model.query import MOST
 from memfs.pipeline.disputes import disputes
 from memfs.pipeline.undecided import told
+from memfs.store.message import of_items
 from memfs.store.signing import signed_by
 from memfs.upkeep.recovered import RECOVERED
 from memfs.usage import NEVER
@@ -69,6 +71,7 @@ def show(ctx: click.Context, id: str, as_of: str | None, raw: bool, as_json: boo
     name, _, revision = id.partition("@")
     revision = as_of or revision
     past: Past | None = None
+    wrong: ContentError | None = None
     with opened(ctx) as workspace:
         mounted = is_mounted(workspace, name)
         if mounted:
@@ -76,18 +79,22 @@ def show(ctx: click.Context, id: str, as_of: str | None, raw: bool, as_json: boo
         elif revision:
             past, item, data = _item_at(workspace, reference(workspace, name), revision)
         else:
-            item, data = _item_now(workspace, reference(workspace, name))
+            item, data, wrong = _item_now(workspace, reference(workspace, name))
         use = workspace.usage.of([item.id]).get(item.id, NEVER)
         against = () if past or raw or mounted else _against(workspace, item)
         if past is None:
             _served(workspace, [item])
     if as_json:
         present = {"usage": use_json(use), **({"contradicts": list(against)} if against else {})}
-        print_json({**item_json(item), **(as_of_json(past) or present)})
+        stale = {"stale": True, "problem": wrong.sentence} if wrong else {}
+        print_json({**item_json(item), **(as_of_json(past) or present), **stale})
     elif raw:
         print_text(data.decode("utf-8", "replace").removesuffix("\n"))
     else:
         _print_item(item)
+        if wrong:
+            note("the file is invalid at present; this is its last good version")
+            write_error(wrong)
         for name in against:
             note(f"contradicts {name}, or is contradicted by it; 'memfs conflicts' asks which one holds")
 
@@ -120,12 +127,19 @@ def _against(workspace: Workspace, item: MemoryItem) -> tuple[str, ...]:
         return tuple(disputes([item]).get(item.id, ()))
 
 
-def _item_now(workspace: Workspace, name: str) -> tuple[MemoryItem, bytes]:
+def _item_now(workspace: Workspace, name: str) -> tuple[MemoryItem, bytes, ContentError | None]:
+    """An item, its file, and what is wrong with that; the item is then its last good version."""
+    wrong = None
     try:
         item = workspace.store.find(name)
     except ItemNotFound as error:
         raise _pruned(workspace, name) or error from None
-    return item, workspace.parts.seen.read(item.path, ITEM_LIMIT).data
+    except ContentError as error:
+        good = workspace.store.last_good(error.path) if error.path else None
+        if good is None:
+            raise
+        item, wrong = good, error
+    return item, workspace.parts.seen.read(item.path, ITEM_LIMIT).data, wrong
 
 
 def _pruned(workspace: Workspace, name: str) -> ItemNotFound | None:
@@ -313,8 +327,7 @@ def _remove(workspace: Workspace, items: list[MemoryItem], reason: str) -> None:
     if len(items) == 1:
         workspace.store.delete(items[0].id, expected=items[0].sha256, reason=reason, source=SOURCE)
         return
-    message = f"Forget {count(len(items), 'memory', 'memories')}" + (f": {reason}" if reason else "")
-    with workspace.store.batch(message, source=SOURCE) as batch:
+    with workspace.store.batch(of_items("Forget", items, reason), source=SOURCE) as batch:
         for item in items:
             batch.delete(item.id, expected=item.sha256)
 

@@ -72,9 +72,10 @@ def complain(message: str, hint: str | None = None) -> None:
 
 
 def write_error(error: MemfsError) -> None:
-    """Print an error with its place, and its hint on a line of its own."""
-    place = ":".join(str(part) for part in (error.path, error.line, error.column) if part is not None)
-    complain(f"{place}: {error.sentence}" if place else error.sentence, hint=error.hint)
+    """Print an error with its place, and its hint on a line of its own; and what else is wrong there, likewise."""
+    for one in (error, *error.also):
+        place = ":".join(str(part) for part in (one.path, one.line, one.column) if part is not None)
+        complain(f"{place}: {one.sentence}" if place else one.sentence, hint=one.hint)
 
 
 def width() -> int:

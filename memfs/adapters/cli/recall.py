@@ -37,6 +37,7 @@ from memfs.pipeline.conventions import KIND as CONVENTION
 from memfs.pipeline.conventions import withheld
 from memfs.pipeline.disputes import OVER, disputes
 from memfs.pipeline.fence import fence
+from memfs.pipeline.percent import relevances
 from memfs.pipeline.undecided import told, undecided
 
 if TYPE_CHECKING:
@@ -172,9 +173,12 @@ def _compare(workspace: Workspace, asked: Query, revisions: str, as_json: bool) 
 def _answer_json(answer: Recall, explain: bool) -> dict[str, Any]:
     fresh = answer.fresh
     against = disputes([hit.item for hit in answer.hits])
+    rows = [_hit_json(hit, explain, against) for hit in answer.hits]
+    for row, relevance in zip(rows, relevances(answer.query.text, answer.hits), strict=False):
+        row["relevance"] = relevance
     return {
         "query": answer.query.text,
-        "hits": [_hit_json(hit, explain, against) for hit in answer.hits],
+        "hits": rows,
         "partial": answer.partial,
         "more": answer.more,
         "tokens": answer.tokens,
@@ -217,10 +221,11 @@ def _hit_json(hit: Hit, explain: bool, against: Mapping[str, list[str]]) -> dict
 def _print_answer(answer: Recall, explain: bool) -> None:
     asked = bool(answer.query.text.strip())
     against = disputes([hit.item for hit in answer.hits])
-    for number, hit in enumerate(answer.hits):
+    relevant = relevances(answer.query.text, answer.hits) or [0] * len(answer.hits)
+    for number, (hit, relevance) in enumerate(zip(answer.hits, relevant, strict=True)):
         if number:
             print_raw("")
-        _print_hit(hit, explain, asked, against.get(hit.item.id, []))
+        _print_hit(hit, explain, relevance, against.get(hit.item.id, []))
     if answer.hits and not asked:
         note("nothing was asked, so these are the newest")
     if answer.more:
@@ -238,8 +243,8 @@ def _note_limits(answer: Recall) -> None:
         note(f"about {answer.tokens:,} of {most:,} tokens")
     if answer.cut:
         note(answer.cut)
-    for name, reason in answer.absent.items():
-        note(f"the reviewer {name!r} gave no answer: {reason}")
+    for reason in dict.fromkeys(answer.absent.values()):
+        note(f"a reviewer gave no answer: {reason}")
 
 
 def _note_lacks(answer: Recall, lacks: _Lacks) -> None:
@@ -264,9 +269,9 @@ def _why_nothing(text: str) -> str:
     return f"nothing found for {text!r}" if words else "nothing found"
 
 
-def _print_hit(hit: Hit, explain: bool, scored: bool, against: Sequence[str]) -> None:
+def _print_hit(hit: Hit, explain: bool, relevance: int, against: Sequence[str]) -> None:
     item = hit.item
-    facts = [item.type, day(item), *([f"{hit.score:.3f}"] if scored else [])]
+    facts = [item.type, day(item), *([f"relevance {relevance}"] if relevance else [])]
     if item.trust in _UNVOUCHED:
         facts.append(f"by {item.trust} {item.origin.agent}".rstrip())
     if item.status in OVER or item.type == CONVENTION:
@@ -287,7 +292,7 @@ def _print_hit(hit: Hit, explain: bool, scored: bool, against: Sequence[str]) ->
         print_raw(f"  {styled('contradicts ' + ', '.join(against), fg='yellow')}")
     if explain:
         factors = "  ".join(f"{name} {value:.3g}" for name, value in hit.reasons.items())
-        print_raw(f"  {styled('because', dim=True)} {clean(factors)}")
+        print_raw(f"  {styled('because', dim=True)} score {hit.score:.3g} from {clean(factors)}")
 
 
 def _first_lines(item: MemoryItem) -> list[str]:

@@ -11,11 +11,11 @@ from memfs.adapters.cli.asking import PHASE, known_type
 from memfs.adapters.cli.draft import Draft, draft, standard_input
 from memfs.adapters.cli.frame import Invocation, complete_types, opened, verb
 from memfs.adapters.cli.landing import SOURCE, Landed, land
-from memfs.adapters.cli.output import clean, note, print_json, print_raw, styled
+from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, styled
 from memfs.errors import IdExists, ItemNotFound
 from memfs.files.textguard import findings
 from memfs.model.ids import check_id
-from memfs.model.kinds import BUILT_IN, nearest
+from memfs.model.kinds import OFFERED, nearest
 from memfs.store.signing import signed_by
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     example='memfs remember "We chose PostgreSQL for transactions" --type semantic --tag database\n'
     "git log -1 --format=%B | memfs remember - --type task_history --agent coder --session s42\n"
     "memfs remember --file notes.jsonl --tag imported",
+    offers=OFFERED,
 )
 @click.argument("text", nargs=-1, metavar="[TEXT]...")
 @click.option(
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     "type",
     metavar="TYPE",
     shell_complete=complete_types,
-    help="What sort of memory; semantic by default. Built in: " + ", ".join(kind.name for kind in BUILT_IN) + ".",
+    help="What sort of memory, as named above; semantic by default.",
 )
 @click.option("--title", help="A short name; the id is made from it.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A free word; may be repeated.")
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 @click.option("--data", multiple=True, metavar="KEY=VALUE", help="A field of its type's own; may be repeated.")
 @click.option("--agent", metavar="NAME", help="The agent that says so. Without it the memory is a person's.")
 @click.option("--session", metavar="NAME", help="The session it comes from.")
-@click.option("--phase", type=PHASE, help="The phase of the work it comes from.")
+@click.option("--phase", type=PHASE, hidden=True, help="The phase of the work it comes from.")
 @click.option("--role", metavar="ROLE", help="Who spoke: user, assistant or tool.")
 @click.option("--tool", metavar="NAME", help="The tool it comes from.")
 @click.option("--time", metavar="WHEN", help="When it happened: a date, a time, or an age such as 2d. Now by default.")
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 @click.option("--allow-invisible", is_flag=True, help="Accept characters that hide text from a reader.")
 @allow_secret_option
 @click.option("--file", "file", metavar="F.jsonl", help="Import one JSON object per line; '-' reads standard input.")
+@click.option("--skip-refused", is_flag=True, help="With --file: leave out the lines that are refused, and name them.")
 @click.pass_context
 def remember(
     ctx: click.Context,
@@ -65,21 +67,29 @@ def remember(
     review: bool,
     allow_invisible: bool,
     allow_secret: str,
+    skip_refused: bool,
     as_json: bool,
     **given: Any,
-) -> None:
+) -> int:
     """Remember a text.
 
     TEXT '-' reads standard input. Every line of --file is an object with the fields of an item: content, title, tags,
-    type, id, ...; the other options hold for all lines that say nothing else. If a line is wrong, nothing is stored.
+    type, id, ...; the other options hold for all lines that say nothing else. If a line is wrong, nothing is stored,
+    unless --skip-refused leaves it out. 'memfs import' takes Markdown files.
+
+    Exit code 1: something was refused.
     """
     wanted = draft(**given)
     _refuse_unfit(ctx, replace=replace, named=bool(wanted.id), review=review, file=bool(file))
     if allow_invisible:
         ctx.ensure_object(Invocation).settings["security.allow_invisible"] = "true"
     if file:
-        _import(ctx, file, text, wanted, replace, allow_secret, as_json)
-        return
+        if text or wanted.id:
+            raise click.UsageError("--file brings its own texts and ids; leave out TEXT and --id", ctx)
+        chosen = {"replace": replace, "allow_secret": allow_secret, "skip_refused": skip_refused}
+        return _import(ctx, file, wanted, chosen, as_json)
+    if skip_refused:
+        raise click.UsageError("--skip-refused is for the lines of --file", ctx)
     content = _content(ctx, text)
     if content is None and not wanted.title and not replace:
         raise click.UsageError("nothing to remember: give a text, or '-' to read standard input", ctx)
@@ -87,13 +97,14 @@ def remember(
         from memfs.adapters.cli.reviewing import review_text  # only what is judged needs it
 
         review_text(ctx, wanted, content or "", allow_secret, as_json)
-        return
+        return 0
     item, landed = _store(ctx, wanted, content, replace, allow_secret)
     _advise(wanted, item, allow_invisible)
     if as_json:
         print_json({"id": item.id, "path": item.path, "sha256": item.sha256, "stored": True, **landed.json()})
     else:
         _print_stored(item, landed)
+    return 0
 
 
 def _refuse_unfit(ctx: click.Context, *, replace: bool, named: bool, review: bool, file: bool) -> None:
@@ -160,27 +171,19 @@ def _print_stored(item: MemoryItem, landed: Landed) -> None:
         note(f"stored; its commit waits: {landed.reason}")
 
 
-def _import(
-    ctx: click.Context,
-    file: str,
-    text: tuple[str, ...],
-    wanted: Draft,
-    replace: bool,
-    allow_secret: str,
-    as_json: bool,
-) -> None:
-    if text or wanted.id:
-        raise click.UsageError("--file brings its own texts and ids; leave out TEXT and --id", ctx)
-    from memfs.adapters.cli.importing import import_lines  # a single memory does not need it
+def _import(ctx: click.Context, file: str, wanted: Draft, chosen: dict[str, Any], as_json: bool) -> int:
+    from memfs.adapters.cli.importing import import_lines, refused_json  # a single memory does not need it
 
     with opened(ctx) as workspace:
         wanted = wanted.in_branch_of(workspace.parts.policy.agent)
-        items = import_lines(workspace, file, wanted, replace, allow_secret)
-        landed = land(workspace, items[-1] if items else None)
+        done = import_lines(workspace, file, wanted, **chosen)
+        landed = land(workspace, done.items[-1] if done.items else None)
     if as_json:
-        stored = [{"id": item.id, "path": item.path, "sha256": item.sha256} for item in items]
-        print_json({"stored": len(items), "items": stored, **landed.json()})
-        return
-    print_raw(f"Remembered {len(items):,} from {clean(file)}")
+        stored = [{"id": item.id, "path": item.path, "sha256": item.sha256} for item in done.items]
+        print_json({"stored": len(stored), "items": stored, "refused": refused_json(done.refused), **landed.json()})
+        return int(bool(done.refused))
+    left = f"; {count(len(done.refused), 'line')} left out" if done.refused else ""
+    print_raw(f"Remembered {len(done.items):,} from {clean(file)}{left}")
     if landed.reason:
         note(f"stored; their commit waits: {landed.reason}")
+    return int(bool(done.refused))

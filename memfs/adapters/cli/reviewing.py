@@ -5,6 +5,7 @@ Owns how a verdict is shown. Judging and storing is the intake's business.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ from memfs.errors import IdExists
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
     from memfs.model.review import ReviewResult, StoreResult
+
+_REASONS = 4
+_POINTS = re.compile(r"(.*) \(([+-])[\d.]+\)")
 
 
 def review_text(ctx: click.Context, wanted: Draft, content: str, allow_secret: str, as_json: bool) -> None:
@@ -69,6 +73,26 @@ def _verdicts(review: ReviewResult | None) -> Iterator[dict[str, Any]]:
         yield {"name": name, "score": None, "reason": reason}
 
 
+def _sentences(result: StoreResult) -> list[str]:
+    """Why a text was stored or not, in words: who judged it and by how much is for scripts."""
+    review = result.review
+    if review is None or result.merged_into or not review.agent_scores:
+        return [result.reason]
+    verdict = "worth keeping" if result.stored else "not worth keeping (without --review it is stored as it is)"
+    told = "; ".join(_telling(review, "+" if result.stored else "-"))
+    left_out = [f"a reviewer is left out: {why}" for why in review.absent.values()]
+    return [f"{verdict}: {told}" if told else verdict, *left_out]
+
+
+def _telling(review: ReviewResult, sign: str) -> list[str]:
+    """What the reviewers said for or against a text, each once; one that gives no points counts either way."""
+    parts = [part for name in review.agent_scores for part in review.reasons.get(name, "").split("; ") if part]
+    found = [(part, _POINTS.fullmatch(part)) for part in parts]
+    return list(
+        dict.fromkeys(part if mark is None else mark[1] for part, mark in found if mark is None or mark[2] == sign)
+    )
+
+
 def _print(result: StoreResult, item: MemoryItem | None) -> None:
     if item is not None:
         done = "Merged into" if result.merged_into else "Remembered"
@@ -76,10 +100,8 @@ def _print(result: StoreResult, item: MemoryItem | None) -> None:
         print_raw(f"  {clean(item.path)}")
     else:
         print_raw(styled("Not stored", fg="yellow", bold=True))
-    print_raw(f"  {one_line(result.reason, width() - 2)}")
-    for row in _verdicts(result.review):
-        score = "left out" if row["score"] is None else f"{row['score']:.1f}"
-        print_raw(f"  {styled(clean(row['name']), dim=True)} {score}: {one_line(row['reason'])}")
+    for sentence in _sentences(result):
+        print_raw(f"  {one_line(sentence, width() - 2)}")
     for what, ids in (("contradicts", result.contradicts), ("says nearly the same as", result.near)):
         for name in ids:
             print_raw(f"  {styled(what, fg='yellow')} {clean(name)}; see 'memfs show {clean(name)}'")

@@ -233,7 +233,7 @@ def _search(workspace: Workspace, text: str, given: Mapping[str, Any], as_json: 
         return
     for hit in found:
         where = f"  (in the archive {clean(hit.archive)})" if hit.archive else ""
-        print_raw(f"{hit.score:7.3f}  {styled(clean(hit.path), fg='yellow')}{where}")
-        print_raw(f"         {clean(hit.excerpt)}")
+        print_raw(f"{styled(clean(hit.path), fg='yellow')}{where}")
+        print_raw(f"  {clean(hit.excerpt)}")
     if not found:
         note("no document holds any of these words")

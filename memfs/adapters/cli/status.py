@@ -10,6 +10,7 @@ from memfs.adapters.cli.checkpointing import checkpoint_facts, checkpoint_row
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.hooking import hook_problems, hooks_facts, hooks_row
 from memfs.adapters.cli.keeping import keeping_facts, keeping_rows
+from memfs.adapters.cli.knowledge import knowledge_facts, knowledge_rows
 from memfs.adapters.cli.mending import blocked_at, tell_problems
 from memfs.adapters.cli.mounting import mounts_facts, mounts_problems, mounts_row
 from memfs.adapters.cli.output import (
@@ -41,14 +42,18 @@ _NAMED = 20
 @verb("status", example="memfs status\nmemfs -C ~/project status --json")
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> int:
-    """Show how the workspace stands: items, git branch, what waits for a commit, the index, and problems."""
+    """Show how the workspace stands: what was learned of late, what is used, what waits for a commit, problems."""
     if (root := blocked_at(ctx)) is not None:
         tell_problems(root, as_json)
         return 1
     with opened(ctx) as workspace, workspace.store.looking_once():  # what is told below would look at every file again
         facts = _status(workspace)
         invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
-        problems = [*workspace.store.problems(), *filter(None, [workspace.quota.problem]), *mounts_problems(workspace)]
+        problems = [
+            *workspace.checker.item_problems(),
+            *filter(None, [workspace.quota.problem]),
+            *mounts_problems(workspace),
+        ]
         problems += hook_problems(workspace)
         problems += branch_problems(workspace.repository, workspace.parts.policy.agent)
         place = str(workspace.root)
@@ -71,6 +76,7 @@ def _status(workspace: Workspace) -> dict[str, Any]:
     head = workspace.repository.head()
     return {
         "items": items,
+        **knowledge_facts(workspace),
         "head": head.commit,
         "branch": head.branch or None,
         "pending_commits": pending.count,
@@ -100,15 +106,16 @@ def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> 
     edits = facts["hand_edits"]
     rows = {
         "workspace": root,
-        "branch": f"{branch}{at}",
         "items": f"{facts['items']:,}",
+        **knowledge_rows(facts),
+        "branch": f"{branch}{at}",
         "to commit": f"{waiting}{reason}" + (f", {count(len(edits), 'hand edit')}" if edits else ""),
         "index": f"{facts['index']['engine']}, {'fresh' if facts['index']['fresh'] else 'stale'}",
         "watch": facts["watch"]["state"],
     }
-    rows |= storage_row(facts["storage"]) | status_row(facts["trust"]) | keeping_rows(facts) | semantic_row(facts)
-    rows |= states_row(facts) | checkpoint_row(facts) | delivery_row(facts) | hooks_row(facts) | mounts_row(facts)
-    rows |= merges_row(facts)
+    rows |= status_row(facts["trust"]) | semantic_row(facts) | delivery_row(facts) | hooks_row(facts)
+    rows |= mounts_row(facts) | merges_row(facts) | states_row(facts) | checkpoint_row(facts)
+    rows |= storage_row(facts["storage"]) | keeping_rows(facts)
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
     for path in facts["pending"][:_NAMED]:

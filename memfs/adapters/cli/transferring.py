@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from memfs.adapters.cli.allowing import allow_secret_option
-from memfs.adapters.cli.arriving import STORES, Wishes, import_store
+from memfs.adapters.cli.arriving import MARKDOWN, STORES, Wishes, import_store
 from memfs.adapters.cli.asking import when
 from memfs.adapters.cli.frame import Unclear, opened, verb
 from memfs.adapters.cli.landing import land
@@ -25,6 +25,7 @@ from memfs.adapters.cli.streams import drop_output, read_input
 from memfs.errors import MemfsError, StorageIO
 
 if TYPE_CHECKING:
+    from memfs.adapters.cli.importing import Lines
     from memfs.states.importing import Imported
     from memfs.states.outfile import Out
     from memfs.states.transfer import Exported, Filters
@@ -154,58 +155,81 @@ def _print_bytes(data: bytes) -> None:
     "import",
     example="memfs import state.jsonl\nmemfs import outputs.csv --replace\n"
     "memfs export -C old | memfs import - -C new\nmemfs import notes.jsonl\n"
-    "memfs import --from claude-code --dry-run\nmemfs import CLAUDE.md\nmemfs import memory.jsonl --from mcp-memory",
+    "memfs import notes/ --dry-run\nmemfs import *.md\nmemfs import --from claude-code\nmemfs import CLAUDE.md\n"
+    "memfs import memory.jsonl --from mcp-memory",
 )
-@click.argument("file", required=False, type=click.Path(allow_dash=True), metavar="[PATH]")
+@click.argument("files", nargs=-1, type=click.Path(allow_dash=True), metavar="[PATH]...")
 @click.option("--from", "origin", type=click.Choice(("memfs", *STORES)), help="By default, what PATH looks like.")
 @click.option("--format", "form", type=click.Choice(_FORMATS), help="Of an export of memfs; by default by its ending.")
 @click.option("--dry-run", is_flag=True, help="Show what would be stored, and store nothing.")
 @click.option("--replace", is_flag=True, help="Replace what is there with other content.")
+@click.option("--skip-refused", is_flag=True, help="Of an export, leave out the lines that are refused, and name them.")
 @click.option("--reviewed", is_flag=True, help="A person has looked through it: it counts as reviewed.")
 @allow_secret_option
 @click.pass_context
-def import_(ctx: click.Context, /, file: str | None, as_json: bool, **given: Any) -> int:
-    """Store what 'memfs export' wrote, or what another memory keeps; '-' reads standard input.
+def import_(ctx: click.Context, /, files: tuple[str, ...], as_json: bool, **given: Any) -> int:
+    """Store Markdown files, what 'memfs export' wrote, or what another memory keeps; '-' reads standard input.
 
-    Other memories are Claude Code's memory folder, AGENTS.md and CLAUDE.md, the reference MCP memory server, mem0 and
-    basic-memory. What is there already is passed over, so importing again stores only what has changed.
+    A Markdown file, and each one in a folder, becomes a memory. Other memories are Claude Code's memory folder,
+    AGENTS.md and CLAUDE.md, the reference MCP memory server, mem0 and basic-memory. What is there already is passed
+    over, so importing again stores only what has changed.
 
-    Of an export, nothing is stored if anything in it cannot be. Lines without a document, such as {"content": "..."},
-    are memories as 'memfs remember --file' takes them. Of another memory, what is refused is named and left out.
+    Of an export, nothing is stored if anything in it cannot be, unless --skip-refused leaves that out. Lines without a
+    document, such as {"content": "..."}, are memories as 'memfs remember --file' takes them. Of Markdown and another
+    memory, what is refused is named and left out.
 
     Exit code 1: something was refused.
     """
-    form = given["form"]
-    if file is None and given["origin"] != "claude-code":
+    form, origin = given["form"], given["origin"]
+    if not files and origin != "claude-code":
         raise click.UsageError("name a file or folder, or '-'; only '--from claude-code' knows its own", ctx)
-    store = given["origin"] or ("memfs" if form else _recognised(str(file)))
-    if store in STORES:
-        if form:
-            raise click.UsageError("--format is for an export of memfs", ctx)
-        with opened(ctx) as workspace:
-            return import_store(workspace, store, file, Wishes(as_json=as_json, **_chosen(given)))
-    if given["reviewed"]:
-        raise click.UsageError("--reviewed is for what another memory keeps", ctx)
-    return _import_export(ctx, str(file), form, as_json, given)
+    groups = _groups(files, origin or ("memfs" if form else ""))
+    if len(groups) > 1 and any(store == "memfs" for store, _ in groups):
+        raise click.UsageError("an export of memfs is imported by itself: name it alone", ctx)
+    if groups[0][0] == "memfs":
+        if given["reviewed"]:
+            raise click.UsageError("--reviewed is for what another memory keeps", ctx)
+        return _import_export(ctx, files[0], form, as_json, given)
+    if form:
+        raise click.UsageError("--format is for an export of memfs", ctx)
+    if as_json and len(groups) > 1:
+        raise click.UsageError("--json tells of one import: name what is of one sort, or say --from", ctx)
+    wishes = Wishes(as_json=as_json, **_chosen(given))
+    with opened(ctx) as workspace:
+        return max(import_store(workspace, store, paths, wishes) for store, paths in groups)
+
+
+def _groups(files: Sequence[str], store: str) -> list[tuple[str, list[str]]]:
+    """What is imported in one go: Markdown files together, anything else by itself, in the order they were named."""
+    groups: list[tuple[str, list[str]]] = []
+    for file in files:
+        found = store or _recognised(file)
+        same = next((paths for name, paths in groups if name == found == MARKDOWN), None)
+        if same is None:
+            groups.append((found, [file]))
+        else:
+            same.append(file)
+    return groups or [(store, [])]
 
 
 def _import_export(ctx: click.Context, name: str, form: str | None, as_json: bool, given: Mapping[str, Any]) -> int:
     """Store what ``memfs export`` wrote, or lines that are memories by themselves."""
-    replace, allow_secret, dry_run = (given[key] for key in ("replace", "allow_secret", "dry_run"))
+    chosen = {key: given[key] for key in ("replace", "dry_run", "skip_refused")}
     done: Imported | None = None
     with opened(ctx) as workspace:
         if _holds_bare_items(name, form):
-            stored = _import_items(workspace, name, replace, allow_secret, dry_run)
-        elif allow_secret:
+            lines = _import_items(workspace, name, allow_secret=given["allow_secret"], **chosen)
+            stored, refused = len(lines.items), len(lines.refused)
+        elif given["allow_secret"]:
             raise click.UsageError("--allow-secret is for lines that are memories without a document", ctx)
         else:
-            done = _import_documents(workspace, name, form or "", replace, dry_run)
-            stored = done.total
+            done = _import_documents(workspace, name, form or "", **chosen)
+            stored, refused = done.total, done.refused
         reason = land(workspace, None).reason
-    _tell_import(name, stored, done, as_json, dry_run)
+    _tell_import(name, stored, refused, done, as_json, given["dry_run"])
     if reason:
         note(f"stored; the commit waits: {reason}")
-    return 0
+    return int(bool(refused))
 
 
 def _chosen(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,7 +243,7 @@ def _recognised(file: str) -> str:
     return detect(Path(file), _beginning(file) if file == "-" else None) or "memfs"
 
 
-def _import_documents(workspace: Workspace, file: str, form: str, replace: bool, dry_run: bool) -> Imported:
+def _import_documents(workspace: Workspace, file: str, form: str, **chosen: bool) -> Imported:
     told = 0
 
     def tell(error: MemfsError) -> None:
@@ -229,15 +253,20 @@ def _import_documents(workspace: Workspace, file: str, form: str, replace: bool,
             write_error(error)
 
     source: str | BinaryIO = sys.stdin.buffer if file == "-" else file
-    with progress("Importing") as step:
-        return workspace.states.importer.read(source, form, replace=replace, dry_run=dry_run, tell=tell, step=step)
+    try:
+        with progress("Importing") as step:
+            return workspace.states.importer.read(source, form, **chosen, tell=tell, step=step)
+    except MemfsError as error:
+        if told:
+            error.hint = "; ".join(filter(None, (error.hint, "--skip-refused leaves out what cannot be imported")))
+        raise
 
 
-def _import_items(workspace: Workspace, file: str, replace: bool, allow_secret: str, dry_run: bool) -> int:
+def _import_items(workspace: Workspace, file: str, **chosen: Any) -> Lines:
     from memfs.adapters.cli.draft import Draft
     from memfs.adapters.cli.importing import import_lines
 
-    return len(import_lines(workspace, file, Draft(context={}, data={}), replace, allow_secret, dry_run))
+    return import_lines(workspace, file, Draft(context={}, data={}), **chosen)
 
 
 def _holds_bare_items(file: str, form: str | None) -> bool:
@@ -270,11 +299,11 @@ def _beginning(file: str) -> bytes:
     return beginning
 
 
-def _tell_import(file: str, stored: int, done: Imported | None, as_json: bool, dry_run: bool) -> None:
+def _tell_import(file: str, stored: int, refused: int, done: Imported | None, as_json: bool, dry_run: bool) -> None:
     if as_json:
         facts = {"stored": stored, "counts": dict(done.counts) if done else {"memory": stored}}
         more = {"replaced": done.replaced, "same": done.same, "derived": done.derived} if done else {}
-        print_json({"file": file, **facts, **more, **({"dry_run": True} if dry_run else {})})
+        print_json({"file": file, **facts, **more, "refused": refused, **({"dry_run": True} if dry_run else {})})
         return
     what = _counted(done.counts) if done else count(stored, "memory", "memories")
     also = []
@@ -284,5 +313,7 @@ def _tell_import(file: str, stored: int, done: Imported | None, as_json: bool, d
         also.append(f"{done.same:,} were there already")
     if done is not None and done.derived:
         also.append(f"{done.derived:,} computed from the rest")
+    if refused:
+        also.append(f"{refused:,} left out")
     did = styled("Would import" if dry_run else "Imported", fg="green")
     print_raw(f"{did} {what} from {file}" + (f"; {', '.join(also)}" if also else ""))

@@ -13,6 +13,7 @@ import click
 
 from memfs.adapters.cli.cut import cut_history
 from memfs.adapters.cli.frame import Unclear, opened, verb
+from memfs.adapters.cli.knowledge import knowledge_facts, knowledge_rows
 from memfs.adapters.cli.landing import AT_ONCE, land
 from memfs.adapters.cli.output import (
     clean,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 @as_of
 @click.pass_context
 def stats(ctx: click.Context, as_of: str | None, as_json: bool) -> None:
-    """Count the items by type and layer, their uses, and say what content, history and index weigh."""
+    """Say what was learned of late and is used most, count the items by type and layer, and weigh the files."""
     if as_of is not None:
         _stats_at(ctx, as_of, as_json)
         return
@@ -53,15 +54,17 @@ def stats(ctx: click.Context, as_of: str | None, as_json: bool) -> None:
         unread = workspace.quota.problem
         problems = [*workspace.store.problems(), *([unread] if unread else [])]
         uses = workspace.usage.all()
+        known = knowledge_facts(workspace)
         uncounted = workspace.usage.problem
     used = {"items": len(uses), "uses": sum(use.count for use in uses.values())}
     if as_json:
         areas = {"areas": dict(usage.areas), "total": usage.total, "free": usage.free}
-        print_json({**_tally_json(facts), "usage": used, **areas})
+        print_json({**known, **_tally_json(facts), "usage": used, **areas})
     else:
+        for name, said in knowledge_rows(known).items():
+            print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(said)}")
+        print_raw(f"{styled('uses       ', dim=True)}{used['uses']:,} of {count(used['items'], 'item')}")
         _print_tally(facts)
-        print_raw(styled("Use", bold=True))
-        print_raw(f"  {used['uses']:,} uses of {count(used['items'], 'item')}")
         _print_usage(usage)
         if unread:
             print_problem(unread)
@@ -98,12 +101,12 @@ def _tally_json(facts: Tally) -> dict[str, Any]:
         "items": facts.items,
         "types": facts.types,
         "layers": facts.layers,
-        "bytes": {"content": facts.content_bytes, "history": facts.history_bytes, "index": facts.index_bytes},
+        "bytes": {"content": facts.content_bytes, "repository": facts.repository_bytes, "index": facts.index_bytes},
         "bytes_by_type": facts.type_bytes,
     }
 
 
-def _print_tally(facts: Tally, weighed: Sequence[str] = ("content", "history", "index")) -> None:
+def _print_tally(facts: Tally, weighed: Sequence[str] = ("content", "repository", "index")) -> None:
     sizes = {name: getattr(facts, f"{name}_bytes") for name in weighed}
     print_raw(styled(count(facts.items, "item"), bold=True))
     print_table(

@@ -21,7 +21,7 @@ from memfs.adapters.cli.places import reference
 from memfs.adapters.cli.streams import is_interactive
 from memfs.errors import ContentError, IdExists, ItemNotFound, MemfsError, NotRegularFile, StorageIO, StorageUnavailable
 from memfs.model.ids import check_id, new_id
-from memfs.model.kinds import ITEM_LIMIT
+from memfs.model.kinds import ITEM_LIMIT, OFFERED
 from memfs.model.time import utc_now
 from memfs.resources import template_text
 from memfs.store.naming import path_of
@@ -35,7 +35,11 @@ _SCHEMA_LINE = re.compile(r"\A(# yaml-language-server: \$schema=)\S*?([^/\s]+\n)
 _TITLE = re.compile(r"^title:.*$", re.MULTILINE)
 
 
-@verb("new", example='memfs new convention --title "Name branches after issues"\nmemfs new semantic --no-edit')
+@verb(
+    "new",
+    example='memfs new convention --title "Name branches after issues"\nmemfs new semantic --no-edit',
+    offers=OFFERED,
+)
 @click.argument("type", metavar="TYPE", shell_complete=complete_types)
 @click.option("--title", help="The title to begin with; the id is made from it.")
 @click.option("--id", "id", metavar="ID", help="Name the item yourself.")

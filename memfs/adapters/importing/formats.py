@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.adapters.importing import agents_md, basic_memory, claude_code, mcp_memory, mem0
+from memfs.adapters.importing import agents_md, basic_memory, claude_code, markdown_notes, mcp_memory, mem0
 from memfs.adapters.importing.places import LARGEST, Page, Taken, decoded, named, page, pages
 from memfs.adapters.importing.records import records
 from memfs.errors import ContentError, MemfsError, StorageIO
@@ -48,6 +48,10 @@ FORMATS: dict[str, Format] = {
 }
 
 
+STORES = (*FORMATS, markdown_notes.NAME)
+"""The names of all formats."""
+
+
 def read(name: str, path: Path, data: bytes | None = None) -> Taken:
     """What a source of that format holds.
 
@@ -77,7 +81,7 @@ def detect(path: Path, data: bytes | None = None) -> str:
     """
     if data is None and path.is_dir():
         return _of_folder(path)
-    if data is None and path.suffix in (".md", ".mdc"):
+    if data is None and path.suffix in (*markdown_notes.SUFFIXES, ".mdc"):
         return _of_page(path)
     if data is None and path.suffix not in _SUFFIXES:
         return ""
@@ -118,30 +122,30 @@ def _of_records(data: bytes, name: str) -> str:
 def _of_page(path: Path) -> str:
     if agents_md.is_file_name(path.as_posix()):
         return agents_md.NAME
-    found = _of_pages([page(path)])
-    if not found:
-        hint = "--from agents-md takes its rules and passages apart, --from basic-memory keeps it as one note"
-        raise ContentError("it cannot be told what wrote this", path=str(path), hint=hint)
-    return found
+    try:
+        return _of_pages([page(path)]) or markdown_notes.NAME
+    except ContentError:
+        return markdown_notes.NAME  # whoever reads it says what is wrong
 
 
 def _of_folder(path: Path) -> str:
     if (path / claude_code.INDEX).is_file() or (path / "memory" / claude_code.INDEX).is_file():
         return claude_code.NAME
-    if (instructions := any(_names(path))) != (path / "projects").is_dir():
+    instructions, projects = any(_names(path)), (path / "projects").is_dir()
+    if instructions and projects:
+        hint = f"say so: --from {', '.join(STORES)}"
+        raise ContentError("it cannot be told what wrote this folder", path=str(path), hint=hint)
+    if instructions or projects:
         return agents_md.NAME if instructions else claude_code.NAME
     taken = Taken()
     looked = []
-    for one in pages(path, lambda name: name.endswith(".md"), taken):
+    for one in pages(path, lambda name: name.endswith(markdown_notes.SUFFIXES), taken):
         looked.append(one)
         if len(looked) == _LOOKED_AT:
             break
-    found = _of_pages(looked)
-    if not found:
-        raise ContentError(
-            "it cannot be told what wrote this folder", path=str(path), hint=f"say so: --from {', '.join(FORMATS)}"
-        )
-    return found
+    if not looked and not taken.skipped:
+        raise ContentError("there is no Markdown file here", path=str(path), hint=f"or say --from {', '.join(STORES)}")
+    return _of_pages(looked) or markdown_notes.NAME
 
 
 def _names(path: Path) -> Iterable[str]:
@@ -153,6 +157,6 @@ def _of_pages(found: Iterable[Page]) -> str:
     shown = list(found)
     notes = sum(map(basic_memory.is_note, shown))
     memories = sum(map(claude_code.is_memory, shown))
-    if not notes and not memories:
+    if 2 * max(notes, memories) < len(shown) or not shown or not (notes or memories):
         return ""
     return basic_memory.NAME if notes >= memories else claude_code.NAME

@@ -76,6 +76,27 @@ def texts_of(value: Any) -> list[str]:
     return list(dict.fromkeys(text for part in parts if (text := text_of(part).lstrip("#"))))
 
 
+def first_heading(body: str) -> tuple[str, str]:
+    """What the first heading of a page says, "" where it has none, and the page; without it where it begins so."""
+    lines = list(rows(body))
+    for number, (row, is_code) in enumerate(lines):
+        following = lines[number + 1][0] if number + 1 < len(lines) else ""
+        found = None if is_code else _HEADING.match(row)
+        underlined = not is_code and _is_title(row, following)
+        said = _title(found[2] or "") if found else row.strip() if underlined else ""
+        if said:
+            before = [row for row, _ in lines[:number]]
+            after = [row for row, _ in lines[number + 1 + underlined :]]
+            return " ".join(said.split()), body if any(map(str.strip, before)) else "\n".join(after)
+    return "", body
+
+
+def _is_title(row: str, following: str) -> bool:
+    """Whether a line is a heading by the line of signs beneath it."""
+    marked = _BULLET.match(row) or _NUMBER.match(row) or _UNDERLINE.match(row)
+    return bool(row.strip() and not marked and _UNDERLINE.match(following))
+
+
 @dataclass(slots=True)
 class _Open:
     """The passage that is being read."""

@@ -25,10 +25,11 @@ _PASSED_OVER = frozenset({"node_modules", "vendor", "__pycache__", "ContextMemor
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What is not taken in: where it stands, and why."""
+    """What is not taken in: where it stands, why, and whether a person had named it and should know."""
 
     where: str
     reason: str
+    refused: bool = False
 
 
 @dataclass(slots=True)
@@ -52,6 +53,10 @@ class Taken:
     def skip(self, where: str, reason: str) -> None:
         """Note that something is not taken in."""
         self.skipped.append(Skipped(where, reason))
+
+    def refuse(self, where: str, reason: str) -> None:
+        """Note that something cannot be taken in that a person named."""
+        self.skipped.append(Skipped(where, reason, refused=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,113 @@
+"""What a person is told of what is known: status, stats, relevance, kinds, pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memfs.model import MemoryItem
+from memfs.model.item import Link
+from memfs.model.kinds import BUILT_IN, OFFERED
+from memfs.workspace import open_workspace
+
+
+@pytest.fixture
+def known(root: Path, memfs: Any) -> Any:
+    """A workspace with two new memories, one of them contradicting another, and an old one that was used."""
+    memfs("remember", "Deploys happen on Fridays", "--id", "friday", "--time", "2020-01-01")
+    with open_workspace(root, watch=False) as workspace:
+        link = Link(to="friday", relation="contradicts")
+        workspace.store.put(MemoryItem("Deploys never happen on Fridays", id="never", links=(link,)))
+    memfs("remember", "We chose PostgreSQL for transactions", "--id", "pg", "--agent", "coder")
+    memfs("recall", "happen")
+    return memfs
+
+
+@pytest.mark.parametrize("verb", ["status", "stats"])
+def test_knowledge_comes_first_and_bytes_last(known: Any, verb: str) -> None:
+    """What was learned of late and by whom, what is used and what is disputed stand before any weight (D2)."""
+    told = known(verb).out
+    learned = next(line for line in told.splitlines() if line.startswith("learned"))
+    assert "2 in the last 7 days: " in learned
+    assert "1 by coder" in learned
+    assert "1 by people" in learned
+    newest = next(line for line in told.splitlines() if line.startswith("newest"))
+    assert "We chose PostgreSQL for transactions" in newest
+    assert "Deploys never happen on Fridays" in newest
+    assert "Deploys happen on Fridays (1 time)" in told
+    assert "disputed   Deploys never happen on Fridays" in told
+    weight = "storage" if verb == "status" else "Size"
+    assert told.index("disputed") < told.index(weight)
+
+
+def test_knowledge_as_json(known: Any) -> None:
+    """A script gets the numbers, ids and texts; the two weights of git have names of their own (D2)."""
+    found = known("status", "--json").json["knowledge"]
+    assert (found["learned"], found["by"]) == (2, {"coder": 1, "people": 1})
+    assert {one["id"] for one in found["newest"]} == {"pg", "never"}
+    assert found["contradicting"] == [
+        {"id": "never", "text": "Deploys never happen on Fridays", "contradicts": ["friday"]}
+    ]
+    assert {(one["id"], one["uses"]) for one in found["most_used"]} == {("friday", 1), ("never", 1)}
+    stats = known("stats", "--json").json
+    assert "history" not in stats["bytes"]
+    assert stats["bytes"]["repository"] > 0
+    assert "history" in stats["areas"]
+
+
+def test_a_workspace_without_memories_says_so(memfs: Any) -> None:
+    """Nothing learned is told as nothing (D2)."""
+    assert "0 in the last 7 days\n" in memfs("status").out
+
+
+def test_relevance_goes_from_0_to_100(known: Any) -> None:
+    """A hit with every word asked for has 100, the others less by their scores, which JSON keeps (D2)."""
+    told = known("recall", "deploys on fridays").out
+    assert "relevance 100" in told
+    hits = known("recall", "deploys never postgres", "--json").json["hits"]
+    assert [hit["relevance"] for hit in hits] == sorted((hit["relevance"] for hit in hits), reverse=True)
+    assert 0 < hits[-1]["relevance"] <= hits[0]["relevance"] < 100
+    assert all(hit["score"] > 0 for hit in hits)
+    assert "because score " in known("recall", "deploys", "--explain").out
+    assert "relevance" not in known("recall", "").out
+
+
+def test_help_offers_a_handful_of_kinds(memfs: Any) -> None:
+    """Each with when to choose it; the others stay valid, and phases are not spoken of (D2)."""
+    told = memfs("remember", "--help").out
+    assert all(f"{name:<12} {use}" in told for name, use in OFFERED.items())
+    assert len(OFFERED) <= 7
+    hidden = [kind.name for kind in BUILT_IN if kind.name not in OFFERED]
+    assert not any(f"  {name} " in told for name in hidden)
+    assert "--phase" not in told + memfs("recall", "--help").out + memfs("list", "--help").out
+    assert memfs("remember", "Noted", "--type", "knowledge", "--phase", "refine").code == 0
+
+
+def test_a_review_is_told_in_words(memfs: Any) -> None:
+    """Neither who judged nor points are printed; JSON has both (C3)."""
+    for text in ("We chose PostgreSQL because it is consistent", "it looks a bit odd somewhere today"):
+        told = memfs("remember", text, "--review")
+        assert "worth keeping" in told.out
+        assert "analyzer" not in told.out
+        assert "(+" not in told.out
+        assert "(-" not in told.out
+    found = memfs("remember", "it looks a bit odd somewhere today", "--review", "--json").json
+    assert {row["name"] for row in found["reviewers"]} == {"analyzer", "patterns", "knowledge-archaeologist"}
+
+
+@pytest.mark.parametrize(("name", "begins"), [("x.png", b"\x89PNG"), ("x.svg", b"<?xml")])
+def test_a_picture_is_what_its_name_says(root: Path, memfs: Any, name: str, begins: bytes) -> None:
+    """A .png holds PNG, an .svg SVG (D2)."""
+    pytest.importorskip("matplotlib")
+    assert memfs("usage", "--plot", str(root / name)).code == 0
+    assert (root / name).read_bytes().startswith(begins)
+
+
+def test_a_picture_of_another_sort_is_refused(root: Path, memfs: Any) -> None:
+    """What cannot be drawn is refused before anything is written, with the endings that can (D2)."""
+    told = memfs("usage", "--plot", str(root / "x.jpg"))
+    assert told.code == 2
+    assert ".svg or .png" in told.err
+    assert not (root / "x.jpg").exists()

@@ -1,0 +1,142 @@
+"""Markdown files and folders of them become memories (D2)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memfs.adapters.importing.markdown import first_heading
+
+NOTE = """---
+title: Tea
+tags: [drink, warm]
+type: procedural
+date: 2026-03-01
+author: Ada
+kind: {of: paper}
+---
+Boil water. See [cups](../cups.md).
+"""
+
+
+@pytest.fixture
+def notes(root: Path) -> Path:
+    """A folder of three notes, one of them below another folder, beside agents' instructions."""
+    folder = root / "notes"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "tea.md").write_text(NOTE)
+    (folder / "sub" / "cups.md").write_text("\n# Cups\n\nThey are in the cupboard.\n")
+    (folder / "plain.md").write_text("Nothing but a sentence.\n")
+    return folder
+
+
+def shown(memfs: Any, words: str) -> dict[str, Any]:
+    """The memory that words find."""
+    (found,) = memfs("recall", words, "--limit", "1", "--json").json["hits"]
+    return dict(memfs("show", found["id"], "--json").json)
+
+
+def test_a_folder_becomes_memories(notes: Path, memfs: Any) -> None:
+    """Front matter gives the fields and metadata, a heading or the file's name the title; links stay (D2)."""
+    assert memfs("import", str(notes), "--dry-run", "--json").json["stored"] == 3
+    assert memfs("list", "--json").json["items"] == []
+    assert memfs("import", str(notes)).code == 0
+    tea = shown(memfs, "boil water")
+    assert (tea["title"], tea["type"], tea["tags"]) == ("Tea", "procedural", ["drink", "warm"])
+    assert tea["timestamp"].startswith("2026-03-01")
+    assert (tea["metadata"]["author"], tea["metadata"]["kind"]) == ("Ada", {"of": "paper"})
+    assert tea["content"] == "Boil water. See [cups](../cups.md)."
+    cups = shown(memfs, "cupboard")
+    assert (cups["title"], cups["content"], cups["type"]) == ("Cups", "They are in the cupboard.", "semantic")
+    assert shown(memfs, "sentence")["title"] == "plain"
+
+
+def test_importing_again_takes_what_changed_there(notes: Path, memfs: Any) -> None:
+    """What changed in a file is brought up to date, from wherever it is named; what a person edited stays (D2)."""
+    memfs("import", str(notes))
+    cups = notes / "sub" / "cups.md"
+    cups.write_text("# Cups\n\nThey are in the drawer.\n")
+    (notes / "tea.md").write_text(NOTE.replace("author: Ada", "author: Bo"))
+    told = memfs("import", str(cups), str(notes / "tea.md"), "--json").json
+    assert (told["stored"], told["updated"]) == (0, 2)
+    assert shown(memfs, "drawer")["title"] == "Cups"
+    assert shown(memfs, "boil water")["metadata"]["author"] == "Bo"
+    tea = shown(memfs, "boil water")["id"]
+    memfs("remember", "Boil it twice", "--id", tea, "--replace")
+    (notes / "tea.md").write_text(NOTE.replace("Boil", "Heat"))
+    told = memfs("import", str(notes))
+    assert "1 edited here and left alone" in told.out
+    assert memfs("show", tea, "--json").json["content"] == "Boil it twice"
+
+
+def test_several_paths_of_several_sorts(notes: Path, root: Path, memfs: Any) -> None:
+    """Markdown is taken together, agents' instructions apart; what cannot be read is named, exit code 1 (D2)."""
+    (root / "AGENTS.md").write_text("# Rules\n\n- Always run the tests.\n")
+    (root / "bad.md").write_bytes(b"fine\n\xff")
+    told = memfs("import", str(notes / "tea.md"), str(root / "AGENTS.md"), str(root / "bad.md"))
+    assert told.code == 1
+    assert "1 memory (1 procedural) from markdown, 2 paths" in told.out
+    assert "1 convention" in told.out
+    assert "bad.md:2: not UTF-8 text" in told.err
+
+
+def test_what_is_gone_is_named(notes: Path, memfs: Any) -> None:
+    """A note whose file was removed stays, and importing the folder again says so (D2)."""
+    memfs("import", str(notes))
+    shutil.rmtree(notes / "sub")
+    assert "it is no longer there" in memfs("import", str(notes)).err
+
+
+def test_remember_names_the_verb_for_markdown(notes: Path, memfs: Any) -> None:
+    """A page given to --file is refused with the two commands that take it (D2)."""
+    told = memfs("remember", "--file", str(notes / "tea.md"))
+    assert told.code == 1
+    assert f"memfs import {notes / 'tea.md'}" in told.err
+
+
+@pytest.mark.parametrize("verb", [("remember", "--file"), ("import",)])
+def test_refused_lines_are_left_out_where_asked(verb: tuple[str, ...], root: Path, memfs: Any) -> None:
+    """All or nothing by default, and the error names the option; with it each line is named, exit code 1 (D2)."""
+    file = root / "x.jsonl"
+    file.write_text('{"content": "One"}\n{"conten": "Two"}\nnot json\n{"content": "Four"}\n')
+    told = memfs(*verb, str(file))
+    assert told.code == 1
+    assert "--skip-refused" in told.err
+    assert memfs("list", "--json").json["items"] == []
+    told = memfs(*verb, str(file), "--skip-refused")
+    assert told.code == 1
+    assert "2 left out" in told.out or "2 lines left out" in told.out
+    assert f"{file}:2" in told.err
+    assert f"{file}:3" in told.err
+    assert len(memfs("list", "--json").json["items"]) == 2
+
+
+def test_refused_documents_are_left_out_where_asked(root: Path, memfs: Any, tmp_path: Path) -> None:
+    """An export's records that cannot be stored are skipped with --skip-refused (D2)."""
+    for name in ("a", "b"):
+        memfs("remember", f"text {name}", "--id", name)
+    out = tmp_path / "out.jsonl"
+    memfs("export", str(out), "--type", "memory")
+    memfs("remember", "another text", "--id", "a", "--replace")
+    memfs("forget", "b")
+    assert "--skip-refused" in memfs("import", str(out)).err
+    told = memfs("import", str(out), "--skip-refused", "--json")
+    assert (told.code, told.json["stored"], told.json["refused"]) == (1, 1, 1)
+    assert memfs("show", "b").code == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("# One #\n\ntext", ("One", "\ntext")),
+        ("One\n===\ntext", ("One", "text")),
+        ("text\n\n## Two\nmore", ("Two", "text\n\n## Two\nmore")),
+        ("```\n# no\n```\n- item\n---\n", ("", "```\n# no\n```\n- item\n---\n")),
+    ],
+)
+def test_the_first_heading(body: str, expected: tuple[str, str]) -> None:
+    """A heading that opens the page is its title and no longer part of it; code holds none (D2)."""
+    assert first_heading(body) == expected
