@@ -143,8 +143,8 @@ def _remind(folder: Path, path: str, begun: bytes, own: bytes) -> None:
     git = GitCommands(layout, state_folder(layout))
     joined = git.run("cat-file", "--batch-check", data=b"HEAD\n").decode().split()[:1]
     joined += [name for name in _named() if _COMMIT.fullmatch(name)]
-    blobs = [object_id("blob", data) if data else "" for data in (begun, own)]
-    MergeSpool(state_folder(layout)).remind(Missed(path, *blobs, tuple(joined)))
+    begun_id, own_id = (object_id("blob", data) if data else "" for data in (begun, own))
+    MergeSpool(state_folder(layout)).remind(Missed(path, begun_id, own_id, tuple(joined)))
 
 
 def _named() -> list[str]:

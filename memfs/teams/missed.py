@@ -22,10 +22,9 @@ from memfs.store import Store
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts, is_item
 from memfs.teams.historyjoin import HistoryJoin
 from memfs.teams.treejoin import TreeJoin
-from memfs.upkeep.mergespool import MergeSpool
+from memfs.upkeep.mergespool import SEEN, MergeSpool, is_due
 
 _MESSAGE = "Bring back what a merge lost"
-_SEEN = "merges.seen"
 _MOST = 20
 
 
@@ -39,6 +38,8 @@ def bring_back(store: Store, parts: Parts, spool: MergeSpool) -> int:
     Raises:
         Conflict, StorageIO: it stays to be done.
     """
+    if not is_due(parts.repository):
+        return 0
     head = parts.repository.head_commit()
     waiting = spool.missed()
     seen = _seen(parts)
@@ -66,7 +67,7 @@ def bring_back(store: Store, parts: Parts, spool: MergeSpool) -> int:
     for name in settled:
         spool.drop(name)
     with suppress(MemfsError):  # it is looked at once more
-        io.write_file(parts.repository.state / _SEEN, head.encode())
+        io.write_file(parts.repository.state / SEEN, head.encode())
     return len(plans)
 
 
@@ -79,7 +80,7 @@ def settle(spool: MergeSpool, names: set[str]) -> None:
 
 def _seen(parts: Parts) -> str:
     with suppress(FileNotFoundError, MemfsError, UnicodeDecodeError):
-        found = io.read_file(parts.repository.state / _SEEN, 64).decode()
+        found = io.read_file(parts.repository.state / SEEN, 64).decode()
         return found if HEX.fullmatch(found) else ""
     return ""
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _ENDING = ".json"
 _MISSED = ".missed"
+SEEN = "merges.seen"
+"""The file of the state folder that holds the newest commit whose merges were looked at."""
 _LARGEST = 64 << 20
 _MOST = 10_000
 
@@ -51,6 +53,19 @@ class Missed:
     begun: str
     own: str
     merged: tuple[str, ...]
+
+
+def is_due(repository: Repository) -> bool:
+    """Whether something may wait for a merge to be over, or git may have merged since the last look."""
+    if os.path.lexists(repository.state / MERGES):
+        return True
+    times = []
+    for place in (repository.git_dir / "ORIG_HEAD", repository.state / SEEN):
+        try:
+            times.append(os.stat(place).st_mtime_ns)
+        except OSError:
+            times.append(0)
+    return times[0] > 0 and times[0] >= times[1]
 
 
 class Recorder(Protocol):
