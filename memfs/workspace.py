@@ -157,6 +157,13 @@ class Workspace:
                 self.pruner.keep_up_with_age()
             except MemfsError as error:  # what is due stays due; whoever writes or closes is not to fail for it
                 self.store.note_failure(error)
+        from memfs.upkeep.mergespool import is_due
+
+        try:
+            if is_due(self.repository):
+                self.teams.resolver.take_up()
+        except MemfsError as error:
+            self.store.note_failure(error)
         if has_states(self.parts.seen):
             self.states.keep_up()
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, CorruptRecord
 from memfs.files import jsontext
-from memfs.model.statepaths import document_kind, iteration_of
-from memfs.states.checkpoint_points import Said, newest_update, said_in, updates_in
+from memfs.model.statepaths import document_kind
+from memfs.states.checkpoint_points import Said, latest_of, newest_update, said_in, updates_in
 from memfs.store.sidecars import holds_reference
 
 if TYPE_CHECKING:
@@ -47,14 +47,22 @@ def archived_update(archives: Archives | None, work: ArchivedWork) -> Mapping[st
 
 
 def archived_data(archives: Archives | None, work: ArchivedWork) -> dict[tuple[str, ...], Said]:
-    """What was said last of each part of ``checkpoint_data`` in the newest iteration that was archived."""
-    paths = updates_in(work.paths)
-    newest = max((iteration_of(path) or 0 for path in paths), default=0)
-    found: dict[tuple[str, ...], Said] = {}
-    for path in paths:
-        if iteration_of(path) == newest:
-            found = {one.field: one for one in said_in(path, _update(archives, path))} | found
-    return found
+    """What was said last of each part of ``checkpoint_data`` in the iterations that were archived."""
+    return latest_of(one for path in updates_in(work.paths) for one in said_in(path, _update(archives, path)))
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What archives hold, and what their updates say of ``checkpoint_data``."""
+
+    work: ArchivedWork
+    said: Mapping[tuple[str, ...], Said]
+
+    @staticmethod
+    def of(archives: Archives | None) -> Archived:
+        """As things are at present."""
+        work = archived_work(archives)
+        return Archived(work, archived_data(archives, work))
 
 
 def _update(archives: Archives | None, path: str) -> Mapping[str, Any]:

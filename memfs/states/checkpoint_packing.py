@@ -23,7 +23,7 @@ from memfs.files import io, zstd
 from memfs.files.placing import is_temporary
 from memfs.files.scan import Entry
 from memfs.model.statepaths import AGGREGATES, ITERATIONS, iteration_of
-from memfs.states.checkpoint_archived import archived_data, archived_update, archived_work
+from memfs.states.checkpoint_archived import Archived, archived_data, archived_update, archived_work
 from memfs.states.checkpoint_points import (
     CONFIGURATION,
     MEMBER,
@@ -32,6 +32,7 @@ from memfs.states.checkpoint_points import (
     Said,
     at,
     is_small,
+    latest_of,
     moment_of,
     newest_update,
     said_in,
@@ -95,11 +96,11 @@ def pack(
         with parts.tree.holding_folders():
             for entry in _ordered(_entries(parts, packer.stage)):
                 packer.add(entry.path)
-        archived_work(archives)  # read before the writers wait: what is unchanged is not read again
+        archived = Archived.of(archives)  # before the writers wait: what is unchanged is not read again
         with store.standing_still("checkpoint"), parts.tree.holding_folders():
             created = parts.clock()
             _catch_up(parts, packer)
-            summary = _summary(parts, packer, update, archives)
+            summary = _summary(parts, packer, update, archives, archived)
             revision = _revision(parts)
         packer.finish(summary)
         io.fsync(fd, str(target))
@@ -163,7 +164,7 @@ def _catch_up(parts: Parts, packer: _Packer) -> None:
 
 
 def _summary(
-    parts: Parts, packer: _Packer, update: Mapping[str, Any] | None, archives: Archives | None
+    parts: Parts, packer: _Packer, update: Mapping[str, Any] | None, archives: Archives | None, archived: Archived
 ) -> dict[str, Any]:
     paths, work = packer.stage.sums, archived_work(archives)
     latest = newest_update(paths)
@@ -173,9 +174,8 @@ def _summary(
         chosen = {"path": latest, **({"values": _object(data)} if is_small(data) else {})}
     elif update is None and (found := archived_update(archives, work)):
         chosen = {"values": found}
-    said = packer.points.latest(paths.keys())
-    if TASKS not in said:
-        said = {**archived_data(archives, work), **said}
+    told = archived.said if archived.work == work else archived_data(archives, work)
+    said = latest_of((*told.values(), *packer.points.latest(paths.keys()).values()))
     said |= {one.field: one for one in said_in("", update or {})}
     return packer.points.summary(
         paths.keys(), chosen, said.values(), _finished(parts, said.get(TASKS), paths), _configuration(parts),

@@ -96,8 +96,7 @@ class Points:
 
     def latest(self, paths: Collection[str]) -> dict[tuple[str, ...], Said]:
         """What was said last of each part of ``checkpoint_data``, by the field, in the documents of these paths."""
-        standing = {where: [one for one in known.values() if one.path in paths] for where, known in self._said.items()}
-        return {where: max(found, key=lambda one: one.order) for where, found in standing.items() if found}
+        return latest_of(one for known in self._said.values() for one in known.values() if one.path in paths)
 
     def _is_old(self, path: str) -> bool:
         """Whether the agent's newer iterations have told of it already; a token's document names its agent inside."""
@@ -197,6 +196,11 @@ def said_in(path: str, update: Mapping[str, Any], *, small: bool = True) -> Iter
         found += [((*METADATA, str(component)), value) for component, value in metadata.items()]
     for where, value in found:
         yield Said(order_of(path), path, where, small, value if small else None)
+
+
+def latest_of(said: Iterable[Said]) -> dict[tuple[str, ...], Said]:
+    """What was said last of each part of ``checkpoint_data``, by the field."""
+    return {one.field: one for one in sorted(said, key=lambda one: one.order)}
 
 
 def order_of(path: str) -> tuple[str, int, int]:

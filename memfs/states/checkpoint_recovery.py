@@ -7,6 +7,7 @@ was proved by the caller; nothing is changed here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from memfs.errors import ContentError
 from memfs.files import jsontext
 from memfs.model.states import RecoveryState
 from memfs.states.checkpoint_manifest import Manifest, invalid
-from memfs.states.checkpoint_points import METADATA, TASKS, at, said_in
+from memfs.states.checkpoint_points import METADATA, TASKS, at, moment_of, said_in
 from memfs.states.checkpoint_reading import Proved, fetch, filled
 from memfs.states.checkpoint_restoring import KNOWN
 from memfs.states.checkpoint_tasks import owners
@@ -87,6 +88,12 @@ def _checkpoint_data(
             metadata |= value
     done = proved.summary.get("finished", ())
     return [task for place, task in enumerate(tasks) if place not in done], metadata
+
+
+def told_at(proved: Proved, manifest: Manifest) -> datetime:
+    """The time of the update that names the tasks in flight; of the checkpoint, where one was given to it."""
+    paths = (said["path"] for said in proved.summary.get("checkpoint_data", ()) if tuple(said["field"]) == TASKS)
+    return moment_of(next(paths, "")) or manifest.timestamp
 
 
 def _in_one_update(update: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ from memfs.states.checkpoint_manifest import (
 from memfs.states.checkpoint_packing import pack
 from memfs.states.checkpoint_places import BUILDING, Places
 from memfs.states.checkpoint_reading import Proved, prove
-from memfs.states.checkpoint_recovery import recovered
+from memfs.states.checkpoint_recovery import recovered, told_at
 from memfs.states.checkpoint_restoring import Restorer
 from memfs.states.checkpoint_shelf import Checkpoint, Shelf, Verdict
 from memfs.states.checkpoint_tasks import finished
@@ -323,7 +323,7 @@ class Checkpoints:
         """
         manifest, proved, rejected = self._chosen(checkpoint_id)
         state = recovered(self._shelf.payload(manifest.id), manifest, proved, components, rejected)
-        state = self._without_completed(state, proved)
+        state = self._without_completed(state, proved, manifest)
         if not restore:
             return state
         restorer = Restorer(
@@ -334,11 +334,12 @@ class Checkpoints:
         named = {"would_restore" if dry_run else "restored": paths}
         return replace(state, data_integrity={**state.data_integrity, **named})
 
-    def _without_completed(self, state: RecoveryState, proved: Proved) -> RecoveryState:
+    def _without_completed(self, state: RecoveryState, proved: Proved, manifest: Manifest) -> RecoveryState:
         """The same without the tasks that have their final output since the checkpoint was taken."""
         later = [entry.path for entry in self._parts.seen.scan(ITERATIONS) if entry.path not in proved.sums]
-        archived = archived_work(self._archives).paths - proved.sums.keys()
-        done = finished(state.active_tasks, [*later, *archived], self._document)
+        done = set(finished(state.active_tasks, later, self._document))
+        archived = archived_work(self._archives).paths - proved.sums.keys()  # some were in archives before it
+        done.update(finished(state.active_tasks, archived, self._document, after=told_at(proved, manifest)))
         if not done:
             return state
         tasks = list(enumerate(state.active_tasks))

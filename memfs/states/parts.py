@@ -252,7 +252,6 @@ class States:
         """Do what is due from time to time."""
         self.parts.require_open()
         try:
-            self.take_up_merges()
             if self.parts.secondary is not None:
                 self.checkpoints.bring_home()
             if not self.store.by_hand:

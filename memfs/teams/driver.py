@@ -28,9 +28,10 @@ from memfs.files.whereabouts import MEMORY_FOLDER
 from memfs.history.layout import Layout, discover, read_small, require_own_folder, require_owner, state_folder
 from memfs.model.ids import stem_of
 from memfs.model.kinds import KindTable
+from memfs.model.stamp import object_id
 from memfs.model.time import utc_now
 from memfs.upkeep.kindfile import load_kinds
-from memfs.upkeep.mergespool import MergeSpool, can_wait, records_of
+from memfs.upkeep.mergespool import MergeSpool, Missed, can_wait, records_of
 
 if TYPE_CHECKING:
     from memfs.history.git import GitCommands
@@ -77,7 +78,11 @@ def drive(
     merger, ancestor = FileMerger(_codec(folder)), marker_size > _MARKER_SIZE + _OF_MOVES
     strange = frozenset() if ancestor else _strangers(merger, folder, path, inside, (begun, mine, other))
     if len(strange & {"ours", "theirs"}) == 1:
-        return _parted(ours, other if "ours" in strange else mine, inside)
+        stranger, own = (mine, other) if "ours" in strange else (other, mine)
+        if marker_size == _MARKER_SIZE:
+            return _parted(ours, own, inside)
+        _remind(folder, inside, b"" if "base" in strange else begun, own)
+        return _parted(ours, stranger, inside)
     merged = merger.merge(inside, None if strange else begun or None, mine, other, marker_size=marker_size)
     undecided = "" if ancestor else _undecided(folder, inside, merged, (mine, other))
     if merged.data is not None and merged.data != mine:
@@ -114,7 +119,7 @@ def _brought_in(git: GitCommands, layout: Layout) -> tuple[str, str]:
 
     Git names that of a merge to the driver, and notes that of a rebase.
     """
-    named = [name.removeprefix(_NAMED) for name in os.environ if name.startswith(_NAMED)]
+    named = _named()
     merging = bool(named)
     if not named:
         lines = (read_small(layout.git_dir / "rebase-merge/done") or "").splitlines()
@@ -125,6 +130,26 @@ def _brought_in(git: GitCommands, layout: Layout) -> tuple[str, str]:
         return f"{named[0]}^", named[0]
     bases = git.run("merge-base", "--all", "HEAD", named[0], accept=(0, 1)).decode().split()
     return bases[0] if len(bases) == 1 else "", named[0]
+
+
+def _remind(folder: Path, path: str, begun: bytes, own: bytes) -> None:
+    """Remind memfs of an item whose place git gives to another one, which the other place has as well.
+
+    What comes of them goes there, and git forgets that it was undecided where both sides have the same there.
+    """
+    from memfs.history.git import GitCommands
+
+    layout = _layout(folder)
+    git = GitCommands(layout, state_folder(layout))
+    joined = git.run("cat-file", "--batch-check", data=b"HEAD\n").decode().split()[:1]
+    joined += [name for name in _named() if _COMMIT.fullmatch(name)]
+    begun_id, own_id = (object_id("blob", data) if data else "" for data in (begun, own))
+    MergeSpool(state_folder(layout)).remind(Missed(path, begun_id, own_id, tuple(joined)))
+
+
+def _named() -> list[str]:
+    """The commits of a merge that git names to the driver."""
+    return [name.removeprefix(_NAMED) for name in os.environ if name.startswith(_NAMED)]
 
 
 def _parted(ours: Path, own: bytes, path: str) -> Driven:

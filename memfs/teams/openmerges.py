@@ -32,6 +32,7 @@ from memfs.store.documents import is_own_file, schema_of
 from memfs.store.parts import CONTENT, READ_LIMIT, is_item
 from memfs.teams.historyjoin import HistoryJoin
 from memfs.teams.treejoin import Place, TreeJoin, Versions, joined_place, place_in
+from memfs.upkeep.mergespool import MergeSpool
 
 Side = Literal["", "ours", "theirs"]
 """Whose version is taken whole; "" for neither: they are joined."""
@@ -133,6 +134,7 @@ class OpenMerges:
         self._parts = parts
         self._merger = FileMerger(parts.codec)
         self._join = TreeJoin(parts.repository, parts.codec, parts.kinds)
+        self._spool = MergeSpool(parts.repository.state)
 
     def in_index(self) -> tuple[list[Open], int]:
         """The open files of the person's index, by path, and how many other files are open there.
@@ -276,6 +278,10 @@ class OpenMerges:
             for part in both if len(both) > 1 else ():
                 beside = dict.fromkeys((*part.beside, *(other.path for other in both if other.path != part.path)))
                 opened[part.path] = replace(part, beside=tuple(beside))
+        lost = self._join.names(sides[1]) & self._join.names(sides[2])  # a place that collided left no trace of them
+        missed = self._join.names(one.path for one in self._spool.missed().values())
+        missed |= {name for name in lost if not self._is_there(name, sides)}
+        opened |= {part.path: part for part in self._items(missed, found, sides) if part.path not in opened}
         return [replace(one, what=_MISTAKEN) if one.uncontested else one for one in opened.values()]
 
     def _about(self, one: Unmerged, sides: Sides) -> set[str]:
@@ -301,9 +307,7 @@ class OpenMerges:
         own = [{path: side[path] for path in side if self._join.names([path]) & about} for side in sides]
         groups = list(self._join.groups(own))
         for group in groups:
-            name = stem_of(group[0]).casefold()
-            alone = sum(stem_of(other[0]).casefold() == name for other in groups) == 1
-            held = [one for one in found if one.path in group or (alone and stem_of(one.path).casefold() == name)]
+            held = [one for one in found if _belongs(one, group, groups, own)]
             one = self._item(group, held, own)
             if held or ((one.base, one.ours, one.theirs).count(None) < 3 and not self._is_right(one)):
                 yield one
@@ -405,8 +409,8 @@ class OpenMerges:
     def _is_own(self, one: Open, present: bytes | None, joined: bytes | None) -> bool:
         if present in (joined, *_versions(one)):
             return False
-        if present is None:
-            return not one.beside  # else it is git that left no file there
+        if present is None:  # git leaves no file where it took the item for another one, or put it elsewhere
+            return not one.beside and not any(self._file(path) is not None for path in one.also)
         return not has_markers(present) and self._valid(one.path, present)
 
     def _valid(self, path: str, data: bytes) -> bool:
@@ -479,6 +483,21 @@ def _told_apart(ours: bytes | None, theirs: bytes | None) -> tuple[bytes | None,
 
 def _holder(group: Sequence[Unmerged], version: str) -> Unmerged | None:
     return next((one for one in group if getattr(one, version) is not None), None)
+
+
+def _belongs(one: Unmerged, group: Sequence[str], groups: Sequence[Sequence[str]], sides: Sequence[Versions]) -> bool:
+    """Whether an open path is one of an item's places, or git put the item there, as whose folder it took that.
+
+    Of several items of that name it is the one that has a version there, else the first.
+    """
+    if any(one.path in other for other in groups):
+        return one.path in group
+    named = [other for other in groups if stem_of(other[0]).casefold() == stem_of(one.path).casefold()]
+    blobs = {stage.blob for stage in (one.base, one.ours, one.theirs) if stage}
+    holders = [
+        other for other in named if any(path in side and side[path].blob in blobs for side in sides for path in other)
+    ]
+    return group in (holders or named)[:1]
 
 
 def _what(base: object, ours: object, theirs: object) -> str:

@@ -23,6 +23,7 @@ from memfs.store.parts import ITEM_SUFFIXES, Parts
 from memfs.teams.decisions import Decided, Decisions, Ruling, is_record
 from memfs.teams.endings import end_merges, keep_conflicts
 from memfs.teams.keptaside import KeptAside
+from memfs.teams.missed import bring_back, settle
 from memfs.teams.openmerges import Open, OpenMerges, Outcome, Side, is_marked, paths_of
 from memfs.upkeep.mergespool import MergeSpool, Record, can_be_recorded
 from memfs.upkeep.opening import has_states
@@ -106,10 +107,11 @@ class Resolver:
         return list(self._decisions.waiting())
 
     def take_up(self) -> int:
-        """Write down the conflicts that merges of git's left behind, once those are over; how many were."""
+        """Write down what merges of git's left behind, once those are over: conflicts, and lost edits; how many."""
         self._store.require_open()
+        lost = bring_back(self._store, self._parts, self._spool)
         waits = any(can_be_recorded(record["document"]) for record in self._spool.waiting().values())
-        return self._states().take_up_merges() if waits else 0
+        return lost + (self._states().take_up_merges() if waits else 0)
 
     def documents(self) -> list[DocumentClash]:
         """Fields of documents of which one value gave way: those with a record in the tree, and those kept aside."""
@@ -195,6 +197,7 @@ class Resolver:
             keep_conflicts(self._spool, one)
         with self._parts.lock.hold("resolve"):
             end_merges(self._parts.tree, repository, outcomes)
+        settle(self._spool, {stem_of(path).casefold() for path in paths_of(outcomes)})
         self._store.refresh(paths_of(outcomes))
 
     def _write(self, outcomes: Sequence[Outcome], source: str) -> None:

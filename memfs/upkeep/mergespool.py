@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -28,11 +29,43 @@ if TYPE_CHECKING:
     from memfs.model.conflicts import DocumentClash
 
 _ENDING = ".json"
+_MISSED = ".missed"
+SEEN = "merges.seen"
+"""The file of the state folder that holds the newest commit whose merges were looked at."""
 _LARGEST = 64 << 20
 _MOST = 10_000
 
 Record = Mapping[str, Any]
 """A record of a conflict, as its document will have it (``schemas/conflict.schema.json``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """An item that may be missing in the outcome of a merge.
+
+    Attributes:
+        path: where the side that has it had it, below the workspace.
+        begun, own: the blobs of what both sides began from, "" for none, and of that side's version.
+        merged: the commits that are in history once the merge is made.
+    """
+
+    path: str
+    begun: str
+    own: str
+    merged: tuple[str, ...]
+
+
+def is_due(repository: Repository) -> bool:
+    """Whether something may wait for a merge to be over, or git may have merged since the last look."""
+    if os.path.lexists(repository.state / MERGES):
+        return True
+    times = []
+    for place in (repository.git_dir / "ORIG_HEAD", repository.state / SEEN):
+        try:
+            times.append(os.stat(place).st_mtime_ns)
+        except OSError:
+            times.append(0)
+    return times[0] > 0 and times[0] >= times[1]
 
 
 class Recorder(Protocol):
@@ -90,18 +123,39 @@ class MergeSpool:
             if not os.path.lexists(place):
                 io.write_file(place, json.dumps({"record": dict(record), "given_up": given_up}).encode())
 
+    def remind(self, missed: Missed) -> None:
+        """Make a reminder of an item durable.
+
+        Raises:
+            StorageIO: it could not be kept.
+        """
+        io.make_private_folder(self._folder)
+        data = json.dumps(asdict(missed)).encode()
+        io.write_file(self._folder / (digest(data)[:32] + _MISSED), data)
+
+    def missed(self) -> dict[str, Missed]:
+        """The reminders of items, by name. What is damaged is left out."""
+        found: dict[str, Missed] = {}
+        for name in self._names(_MISSED):
+            with suppress(OSError, MemfsError, ValueError, RecursionError, TypeError, AttributeError):
+                values = json.loads(io.read_file(self._folder / name, _LARGEST))
+                found[name] = Missed(**{**values, "merged": tuple(values["merged"])})
+        return found
+
     def waiting(self) -> dict[str, Record]:
         """The records that wait, by name. What is none, or is damaged, is left out: nobody can tell what it was."""
         return {name: kept["record"] for name, kept in self.kept().items()}
 
     def kept(self) -> dict[str, Mapping[str, Any]]:
         """As ``waiting``, each in ``record``; with ``given_up``, the digests of a document that was not merged."""
-        try:
-            names = sorted(name for name in os.listdir(self._folder) if name.endswith(_ENDING))
-        except OSError:
-            return {}
-        found = ((name, self._read(name)) for name in names[:_MOST])
+        found = ((name, self._read(name)) for name in self._names(_ENDING))
         return {name: kept for name, kept in found if kept is not None}
+
+    def _names(self, ending: str) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(self._folder) if name.endswith(ending))[:_MOST]
+        except OSError:
+            return []
 
     def drop(self, name: str) -> None:
         """Forget one."""

@@ -131,6 +131,37 @@ def test_a_task_with_its_final_output_is_not_handed_out_again(workspace: Workspa
     assert {"id": "C"} not in checkpoints.recover().active_tasks
 
 
+@pytest.mark.parametrize("archived", ["before", "after"], ids=["then a checkpoint", "after the checkpoint"])
+def test_an_archived_output_completes_no_task_that_was_begun_later(workspace: Workspace, archived: str) -> None:
+    """A task that is in flight once more is not done by what an archive holds; its new output ends it (S7)."""
+    states, hour = workspace.states, timedelta(hours=1)
+    write(workspace, (output_path(1, "x", "t0"), output("x", "t0")))
+    if archived == "before":
+        states.archiver.archive({1: NOON}, 1)
+    states.recorder.state_update({"timestamp": NOON + 2 * hour, "checkpoint_data": {"in_flight_tasks": ["t0"]}})
+    states.checkpoints.create()
+    if archived == "after":
+        states.archiver.archive({1: NOON}, 1)
+    assert list(states.checkpoints.recover().active_tasks) == ["t0"]
+    states.recorder.agent_output(output("Judge", "t0", None, NOON + 3 * hour))
+    states.iterations.close(2)
+    states.archiver.archive({2: NOON}, 1)
+    assert list(states.checkpoints.recover().active_tasks) == []
+
+
+def test_what_was_said_before_an_archive_is_known_after_it(workspace: Workspace) -> None:
+    """The latest value of each part of checkpoint_data counts, though its iteration was archived (S6, S15)."""
+    states, hour = workspace.states, timedelta(hours=1)
+    write(workspace, (update_path(1, NOON + hour / 2), update(NOON, ["A"], Rank={"n": 1}, match={"n": 0})))
+    states.iterations.close(2)
+    states.archiver.archive({1: NOON, 2: NOON}, 1)
+    states.recorder.state_update({"timestamp": NOON + 3 * hour, "checkpoint_data": {"in_flight_tasks": ["B"]}})
+    states.checkpoints.create()
+    state = states.checkpoints.recover()
+    assert list(state.active_tasks) == ["B"]
+    assert {name: state.resume_points[name] for name in ("Rank", "match")} == {"Rank": {"n": 1}, "match": {"n": 4}}
+
+
 def test_metadata_and_state_of_one_agent_are_joined(workspace: Workspace, checkpoints: Checkpoints) -> None:
     """Where the supervisor recorded something of an agent, it adds to the agent's own state and goes first (S7)."""
     checkpoints.create(update(NOON, **{"Judge": {"seen": 9, "round": 1}, "Sci/Writer": "page 3"}))
