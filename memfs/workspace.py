@@ -396,21 +396,12 @@ def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None
         created=lay_out(store, repository, on.repository_made) if on.create else None,
     )
     connect(workspace)
-    _arrange_chores(workspace)
+    workspace.quota.chores.append(workspace._keep_up)
     if os.path.lexists(repository.state / ERASE_FOLDER):
         workspace.cutter.take_up()
         workspace.eraser.take_up()
     store.take_up()
     return workspace
-
-
-def _arrange_chores(workspace: Workspace) -> None:
-    """What is looked after when something was written."""
-    workspace.quota.chores.append(workspace._keep_up)
-    if (history := workspace.settings.history).adopt == "auto":
-        from memfs.upkeep.adopting import Adopter
-
-        workspace.quota.chores.append(Adopter(workspace.store, history.adopt_after_seconds).keep_up)
 
 
 def _helpers(workspace: Callable[[], Workspace]) -> Helpers:

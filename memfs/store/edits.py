@@ -5,13 +5,17 @@ Owns telling a person's changes from memfs's own. It reads; recording and commit
 
 from __future__ import annotations
 
+import os
 import time
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected, StorageIO
+from memfs.files import io
+from memfs.files.markers import has_markers
 from memfs.files.placing import sha256
 from memfs.files.rot import rotten
 from memfs.files.scan import Entry
@@ -25,14 +29,24 @@ from memfs.store.plan import Planned
 
 ROOT_FILES = ("memfs.toml",)
 _CLOCKS_DIFFER_NS = 60_000_000_000
+_LOOKED = "looked"
+"""In the state folder: an empty file, whose time says when a writer last looked for edits and found none that may rest.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A person's changes: those to commit, and the paths they have staged themselves."""
+    """A person's changes.
+
+    Attributes:
+        plans: those to commit.
+        staged: the paths that they have staged themselves.
+        young: whether others have not rested for long enough.
+    """
 
     plans: list[Planned]
     staged: list[str]
+    young: bool = False
 
 
 class HandEdits:
@@ -52,8 +66,22 @@ class HandEdits:
         """
         paths = self.changed_paths()
         staged = self._parts.repository.staged_differently(paths) if paths and not include_staged else set()
-        plans = [plan for path in paths if path not in staged and (plan := self._plan(path, quiet_seconds)) is not None]
-        return Found(plans=plans, staged=sorted(staged))
+        young = {path for path in paths if quiet_seconds and self._changed_within(path, quiet_seconds)}
+        plans = [plan for path in paths if path not in staged | young and (plan := self._plan(path, quiet_seconds))]
+        return Found(plans=plans, staged=sorted(staged), young=bool(young))
+
+    def find_rested(self, seconds: float) -> Found:
+        """As ``find``, for a writer that nobody asked to look: it looks at most once in so many seconds, in all
+        processes together. Nothing is missed by that: an edit made since the last look cannot have rested for as long.
+        """
+        note = self._parts.repository.state / _LOOKED
+        if _looked_within(note, seconds):
+            return Found(plans=[], staged=[])
+        found = self.find(False, seconds)
+        if seconds and not found.young and not found.plans:
+            with suppress(StorageIO):  # the next writer looks once more
+                io.write_file(note, b"", durable=False)
+        return found
 
     def changed_paths(self) -> list[str]:
         """Every file of ours that a person changed or removed since the last commit, valid or not.
@@ -172,9 +200,10 @@ class HandEdits:
 
     def _committed(self) -> dict[str, str]:
         repository = self._parts.repository
-        if repository.head_commit() is None:
+        head = repository.head_commit()
+        if head is None:
             return {}
-        tree = repository.tree("HEAD", CONTENT)
+        tree = repository.tree(head, CONTENT)
         own = {path: blob for path, blob in tree.items() if self.is_own(path)}
         for path in ROOT_FILES:
             blob = repository.head_blob(path)
@@ -199,17 +228,15 @@ class HandEdits:
         try:
             content = self._parts.tree.read(path, READ_LIMIT)
         except FileNotFoundError:
-            if quiet_seconds and self._folder_changed_within(path, quiet_seconds):
-                return None
             return Planned(path=path, before=None, after=None, item=None)
         except (NotRegularFile, PathEscape):
             return None
-        if quiet_seconds and _is_younger(content.stamp.mtime_ns, quiet_seconds):
+        if quiet_seconds and _is_younger(content.stamp.mtime_ns, quiet_seconds):  # saved again since it was looked at
             return None
         stamp = self._following.stamp_of(path)
         if stamp is not None and rotten(stamp, content, self._parts.tree.root):
             return None
-        if not self._valid_document(path, content.data):
+        if has_markers(content.data) or not self._valid_document(path, content.data):
             return None
         try:
             reason = refuse_file(content.data, path)
@@ -217,12 +244,11 @@ class HandEdits:
             return None
         return Planned(path=path, before=None, after=content.data, item=None, reason=reason)
 
-    def _folder_changed_within(self, path: str, seconds: float) -> bool:
-        """Whether the nearest folder that is left of a removed file's path changed so recently."""
-        folder = path.rpartition("/")[0]
-        while folder and (entry := self._parts.tree.entry(folder)) is None:
-            folder = folder.rpartition("/")[0]
-        return bool(folder) and entry is not None and _is_younger(entry.mtime_ns, seconds)
+    def _changed_within(self, path: str, seconds: float) -> bool:
+        """Whether a file changed so recently; where it was removed, the nearest folder that is left of its path."""
+        while path and (entry := self._parts.tree.entry(path)) is None:
+            path = path.rpartition("/")[0]
+        return bool(path) and entry is not None and _is_younger(entry.mtime_ns, seconds)
 
     def _valid_document(self, path: str, data: bytes) -> bool:
         if path in ROOT_FILES:
@@ -240,6 +266,13 @@ class HandEdits:
 def _is_younger(mtime_ns: int, seconds: float) -> bool:
     """Whether it changed within so many seconds. A time far ahead says nothing: a clock was wrong, then or now."""
     return -_CLOCKS_DIFFER_NS < time.time_ns() - mtime_ns < seconds * 1e9
+
+
+def _looked_within(note: Path, seconds: float) -> bool:
+    try:
+        return bool(seconds) and 0 <= time.time_ns() - os.stat(note).st_mtime_ns < seconds * 1e9
+    except OSError:
+        return False
 
 
 def _is_toml(data: bytes) -> bool:
