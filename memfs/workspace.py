@@ -15,7 +15,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.behaviours import Behaviours
+from memfs.config import elsewhere, load
 from memfs.errors import MemfsError, WorkspaceClosed
+from memfs.files.tomltext import FILE
 from memfs.history.busy import ERASE_FOLDER
 from memfs.history.repository import Repository
 from memfs.model import KindTable
@@ -35,6 +37,7 @@ from memfs.upkeep.opening import (
     lay_out,
     limits_age,
     parts_of,
+    repository_at,
     usage_of,
 )
 from memfs.upkeep.quota import Quota
@@ -369,6 +372,19 @@ def open_workspace(
     """
     with foundation(path, create, settings, own_repository) as on:
         return _opened(on, watch, memory)
+
+
+def open_left(root: Path) -> Workspace:
+    """Open what is left of a workspace whose files are gone, as a deinit leaves it that was interrupted.
+
+    It commits as HEAD's ``memfs.toml`` says; where HEAD has none, nothing by itself.
+    """
+    repository, _ = repository_at(root, create=False, allow_detached=False, own=False)
+    head = repository.head_commit()
+    text = repository.read(head, FILE) if head is not None else None
+    commit = "manual" if text is None else elsewhere(text.decode("utf-8", "replace"), load(root)).history.commit
+    settings = load(root, {"history.commit": commit})
+    return _opened(Foundation(root, settings, repository, create=False, repository_made=False), False, None)
 
 
 def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None) -> Workspace:

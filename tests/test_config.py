@@ -251,9 +251,11 @@ def test_the_workspace_is_the_nearest_parent(tmp_path: Path) -> None:
     assert find_workspace(inner, environ={}) == tmp_path / "w"
 
 
-@pytest.mark.parametrize("left", ["", ".gitattributes", ".schemas/item.schema.json", "configuration/system_config.json"])
+@pytest.mark.parametrize(
+    "left", ["", ".gitattributes", ".schemas/item.schema.json", "configuration/system_config.json"]
+)
 def test_a_folder_that_was_left_behind_is_no_workspace(tmp_path: Path, left: str) -> None:
-    """A ContextMemory/ without a memory and without memfs.toml is passed over, and named where nothing is found (D2)."""
+    """A ContextMemory/ without memory and memfs.toml is passed over, and named where nothing else is found (D2)."""
     inner = tmp_path / "w" / "inner"
     (inner / "ContextMemory").mkdir(parents=True)
     if left:

@@ -69,7 +69,7 @@ def _not_found(folder: Path) -> WorkspaceNotFound:
         if os.path.isdir(candidate / MEMORY_FOLDER):
             begin = f"memfs init {shlex.quote(str(candidate))}"
             return WorkspaceNotFound(
-                f"no workspace: {MEMORY_FOLDER}/ in {str(candidate)!r} holds no memory, and {SETTINGS_FILE} is not there",
+                f"no workspace: {MEMORY_FOLDER}/ in {str(candidate)!r} holds no memory, nor is there {SETTINGS_FILE}",
                 hint=f"'{begin}' makes one of it; if it was left behind, remove the folder",
             )
     return WorkspaceNotFound(f"no {MEMORY_FOLDER}/ in {str(folder)!r} or any folder above it", hint=hint)

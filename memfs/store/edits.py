@@ -105,7 +105,7 @@ class HandEdits:
         return learned, self._changed(present, closed)
 
     def _changed(self, present: dict[str, str], closed: list[str]) -> list[str]:
-        committed = self._committed()
+        committed = self.committed()
         changed = [path for path in present if self._differs(path, present[path], committed)]
         absent = [path for path in committed if path not in present and not path.startswith(tuple(closed))]
         removed = [path for path in absent if self._parts.journal.latest(path) is None]
@@ -124,7 +124,7 @@ class HandEdits:
         if not all(entry.regular for entry in entries):
             return False
         with self._parts.tree.holding_folders():
-            return dict(self._present(entries, [])) == self._committed()
+            return dict(self._present(entries, [])) == self.committed()
 
     def changed_among(self, paths: Iterable[str]) -> list[str]:
         """As ``changed_paths``, of these paths alone: no other file is looked at."""
@@ -198,7 +198,8 @@ class HandEdits:
             self._read[path] = stamp
         return stamp.blob
 
-    def _committed(self) -> dict[str, str]:
+    def committed(self) -> dict[str, str]:
+        """Every file of ours in HEAD, with its blob id."""
         repository = self._parts.repository
         head = repository.head_commit()
         if head is None:

@@ -113,8 +113,8 @@ class Syncer:
             push: whether to push; else what others have comes here, and that is all.
             rejoin: merge with a remote whose history was rewritten, though what it dropped comes back with that.
             dry_run: fetch, and tell what would happen. Nothing here or there changes.
-            edits: True: commit and publish edits by hand that are not committed; False: leave them as they are, and
-                sync the rest; None: refuse to sync where ``unpublished_edits`` finds any and something would be pushed.
+            edits: True: commit and publish edits by hand, whatever ``history.adopt`` says; False: leave them as they
+                are, and sync the rest; None: refuse where ``unpublished_edits`` finds any that would be pushed.
 
         Returns:
             What happened.
@@ -156,7 +156,7 @@ class Syncer:
             PushRefused: naming them.
             GitBusy: they cannot be committed now.
         """
-        if asked.dry_run or not asked.push or wanted is False or not self._adopts:
+        if asked.dry_run or not asked.push or wanted is False:
             return
         if wanted:
             flushed = self._store.flush(adopt=True)

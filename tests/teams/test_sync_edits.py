@@ -108,9 +108,7 @@ def test_a_program_must_say_so_too(ada: Workspace, published: Published) -> None
     assert "half-done" in published()
 
 
-def test_where_edits_are_left_to_the_person_nothing_is_asked(
-    ada: Workspace, published: Published, git: Git
-) -> None:
+def test_where_edits_are_left_to_the_person_nothing_is_asked(ada: Workspace, published: Published, git: Git) -> None:
     """Under ``history.adopt = "leave"`` a sync never takes an edit along, so that it has nothing to ask (D1)."""
     assert run(["-C", str(ada.root), "--set", "history.adopt=leave", "sync"]) == 0
     assert published() == {"first", "second"}

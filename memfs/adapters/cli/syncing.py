@@ -50,10 +50,9 @@ def sync(
     """
     with opened(ctx) as workspace:
         syncer = workspace.teams.syncer
-        edits = True if yes else None if dry_run or no_push else _ask(syncer.unpublished_edits(), as_json)
-        done = syncer.sync(
-            remote or "", branch=branch, push=not no_push, rejoin=rejoin, dry_run=dry_run, edits=edits
-        )
+        found = [] if dry_run or no_push else syncer.unpublished_edits()
+        edits = _ask(found, as_json, yes) if found else None
+        done = syncer.sync(remote or "", branch=branch, push=not no_push, rejoin=rejoin, dry_run=dry_run, edits=edits)
         problems = [one for one in workspace.store.problems() if one.code == "DuplicateId"]
     if as_json:
         print_json(_json(done, dry_run))
@@ -67,10 +66,10 @@ def sync(
     return 1 if done.waiting else 0
 
 
-def _ask(edits: Sequence[str], as_json: bool) -> bool | None:
-    """Whether these edits are to be published; None where there is nobody to ask, or nothing to ask about."""
-    if not edits or as_json or not is_interactive():
-        return None
+def _ask(edits: Sequence[str], as_json: bool, yes: bool) -> bool | None:
+    """Whether these edits are to be published; None where there is nobody to ask."""
+    if yes or as_json or not is_interactive():
+        return True if yes else None
     note(f"{count(len(edits), 'edit')} by hand {'is' if len(edits) == 1 else 'are'} not committed:")
     for path in edits[:_PATHS_SHOWN]:
         note(f"  {clean(path)}")

@@ -101,6 +101,7 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
         Verb("config", "setup:config", "Show the settings and where each came from."),
         Verb("plugins", "plugins:plugins", "Show what gives agents their context, and whether it works."),
         Verb("trust", "trusting:trust", "Let a workspace enable what its files ask for."),
+        Verb("deinit", "deinit:deinit", "Take memfs out of a repository, and the files on request."),
         Verb("completion", "completing:completion", "Print the completion script for a shell."),
     ),
 }
