@@ -94,7 +94,9 @@ class DeinitPlan:
 def left_at(start: Path) -> Path | None:
     """The nearest folder at or above one where a workspace was and its state still is; None where there is none."""
     layout = discover(start)
-    for folder in (start, *start.parents) if layout is not None else ():
+    if layout is None:
+        return None
+    for folder in (start, *start.parents):
         if not folder.is_relative_to(layout.work_tree):
             break
         prefix = folder.relative_to(layout.work_tree).as_posix()
