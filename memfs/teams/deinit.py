@@ -48,6 +48,8 @@ _RESCUED = "refs/memfs/rescue/"
 _AGENT_FILES = (FILE, "CLAUDE.md")
 _OUTSIDE_GIT = (".zst",)
 _LARGEST = 1 << 30
+_MOST = 10
+_PROGRAM = "memfs"
 _MESSAGE = "Remove memfs and its memory"
 
 
@@ -66,7 +68,8 @@ class DeinitPlan:
         state: the folder with memfs's own records.
         caches: what the user's cache holds of it.
         losses: what nothing else holds, in words; it goes only by force.
-        processes: who has the workspace open, as id and name.
+        processes: who is at work in the workspace, as id and name.
+        trusted: whether the user's list of trusted workspaces has it.
         leaves: what stays and memfs does not take away, in words.
     """
 
@@ -82,12 +85,13 @@ class DeinitPlan:
     caches: tuple[Path, ...] = ()
     losses: tuple[str, ...] = ()
     processes: tuple[tuple[int, str], ...] = ()
+    trusted: bool = False
     leaves: tuple[str, ...] = ()
 
     @property
     def refused(self) -> str:
         """Why it would be refused without force, "" where it would not."""
-        reasons = [f"{name} (process {number}) has this workspace open" for number, name in self.processes]
+        reasons = [f"{name} (process {number}) is at work in this workspace" for number, name in self.processes]
         return "; ".join([*reasons, *self.losses])
 
 
@@ -131,6 +135,7 @@ class Deinit:
         if busy := repository.busy():
             raise GitBusy(busy, hint="leave when that is over")
         branches = self._given()
+        roots = _cached_roots(self._record, self._root, alone=not self._others)
         config = read_config(repository.common_dir / "config")
         return DeinitPlan(
             root=self._root,
@@ -142,11 +147,18 @@ class Deinit:
             refs=tuple(self._refs()) if not self._others else (),
             driver=not self._others and f"merge.{mergedriver.DRIVER}.driver" in config,
             state=repository.state if self._others else self._record,
-            caches=tuple(one.folder for one in caches(self._record) if one.root and self._is_ours(one.root)),
+            caches=tuple(one.folder for one in caches(self._record) if one.root in roots),
             losses=tuple(self._losses(branches)),
-            processes=tuple(row for row in users_of(str(repository.state)) if row[1] != "git"),
+            processes=tuple(self._processes()),
+            trusted=trust.is_trusted(self._root),
             leaves=tuple(self._leaves()),
         )
+
+    def _processes(self) -> Iterator[tuple[int, str]]:
+        """Who has the workspace open, and which memfs was started in its folder: a server opens it when first asked."""
+        opened = users_of(str(self._repository.state))
+        started = [row for row in users_of(str(self._root)) if row[1] == _PROGRAM]
+        yield from sorted({row for row in (*opened, *started) if row[1] != "git"})
 
     def _commits(self) -> bool:
         return self._parts.policy.commit != "manual"
@@ -166,15 +178,6 @@ class Deinit:
     def _refs(self) -> Iterator[str]:
         out = self._repository.git.run("for-each-ref", "--format=%(refname)", _REFS)
         yield from os.fsdecode(out).splitlines()
-
-    def _is_ours(self, root: Path) -> bool:
-        """Whether a cache was made for this workspace; of the last one, for anything in its repository."""
-        if self._others:
-            return root == self._root
-        return root == self._root or root in self._roots()
-
-    def _roots(self) -> set[Path]:
-        return {root for _, root in recorded(self._record)}
 
     def _own_files(self) -> Iterator[str]:
         """The files that go with a purge: what memfs keeps, in git or beside it."""
@@ -235,9 +238,10 @@ class Deinit:
         """The files of memfs that HEAD does not have as they are."""
         committed = self._store.edits.committed()
         found = [path for path in self._own_files() if committed.get(path) != self._blob(path, committed)]
-        if found:
-            more = f" and {len(found) - 10} more" if len(found) > 10 else ""
-            yield f"{len(found)} file(s) that no commit has: {', '.join(found[:10])}{more}"
+        if beside := [path for path in found if path.endswith(_OUTSIDE_GIT)]:
+            yield f"{len(beside)} large file(s) that git never holds, to be copied elsewhere: {_named(beside)}"
+        if rest := [path for path in found if not path.endswith(_OUTSIDE_GIT)]:
+            yield f"{len(rest)} file(s) that no commit has: {_named(rest)}"
         for name in self._blocks():
             if self._block_at(name) is Standing.EDITED:
                 yield f"somebody edited the block in {name}"
@@ -333,7 +337,7 @@ def take_out(root: Path) -> DeinitPlan:
             wait_for_children(record)
             driver = not others and mergedriver.uninstall(repository)
             refs = () if others else _delete_refs(repository)
-            roots = {root} if others else {root, *(made for _, made in recorded(record))}
+            roots = _cached_roots(record, root, alone=not others)
             dropped = tuple(one.folder for one in caches(record) if one.root in roots)
             drop(record, lambda made: made in roots)
             if os.path.lexists(trust.list_path()):
@@ -343,6 +347,11 @@ def take_out(root: Path) -> DeinitPlan:
     return DeinitPlan(
         root=root, others=others, refs=refs, driver=driver, caches=dropped, state=state if others else record
     )
+
+
+def _cached_roots(record: Path, root: Path, alone: bool) -> set[Path]:
+    """The folders whose caches go: the workspace; for the last one, all that the repository ever had caches for."""
+    return {root, *(made for _, made in recorded(record))} if alone else {root}
 
 
 def _others(repository: Repository, root: Path) -> Iterator[Path]:
@@ -412,6 +421,11 @@ def _remove_empty(top: Path) -> None:
     for place, _, _ in os.walk(top, topdown=False, followlinks=False):
         with suppress(StorageIO, OSError):
             io.rmdir(place)
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MOST} more" if len(paths) > _MOST else ""
+    return ", ".join(paths[:_MOST]) + more
 
 
 def _remedy(planned: DeinitPlan) -> str:

@@ -234,6 +234,17 @@ def test_a_process_that_has_it_open_is_named(code: Path, memfs: Said) -> None:
     memfs(code, "deinit")
 
 
+def test_what_lies_beside_git_is_named(code: Path, memfs: Said) -> None:
+    """A checkpoint's payload, which no commit can hold, keeps a purge from going on until it is forced (D2)."""
+    begin(code, memfs)
+    payload = code / "ContextMemory/checkpoints/ckpt_20260101_0000/state.tar.zst"
+    payload.parent.mkdir(parents=True)
+    payload.write_bytes(b"payload")
+    assert "state.tar.zst" in memfs(code, "deinit", "--purge", code=1)
+    memfs(code, "deinit", "--purge", "--force")
+    assert not (code / "ContextMemory").exists()
+
+
 def test_in_the_middle_of_a_merge_nothing_is_done(code: Path, memfs: Said, git: Git) -> None:
     """While git is busy a deinit is refused (D2)."""
     begin(code, memfs)

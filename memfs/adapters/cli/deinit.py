@@ -23,7 +23,7 @@ _SHOWN = 10
 @verb("deinit", example="memfs deinit --dry-run\nmemfs deinit\nmemfs deinit --purge")
 @click.option("--purge", is_flag=True, help="Remove the files, too: ContextMemory/, memfs.toml, blocks in AGENTS.md.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what stands in the way.")
-@click.option("--force", is_flag=True, help="Go on though something is lost by it, or somebody has the workspace open.")
+@click.option("--force", is_flag=True, help="Go on though something is lost by it, or somebody is at work in it.")
 @click.pass_context
 def deinit(ctx: click.Context, purge: bool, dry_run: bool, force: bool, as_json: bool) -> int:
     """Take memfs out of a repository: merge driver, refs, branches of agents, its state, caches, and what it installed.
@@ -147,6 +147,7 @@ def _show(
                 "refs": list(planned.refs),
                 "merge_driver": planned.driver,
                 "state": str(planned.state),
+                "trusted": planned.trusted,
                 "caches": [str(path) for path in planned.caches],
                 "clients": installed,
                 "losses": list(planned.losses),
@@ -186,6 +187,8 @@ def _print(planned: DeinitPlan, clients: Sequence[str], *, dry_run: bool) -> Non
         print_raw(f"  {count(len(planned.refs), 'ref')} below refs/memfs/")
     _print_rows("hooks and servers in", clients)
     print_raw(f"  {clean(str(planned.state))}")
+    if planned.trusted:
+        print_raw("  your trust in what its files enable")
     if planned.caches:
         print_raw(f"  {count(len(planned.caches), 'cache')} in {clean(str(planned.caches[0].parent))}")
 
