@@ -171,6 +171,8 @@ def _show(
         print_raw(f"  {clean(line)}")
     for command in for_all:
         print_raw(f"  what you installed for all your projects ({command})")
+    for loss in () if dry_run else planned.losses:
+        note(f"lost: {clean(loss)}")
     if dry_run and planned.refused:
         note(f"it would be refused now: {clean(planned.refused)}")
 
