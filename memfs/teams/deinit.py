@@ -20,7 +20,7 @@ from memfs.files.journal import Journal
 from memfs.files.lock import FileLock
 from memfs.files.placing import is_temporary
 from memfs.files.whereabouts import SETTINGS_FILE, is_workspace
-from memfs.history.branchlist import read_list
+from memfs.history.branchlist import read_list, short_name
 from memfs.history.configfile import read_config
 from memfs.history.layout import discover, state_path
 from memfs.history.processes import users_of
@@ -210,14 +210,19 @@ class Deinit:
     def _losses(self, branches: Sequence[str]) -> Iterator[str]:
         if count := len(self._recovered.list()) + len(self._recovered.damaged()):
             yield f"{count} content(s) set aside by memfs: 'memfs recover' brings them back"
+        if names := self._waited_for():
+            yield f"writes wait for their commit to {', '.join(names)}: check that out, and commit them there"
         if self._purge:
             yield from self._uncommitted()
         storage = self._store.storage()
         if storage.waiting:
             yield f"{storage.waiting} write(s) wait in {storage.secondary}"
         yield from _kept_in(self._repository.state)
-        if self._others:
-            return
+        if not self._others:
+            yield from self._shared_losses(branches)
+
+    def _shared_losses(self, branches: Sequence[str]) -> Iterator[str]:
+        """What goes with the last workspace of a repository."""
         known = {state_path(layout) for layout in self._other_layouts()} | {self._repository.state}
         for state in sorted(path for path in self._record.iterdir() if path.is_dir() and path not in known):
             if count := _waiting(state):
@@ -233,6 +238,12 @@ class Deinit:
         for ref in self._refs():
             if ref.startswith(_RESCUED) and (count := self._only_there(ref)):
                 yield f"{count} commit(s) that only {ref} keeps"
+
+    def _waited_for(self) -> list[str]:
+        """The other branches to which writes are still to be committed; where memfs commits, it does so before."""
+        here = self._repository.head().ref
+        operations = [] if self._commits() else self._parts.journal.operations()
+        return sorted({short_name(one.branch) for one in operations if one.branch and one.branch != here})
 
     def _uncommitted(self) -> Iterator[str]:
         """The files of memfs that HEAD does not have as they are."""

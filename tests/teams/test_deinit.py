@@ -234,6 +234,16 @@ def test_a_process_that_has_it_open_is_named(code: Path, memfs: Said) -> None:
     memfs(code, "deinit")
 
 
+def test_writes_that_wait_for_another_branch_are_named(code: Path, memfs: Said, git: Git) -> None:
+    """Where the person commits, a write made on a branch that is not checked out now keeps a deinit back (D2)."""
+    begin(code, memfs, "manual")
+    memfs(code, "remember", "Only on main", "--id", "only-on-main")
+    git(code, "stash", "push", "-q", "--include-untracked")
+    git(code, "switch", "-q", "topic")
+    assert "wait for their commit to main" in memfs(code, "deinit", code=1)
+    assert (code / ".git/memfs").exists()
+
+
 def test_what_lies_beside_git_is_named(code: Path, memfs: Said) -> None:
     """A checkpoint's payload, which no commit can hold, keeps a purge from going on until it is forced (D2)."""
     begin(code, memfs)
