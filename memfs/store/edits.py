@@ -29,9 +29,9 @@ from memfs.store.plan import Planned
 
 ROOT_FILES = ("memfs.toml",)
 _CLOCKS_DIFFER_NS = 60_000_000_000
+_RETRY_NS = 1_000_000_000
 _LOOKED = "looked"
-"""In the state folder: an empty file, whose time says when a writer last looked for edits and found none that may rest.
-"""
+"""In the state folder: an empty file. No edit that was made before its time is left to be committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +41,12 @@ class Found:
     Attributes:
         plans: those to commit.
         staged: the paths that they have staged themselves.
-        young: whether others have not rested for long enough.
+        young: of those that have not rested for long enough, when the oldest was made (ns since 1970); 0 for none.
     """
 
     plans: list[Planned]
     staged: list[str]
-    young: bool = False
+    young: int = 0
 
 
 class HandEdits:
@@ -66,21 +66,28 @@ class HandEdits:
         """
         paths = self.changed_paths()
         staged = self._parts.repository.staged_differently(paths) if paths and not include_staged else set()
-        young = {path for path in paths if quiet_seconds and self._changed_within(path, quiet_seconds)}
-        plans = [plan for path in paths if path not in staged | young and (plan := self._plan(path, quiet_seconds))]
-        return Found(plans=plans, staged=sorted(staged), young=bool(young))
+        made = {path: self._changed_at(path) for path in paths if quiet_seconds}
+        young = {path: moment for path, moment in made.items() if _is_younger(moment, quiet_seconds)}
+        ready = [path for path in paths if path not in staged and path not in young]
+        plans = [plan for path in ready if (plan := self._plan(path, quiet_seconds))]
+        return Found(plans=plans, staged=sorted(staged), young=min(young.values(), default=0))
 
     def find_rested(self, seconds: float) -> Found:
-        """As ``find``, for a writer that nobody asked to look: it looks at most once in so many seconds, in all
-        processes together. Nothing is missed by that: an edit made since the last look cannot have rested for as long.
+        """As ``find``, for a writer that nobody asked to look: only where an edit can have rested by now.
+
+        One look serves all processes: what was made since then, or was young then, cannot have rested before its time.
+        Where there is something to commit, the next look is due in a second, should git be busy.
         """
         note = self._parts.repository.state / _LOOKED
         if _looked_within(note, seconds):
             return Found(plans=[], staged=[])
+        began = time.time_ns()
         found = self.find(False, seconds)
-        if seconds and not found.young and not found.plans:
+        if seconds:
+            soon = began - int(seconds * 1e9) + _RETRY_NS
             with suppress(StorageIO):  # the next writer looks once more
                 io.write_file(note, b"", durable=False)
+                io.touch(note, soon if found.plans else found.young or began)
         return found
 
     def changed_paths(self) -> list[str]:
@@ -245,11 +252,11 @@ class HandEdits:
             return None
         return Planned(path=path, before=None, after=content.data, item=None, reason=reason)
 
-    def _changed_within(self, path: str, seconds: float) -> bool:
-        """Whether a file changed so recently; where it was removed, the nearest folder that is left of its path."""
+    def _changed_at(self, path: str) -> int:
+        """When a file changed; where it was removed, the nearest folder that is left of its path."""
         while path and (entry := self._parts.tree.entry(path)) is None:
             path = path.rpartition("/")[0]
-        return bool(path) and entry is not None and _is_younger(entry.mtime_ns, seconds)
+        return entry.mtime_ns if path and entry is not None else 0
 
     def _valid_document(self, path: str, data: bytes) -> bool:
         if path in ROOT_FILES:

@@ -80,6 +80,7 @@ class Teams:
         """Takes memfs out of the repository."""
         from memfs.teams.deinit import Deinit
 
+        self.store.require_open()
         branches = self.branches
         return Deinit(self.store, self.parts, branches=branches, recovered=recovered, block=block, purge=purge)
 

@@ -147,6 +147,7 @@ class Syncer:
         None where the policy leaves edits to the person: then a sync leaves them, too. What the person has staged, and
         what cannot be committed as it is, is left in any case.
         """
+        self._store.require_open()
         return [plan.path for plan in self._store.edits.find(False).plans] if self._adopts else []
 
     def _settle_edits(self, asked: _Asked, wanted: bool | None) -> None:

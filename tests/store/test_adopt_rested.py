@@ -49,7 +49,7 @@ def item(name: str, text: str = "text of an agent") -> MemoryItem:
 @pytest.fixture
 def workspace(opened: Opened) -> Workspace:
     """One in a repository that memfs made, which commits each write by itself."""
-    made = opened(**{"history.commit": "each"})
+    made = opened(**{"history.commit": "each", "history.adopt_after_seconds": 600})
     made.store.put(item("first"))
     return made
 
@@ -168,6 +168,7 @@ def test_nothing_is_committed_in_the_middle_of_a_merge(workspace: Workspace, git
     workspace.store.put(item("meanwhile"))
     assert git(workspace.root, "rev-parse", "HEAD").strip() == head
     (workspace.root / ".git/MERGE_HEAD").unlink()
+    let_rest(workspace.root)
     workspace.store.put(item("afterwards"))
     assert git(workspace.root, "ls-files", path).strip() == path
     assert workspace.store.pending().count == 0
@@ -194,13 +195,18 @@ def test_a_burst_of_writes_looks_once(workspace: Workspace, monkeypatch: pytest.
     assert looks == 2
 
 
-def test_an_edit_that_has_not_rested_yet_is_looked_for_again(workspace: Workspace, subjects: Subjects) -> None:
-    """A fresh edit keeps the next writer looking, so that none waits longer than it must (K4)."""
-    path = edit(workspace.root, "by-hand", "a line of the person's", ago=1)
+def test_a_fresh_edit_is_looked_for_when_it_can_have_rested(workspace: Workspace, subjects: Subjects) -> None:
+    """Beside a person who is typing nobody looks in vain, and the edit waits no longer than it must (D6)."""
+    path = edit(workspace.root, "by-hand", "a line of the person's", ago=10)
     workspace.store.put(item("one"))
-    os.utime(workspace.root / path, (time.time() - RESTED,) * 2)
+    note = workspace.repository.state / "looked"
+    moment = note.stat().st_mtime_ns
+    assert moment == (workspace.root / path).stat().st_mtime_ns
     workspace.store.put(item("two"))
-    assert [paths for _, paths in subjects()] == ["one", "by-hand", "two"]
+    assert note.stat().st_mtime_ns == moment
+    edit(workspace.root, "by-hand", "a line of the person's")
+    workspace.store.put(item("three"))
+    assert [paths for _, paths in subjects()] == ["one", "two", "by-hand", "three"]
 
 
 # -- processes --------------------------------------------------------------------------------------------------------
