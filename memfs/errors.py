@@ -294,6 +294,10 @@ class EraseRefused(HistoryError):
     """History cannot be rewritten as things stand."""
 
 
+class DeinitRefused(HistoryError):
+    """memfs cannot be taken out of a repository as things stand: something would be lost, or is in use."""
+
+
 class AttributeConflict(HistoryError):
     """Git attributes outside ``ContextMemory/`` would change the bytes of memory files."""
 

@@ -15,7 +15,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memfs.behaviours import Behaviours
+from memfs.config import elsewhere, load
 from memfs.errors import MemfsError, WorkspaceClosed
+from memfs.files.tomltext import FILE
 from memfs.history.busy import ERASE_FOLDER
 from memfs.history.repository import Repository
 from memfs.model import KindTable
@@ -36,6 +38,7 @@ from memfs.upkeep.opening import (
     lay_out,
     limits_age,
     parts_of,
+    repository_at,
     usage_of,
 )
 from memfs.upkeep.quota import Quota
@@ -443,6 +446,21 @@ def open_workspace(
         return _opened(on, watch, memory, one_shot)
 
 
+def open_left(root: Path) -> Workspace:
+    """Open what is left of a workspace whose files are gone, as a deinit leaves it that was interrupted.
+
+    It commits as HEAD's ``memfs.toml`` says; where HEAD has none, nothing by itself.
+    """
+    repository, _ = repository_at(root, create=False, allow_detached=False, own=False)
+    head = repository.head_commit()
+    text = repository.read(head, FILE) if head is not None else None
+    commit = "manual" if text is None else elsewhere(text.decode("utf-8", "replace"), load(root)).history.commit
+    settings = load(root, {"history.commit": commit})
+    return _opened(
+        Foundation(root, settings, repository, create=False, repository_made=False), False, None, one_shot=True
+    )
+
+
 def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None, one_shot: bool) -> Workspace:
     """As ``open_workspace``, on what was found or made for it."""
     repository, chosen = on.repository, on.settings
@@ -469,21 +487,12 @@ def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None
         one_shot=one_shot,
     )
     connect(workspace)
-    _arrange_chores(workspace)
+    workspace.quota.chores.append(workspace._keep_up)
     if os.path.lexists(repository.state / ERASE_FOLDER):
         workspace.cutter.take_up()
         workspace.eraser.take_up()
     store.take_up()
     return workspace
-
-
-def _arrange_chores(workspace: Workspace) -> None:
-    """What is looked after when something was written."""
-    workspace.quota.chores.append(workspace._keep_up)
-    if (history := workspace.settings.history).adopt == "auto":
-        from memfs.upkeep.adopting import Adopter
-
-        workspace.quota.chores.append(Adopter(workspace.store, history.adopt_after_seconds).keep_up)
 
 
 def _helpers(workspace: Callable[[], Workspace]) -> Helpers:

@@ -252,18 +252,51 @@ def test_a_policy_that_is_no_setting_is_refused() -> None:
         first_toml({"history.commit": "sometimes"})
 
 
+def begin(folder: Path) -> None:
+    """Let a folder be a workspace."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "memfs.toml").write_text("")
+
+
 def test_the_workspace_is_the_nearest_parent(tmp_path: Path) -> None:
     """From a folder inside, the workspace around it is found."""
     inner = tmp_path / "w" / "a" / "b"
     inner.mkdir(parents=True)
-    (tmp_path / "w" / "ContextMemory").mkdir()
+    begin(tmp_path / "w")
     assert find_workspace(inner, environ={}) == tmp_path / "w"
+
+
+@pytest.mark.parametrize(
+    "left", ["", ".gitattributes", ".schemas/item.schema.json", "configuration/system_config.json"]
+)
+def test_a_folder_that_was_left_behind_is_no_workspace(tmp_path: Path, left: str) -> None:
+    """A ContextMemory/ without memory and memfs.toml is passed over, and named where nothing else is found (D2)."""
+    inner = tmp_path / "w" / "inner"
+    (inner / "ContextMemory").mkdir(parents=True)
+    if left:
+        (inner / "ContextMemory" / left).parent.mkdir(exist_ok=True)
+        (inner / "ContextMemory" / left).write_text("{}")
+    with pytest.raises(WorkspaceNotFound, match=rf"ContextMemory/ in '{inner}' holds no memory") as caught:
+        find_workspace(inner, environ={})
+    assert f"memfs init {inner}" in (caught.value.hint or "")
+    begin(tmp_path / "w")
+    assert find_workspace(inner, environ={}) == tmp_path / "w"
+    with pytest.raises(WorkspaceNotFound, match="no ContextMemory/ in"):
+        find_workspace(tmp_path, environ={"MEMFS_WORKSPACE": ""})
+
+
+@pytest.mark.parametrize("path", ["memories/note/2026-03/one.yaml", "iterations/iteration_001/system_state.json"])
+def test_a_memory_alone_makes_a_workspace(tmp_path: Path, path: str) -> None:
+    """Where memfs.toml was removed, any memory below ContextMemory/ still makes the folder a workspace (K2)."""
+    (tmp_path / "ContextMemory" / path).parent.mkdir(parents=True)
+    (tmp_path / "ContextMemory" / path).write_text("{}")
+    assert find_workspace(tmp_path, environ={}) == tmp_path
 
 
 def test_an_argument_beats_the_variable(tmp_path: Path) -> None:
     """MEMFS_WORKSPACE counts only where no folder was named."""
     for name in ("one", "two"):
-        (tmp_path / name / "ContextMemory").mkdir(parents=True)
+        begin(tmp_path / name)
     environ = {"MEMFS_WORKSPACE": str(tmp_path / "two")}
     assert find_workspace(tmp_path / "one", environ=environ) == tmp_path / "one"
     assert find_workspace(None, environ=environ) == tmp_path / "two"
@@ -271,7 +304,7 @@ def test_an_argument_beats_the_variable(tmp_path: Path) -> None:
 
 def test_the_current_folder_is_the_last_resort(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With neither argument nor variable the search begins where the process stands."""
-    (tmp_path / "ContextMemory").mkdir()
+    begin(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert find_workspace(environ={}) == tmp_path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -129,12 +130,20 @@ def test_checkouts_and_new_heads_are_told_to_the_listener(tmp_path: Path, git: G
             watcher.close()
 
 
-def test_a_rested_hand_edit_is_committed_where_the_policy_says_so(resident: Workspace, git: Git) -> None:
-    """Under ``adopt = auto`` a resident process commits a person's edit after a quiet time."""
-    assert resident.settings.history.adopt == "auto"
-    write(resident, "mine", "by hand")
-    assert until(lambda: "Edit by hand: by hand" in git(resident.root, "log", "-1", "--format=%s"))
-    assert git(resident.root, "status", "--porcelain") == ""
+@pytest.mark.parametrize("commit", ["session", "manual"])
+def test_a_rested_hand_edit_is_committed_where_the_policy_says_so(tmp_path: Path, git: Git, commit: str) -> None:
+    """Under ``adopt = auto`` a resident process commits a person's edit after a quiet time, but under ``manual``."""
+    settings = {**SETTINGS, "history.commit": commit}
+    with open_workspace(tmp_path / "w", create=True, watch=True, settings=settings) as resident:
+        assert resident.settings.history.adopt == "auto"
+        write(resident, "mine", "by hand")
+        assert until(lambda: "mine" in indexed(resident))
+        if commit == "manual":
+            time.sleep(1.5)
+            assert "Edit by hand" not in git(resident.root, "log", "-1", "--format=%s")
+        else:
+            assert until(lambda: "Edit by hand: by hand" in git(resident.root, "log", "-1", "--format=%s"))
+            assert git(resident.root, "status", "--porcelain") == ""
 
 
 def test_watching_starts_with_the_first_recall_unless_told_otherwise(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memfs.errors import MemfsError, RepoUnsupported, WorkspaceNotFound
 from memfs.files import io
-from memfs.files.whereabouts import MEMORY_FOLDER, WORKSPACE_VARIABLE, find_workspace, user_folder
+from memfs.files.whereabouts import WORKSPACE_VARIABLE, find_workspace, is_workspace, user_folder
 from memfs.history.layout import Layout, discover, state_folder
 
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
@@ -72,7 +72,7 @@ def known_place(cwd: str = "", environ: Mapping[str, str] | None = None) -> Plac
         if root is not None:
             return _at(root)
     root = user_root()
-    return _at(root) if (root / MEMORY_FOLDER).is_dir() and discover(root) is not None else None
+    return _at(root) if is_workspace(root) and discover(root) is not None else None
 
 
 def make_own() -> Place:

@@ -16,15 +16,17 @@ from memfs.errors import StorageIO, WorkspaceNotFound
 from memfs.home import base_folder
 
 MEMORY_FOLDER = "ContextMemory"
+SETTINGS_FILE = "memfs.toml"
 WORKSPACE_VARIABLE = "MEMFS_WORKSPACE"
 _LOOKED_AT = 100
+_DOCUMENTS = (".yaml", ".yml", ".json")
 
 
 def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> Path:
     """The workspace's folder: at or above ``start``, else ``MEMFS_WORKSPACE``, else the current folder.
 
     Raises:
-        WorkspaceNotFound: no such folder, or none at or above it holds ``ContextMemory/``.
+        WorkspaceNotFound: no such folder, or none at or above it is a workspace (``is_workspace``).
     """
     named = (os.environ if environ is None else environ).get(WORKSPACE_VARIABLE, "")
     asked = Path(start) if start is not None else Path(named).expanduser() if named else Path()
@@ -33,21 +35,51 @@ def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping
         raise WorkspaceNotFound(f"there is no folder {str(asked)!r}", hint=hint)
     folder = asked.resolve()
     for candidate in (folder, *folder.parents):
-        if os.path.isdir(candidate / MEMORY_FOLDER):
+        if is_workspace(candidate):
             return candidate
+    raise _not_found(folder)
+
+
+def is_workspace(folder: Path) -> bool:
+    """Whether a folder is a workspace: it has ``memfs.toml``, or a ``ContextMemory/`` with a memory in it.
+
+    An empty ``ContextMemory/``, or one that holds only hidden files and configuration, was left behind.
+    """
+    return os.path.isfile(folder / SETTINGS_FILE) or _has_memory(folder / MEMORY_FOLDER)
+
+
+def _has_memory(content: Path) -> bool:
+    """Whether any document but configuration lies there; ends at the first that is found."""
+    for place, folders, names in os.walk(content):
+        if any(name.endswith(_DOCUMENTS) and not name.startswith(".") for name in names):
+            return True
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        if place == str(content):
+            folders[:] = [name for name in folders if name != "configuration"]
+    return False
+
+
+def _not_found(folder: Path) -> WorkspaceNotFound:
+    import shlex  # a hook that only keeps an event does without it
+
     hint = f"make a workspace with 'memfs init', or name one with -C or {WORKSPACE_VARIABLE}{_own()}"
     if below := _below(folder):
-        import shlex  # a hook that only keeps an event does without it
-
         hint = f"there is one below it: name it with -C {shlex.quote(below)} or {WORKSPACE_VARIABLE}"
-    raise WorkspaceNotFound(f"no {MEMORY_FOLDER}/ in {str(folder)!r} or any folder above it", hint=hint)
+    for candidate in (folder, *folder.parents):
+        if os.path.isdir(candidate / MEMORY_FOLDER):
+            begin = f"memfs init {shlex.quote(str(candidate))}"
+            return WorkspaceNotFound(
+                f"no workspace: {MEMORY_FOLDER}/ in {str(candidate)!r} holds no memory, nor is there {SETTINGS_FILE}",
+                hint=f"'{begin}' makes one of it; if it was left behind, remove the folder",
+            )
+    return WorkspaceNotFound(f"no {MEMORY_FOLDER}/ in {str(folder)!r} or any folder above it", hint=hint)
 
 
 def _below(folder: Path) -> str:
     """The name of a folder within this one that is a workspace, as in a repository with code beside the memory."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in islice(entries, _LOOKED_AT):
-            if os.path.isdir(os.path.join(entry.path, MEMORY_FOLDER)):
+            if entry.is_dir() and is_workspace(Path(entry.path)):
                 return entry.name
     return ""
 
@@ -56,7 +88,7 @@ def _own() -> str:
     """Where the user's own is, as it can be typed: hooks keep there what belongs to no project."""
     with suppress(StorageIO, OSError):  # nobody may be known by this process's number
         folder = user_folder()
-        if (folder / MEMORY_FOLDER).is_dir():
+        if is_workspace(folder):
             import shlex  # a hook that only keeps an event does without it
 
             return f"; yours for all that has none: memfs -C {shlex.quote(str(folder))} ..."

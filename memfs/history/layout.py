@@ -121,9 +121,7 @@ def state_folder(layout: Layout) -> Path:
     Raises:
         StorageReadOnly: a link stands there, or the folder is somebody else's.
     """
-    where = os.path.relpath(layout.git_dir, layout.common_dir)
-    key = hashlib.sha256(os.fsencode(f"{where}\0{layout.prefix}")).hexdigest()[:16]
-    state = layout.common_dir / "memfs" / key
+    state = state_path(layout)
     for folder in (state.parent, state):
         _refuse_link(folder)
         io.make_private_folder(folder)
@@ -131,6 +129,13 @@ def state_folder(layout: Layout) -> Path:
         for name in os.listdir(folder):
             _refuse_link(folder / name)
     return state
+
+
+def state_path(layout: Layout) -> Path:
+    """Where that folder lies, whether it is there or not."""
+    where = os.path.relpath(layout.git_dir, layout.common_dir)
+    key = hashlib.sha256(os.fsencode(f"{where}\0{layout.prefix}")).hexdigest()[:16]
+    return layout.common_dir / "memfs" / key
 
 
 def _refuse_link(path: Path) -> None:

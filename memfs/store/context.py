@@ -95,6 +95,7 @@ class Contexts:
     # -- internal -------------------------------------------------------------------------------------------------
     def _change(self, name: str, message: str, source: str, change: Change) -> dict[str, Any]:
         with self._changing:
+            self._store.adopt_rested()
             for _ in range(_TRIES):
                 path, before = self._found(name)
                 wanted = change(self._mapping(path, before))

@@ -5,13 +5,17 @@ Owns telling a person's changes from memfs's own. It reads; recording and commit
 
 from __future__ import annotations
 
+import os
 import time
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected, StorageIO
+from memfs.files import io
+from memfs.files.markers import has_markers
 from memfs.files.placing import sha256
 from memfs.files.rot import rotten
 from memfs.files.scan import Entry
@@ -25,14 +29,24 @@ from memfs.store.plan import Planned
 
 ROOT_FILES = ("memfs.toml",)
 _CLOCKS_DIFFER_NS = 60_000_000_000
+_RETRY_NS = 1_000_000_000
+_LOOKED = "looked"
+"""In the state folder: an empty file. No edit that was made before its time is left to be committed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A person's changes: those to commit, and the paths they have staged themselves."""
+    """A person's changes.
+
+    Attributes:
+        plans: those to commit.
+        staged: the paths that they have staged themselves.
+        young: of those that have not rested for long enough, when the oldest was made (ns since 1970); 0 for none.
+    """
 
     plans: list[Planned]
     staged: list[str]
+    young: int = 0
 
 
 class HandEdits:
@@ -52,8 +66,29 @@ class HandEdits:
         """
         paths = self.changed_paths()
         staged = self._parts.repository.staged_differently(paths) if paths and not include_staged else set()
-        plans = [plan for path in paths if path not in staged and (plan := self._plan(path, quiet_seconds)) is not None]
-        return Found(plans=plans, staged=sorted(staged))
+        made = {path: self._changed_at(path) for path in paths if quiet_seconds}
+        young = {path: moment for path, moment in made.items() if _is_younger(moment, quiet_seconds)}
+        ready = [path for path in paths if path not in staged and path not in young]
+        plans = [plan for path in ready if (plan := self._plan(path, quiet_seconds))]
+        return Found(plans=plans, staged=sorted(staged), young=min(young.values(), default=0))
+
+    def find_rested(self, seconds: float) -> Found:
+        """As ``find``, for a writer that nobody asked to look: only where an edit can have rested by now.
+
+        One look serves all processes: what was made since then, or was young then, cannot have rested before its time.
+        Where there is something to commit, the next look is due in a second, should git be busy.
+        """
+        note = self._parts.repository.state / _LOOKED
+        if _looked_within(note, seconds):
+            return Found(plans=[], staged=[])
+        began = time.time_ns()
+        found = self.find(False, seconds)
+        if seconds:
+            soon = began - int(seconds * 1e9) + _RETRY_NS
+            with suppress(StorageIO):  # the next writer looks once more
+                io.write_file(note, b"", durable=False)
+                io.touch(note, soon if found.plans else found.young or began)
+        return found
 
     def changed_paths(self) -> list[str]:
         """Every file of ours that a person changed or removed since the last commit, valid or not.
@@ -77,7 +112,7 @@ class HandEdits:
         return learned, self._changed(present, closed)
 
     def _changed(self, present: dict[str, str], closed: list[str]) -> list[str]:
-        committed = self._committed()
+        committed = self.committed()
         changed = [path for path in present if self._differs(path, present[path], committed)]
         absent = [path for path in committed if path not in present and not path.startswith(tuple(closed))]
         removed = [path for path in absent if self._parts.journal.latest(path) is None]
@@ -96,7 +131,7 @@ class HandEdits:
         if not all(entry.regular for entry in entries):
             return False
         with self._parts.tree.holding_folders():
-            return dict(self._present(entries, [])) == self._committed()
+            return dict(self._present(entries, [])) == self.committed()
 
     def changed_among(self, paths: Iterable[str]) -> list[str]:
         """As ``changed_paths``, of these paths alone: no other file is looked at."""
@@ -170,11 +205,13 @@ class HandEdits:
             self._read[path] = stamp
         return stamp.blob
 
-    def _committed(self) -> dict[str, str]:
+    def committed(self) -> dict[str, str]:
+        """Every file of ours in HEAD, with its blob id."""
         repository = self._parts.repository
-        if repository.head_commit() is None:
+        head = repository.head_commit()
+        if head is None:
             return {}
-        tree = repository.tree("HEAD", CONTENT)
+        tree = repository.tree(head, CONTENT)
         own = {path: blob for path, blob in tree.items() if self.is_own(path)}
         for path in ROOT_FILES:
             blob = repository.head_blob(path)
@@ -199,17 +236,15 @@ class HandEdits:
         try:
             content = self._parts.tree.read(path, READ_LIMIT)
         except FileNotFoundError:
-            if quiet_seconds and self._folder_changed_within(path, quiet_seconds):
-                return None
             return Planned(path=path, before=None, after=None, item=None)
         except (NotRegularFile, PathEscape):
             return None
-        if quiet_seconds and _is_younger(content.stamp.mtime_ns, quiet_seconds):
+        if quiet_seconds and _is_younger(content.stamp.mtime_ns, quiet_seconds):  # saved again since it was looked at
             return None
         stamp = self._following.stamp_of(path)
         if stamp is not None and rotten(stamp, content, self._parts.tree.root):
             return None
-        if not self._valid_document(path, content.data):
+        if has_markers(content.data) or not self._valid_document(path, content.data):
             return None
         try:
             reason = refuse_file(content.data, path)
@@ -217,12 +252,11 @@ class HandEdits:
             return None
         return Planned(path=path, before=None, after=content.data, item=None, reason=reason)
 
-    def _folder_changed_within(self, path: str, seconds: float) -> bool:
-        """Whether the nearest folder that is left of a removed file's path changed so recently."""
-        folder = path.rpartition("/")[0]
-        while folder and (entry := self._parts.tree.entry(folder)) is None:
-            folder = folder.rpartition("/")[0]
-        return bool(folder) and entry is not None and _is_younger(entry.mtime_ns, seconds)
+    def _changed_at(self, path: str) -> int:
+        """When a file changed; where it was removed, the nearest folder that is left of its path."""
+        while path and (entry := self._parts.tree.entry(path)) is None:
+            path = path.rpartition("/")[0]
+        return entry.mtime_ns if path and entry is not None else 0
 
     def _valid_document(self, path: str, data: bytes) -> bool:
         if path in ROOT_FILES:
@@ -240,6 +274,13 @@ class HandEdits:
 def _is_younger(mtime_ns: int, seconds: float) -> bool:
     """Whether it changed within so many seconds. A time far ahead says nothing: a clock was wrong, then or now."""
     return -_CLOCKS_DIFFER_NS < time.time_ns() - mtime_ns < seconds * 1e9
+
+
+def _looked_within(note: Path, seconds: float) -> bool:
+    try:
+        return bool(seconds) and 0 <= time.time_ns() - os.stat(note).st_mtime_ns < seconds * 1e9
+    except OSError:
+        return False
 
 
 def _is_toml(data: bytes) -> bool:

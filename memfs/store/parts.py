@@ -35,13 +35,20 @@ class Policy:
         commit: ``interval``, ``session``, ``each``, ``batch`` or ``manual``.
         interval: seconds a commit window stays open.
         adopt: ``auto`` or ``leave``: what happens to a person's edits.
+        rest: seconds that an edit must have rested before it is committed by itself.
         agent: in whose name is written what names nobody, "" for the person's: the agent whose branch this is.
     """
 
     commit: str = "interval"
     interval: float = 1.0
     adopt: str = "auto"
+    rest: float = 30.0
     agent: str = ""
+
+    @property
+    def adopts(self) -> bool:
+        """Whether a person's edits are committed without being asked for; nothing is under ``manual``."""
+        return self.adopt == "auto" and self.commit != "manual"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -288,6 +288,7 @@ class StateFiles:
     def _carried_out(
         self, encoded: Sequence[_Encoded], message: str, source: str, critical: bool, alone: bool
     ) -> list[Written]:
+        self._store.adopt_rested()
         for _ in range(_TRIES):
             plans = [self._planned(one) for one in encoded]
             try:

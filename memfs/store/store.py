@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from memfs.errors import Conflict, CorruptItem, StorageIO
+from memfs.errors import Conflict, CorruptItem, MemfsError, StorageIO
 from memfs.files import io
 from memfs.files.forked import renewed_in_child
 from memfs.files.operation import FileChange, Operation
@@ -108,6 +108,7 @@ class Store:
         """
         for _ in range(_TRIES):
             with self._replanning():
+                self.adopt_rested()
                 plans = self._planner.put(item, expected, allow_secret)
                 self._carry_out(plans, message or describe(plans), source, batch=len(plans) > 1, critical=critical)
                 return plans[0].stored(self._parts.durability(plans[0].path))
@@ -126,6 +127,7 @@ class Store:
         """
         for _ in range(_TRIES):
             with self._replanning():
+                self.adopt_rested()
                 plan = self._planner.delete(item_id, expected)
                 message = describe([plan]) + because(reason)
                 self._carry_out([plan], message, source)
@@ -162,6 +164,7 @@ class Store:
             Conflict: when the block ends and a file changed since it was planned; nothing was written.
             QuotaExceeded: when the block ends and there is no room for them; nothing was written.
         """
+        self.adopt_rested()
         self._take_news()
         batch = Batch(self._planner)
         yield batch
@@ -392,6 +395,26 @@ class Store:
         )
         self.notes.extend(flushed.notes)
         return flushed
+
+    def adopt_rested(self) -> None:
+        """Commit what a person edited by hand and let rest, as that person's own, where the policy says so.
+
+        For whoever is about to write: put, delete and batch do it themselves. Reading never does. Whatever keeps it
+        from being done (git is busy, another process commits) fails no write: the next writer does it.
+        """
+        self._parts.require_open()
+        policy = self._parts.policy
+        if not policy.adopts or self.sight.state != "off":  # who watches does it in the background
+            return
+        if policy.commit not in _COMMITTING and self._parts.journal.waiting:  # they wait for the session to end
+            return
+        with self._planning:
+            try:
+                if self.sight.everywhere(partial(self.edits.find_rested, policy.rest)).plans:
+                    flushed = self._committing.flush(adopt=True, quiet_seconds=policy.rest, patience=0)
+                    self.notes.extend(flushed.notes)
+            except MemfsError as error:
+                self.note_failure(error)
 
     def displaced(self) -> list[tuple[str, float, FileChange]]:
         """Waiting writes whose files somebody removed: a name, when it was written (seconds since 1970), the change."""

@@ -98,7 +98,9 @@ class Merger:
         self._parts = parts
         self._histories = HistoryJoin(parts.repository, TreeJoin(parts.repository, parts.codec, parts.kinds))
 
-    def merge(self, commit: str, message: str, *, source: str = "", dry_run: bool = False) -> Joined:
+    def merge(
+        self, commit: str, message: str, *, source: str = "", dry_run: bool = False, adopt: bool | None = None
+    ) -> Joined:
         """Join a commit's memory with what is here; the branch then holds both lines (B1, B3).
 
         What waits is committed first. Files are written journal first: killed anywhere, the merge is finished or was
@@ -109,6 +111,7 @@ class Merger:
             message: the merge commit's sentence.
             source: which door asked for it, for the commit's trailers.
             dry_run: tell what would happen, write nothing; what waits for its commit is left out.
+            adopt: whether edits by hand are committed first; None as ``history.adopt`` says.
 
         Returns:
             What changed, and what both sides changed differently.
@@ -122,7 +125,7 @@ class Merger:
         """
         for attempt in range(_TRIES):
             if not dry_run:
-                self._commit_what_waits()
+                self._commit_what_waits(adopt)
                 self._take_news()
             planned = self._plan(commit)
             if planned is None:
@@ -138,8 +141,8 @@ class Merger:
         raise AssertionError("the last try returns or raises")
 
     # -- before ---------------------------------------------------------------------------------------------------
-    def _commit_what_waits(self) -> None:
-        flushed = self._store.flush()
+    def _commit_what_waits(self, adopt: bool | None) -> None:
+        flushed = self._store.flush(adopt=adopt)
         if flushed.reason or flushed.waiting:
             reason = flushed.reason or f"{flushed.waiting} write(s) still wait for their commit"
             raise GitBusy(reason, hint="merge again when that is over")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from memfs.model.memory_config import MemoryConfig
     from memfs.settings import Settings
+    from memfs.sources.agents_block import AgentsBlock
     from memfs.states.parts import States
     from memfs.store import Store
     from memfs.store.parts import Parts
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from memfs.teams.bisect import Bisect
     from memfs.teams.blame import Blame
     from memfs.teams.branches import Branches
+    from memfs.teams.deinit import Deinit
     from memfs.teams.merger import Merger
     from memfs.teams.past import Travel
     from memfs.teams.resolution import Resolver
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from memfs.teams.syncing import Syncer
     from memfs.teams.undo import Undo
     from memfs.upkeep.history import History
+    from memfs.upkeep.recovered import Recovered
     from memfs.usage import Usage
 
 Part = TypeVar("Part")
@@ -72,6 +75,14 @@ class Teams:
         from memfs.teams.syncing import Syncer
 
         return self._first("syncer", Syncer(self.store, self.parts, self.merger))
+
+    def deinit(self, recovered: Recovered, block: AgentsBlock, *, purge: bool) -> Deinit:
+        """Takes memfs out of the repository."""
+        from memfs.teams.deinit import Deinit
+
+        self.store.require_open()
+        branches = self.branches
+        return Deinit(self.store, self.parts, branches=branches, recovered=recovered, block=block, purge=purge)
 
     @cached_property
     def past(self) -> Travel:

@@ -31,6 +31,7 @@ from memfs.teams.merger import Joined, Merger
 
 _LOCK_PATIENCE = 120.0
 _ROUNDS = 20
+_NAMED = 20
 _STUCK = 6
 _PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
@@ -50,6 +51,7 @@ class Synced:
         pushed: whether it has them now.
         rounds: how often others had pushed in between, and one more.
         uncommitted: in a dry run, how many writes wait for their commit: they would be committed first, and merged.
+        edits: the files that somebody edited by hand, and whose edits were not committed, nor published.
         rescued: the ref that keeps what a rewritten remote had before, "" where there was no need.
     """
 
@@ -63,6 +65,7 @@ class Synced:
     pushed: bool
     rounds: int
     uncommitted: int = 0
+    edits: tuple[str, ...] = ()
     rescued: str = ""
 
     @property
@@ -87,12 +90,20 @@ class Syncer:
     def __init__(self, store: Store, parts: Parts, merger: Merger) -> None:
         self._store = store
         self._repository = parts.repository
+        self._adopts = parts.policy.adopts
         self._merger = merger
         self._seen = Seen(parts.repository)
         self._lock = FileLock(parts.repository.state / LOCK)
 
     def sync(
-        self, remote: str = "", *, branch: str = "", push: bool = True, rejoin: bool = False, dry_run: bool = False
+        self,
+        remote: str = "",
+        *,
+        branch: str = "",
+        push: bool = True,
+        rejoin: bool = False,
+        dry_run: bool = False,
+        edits: bool | None = None,
     ) -> Synced:
         """Fetch, merge, push, and begin again where others pushed meanwhile; never force (B3).
 
@@ -102,6 +113,8 @@ class Syncer:
             push: whether to push; else what others have comes here, and that is all.
             rejoin: merge with a remote whose history was rewritten, though what it dropped comes back with that.
             dry_run: fetch, and tell what would happen. Nothing here or there changes.
+            edits: True: commit and publish edits by hand, whatever ``history.adopt`` says; False: leave them as they
+                are, and sync the rest; None: refuse where ``unpublished_edits`` finds any that would be pushed.
 
         Returns:
             What happened.
@@ -112,6 +125,7 @@ class Syncer:
             RemoteRewritten: it no longer holds what it held; nothing here has changed.
             MergeRefused, Conflict, GitBusy, HistoryUnavailable: as ``Merger.merge``; nothing was pushed.
             PushRefused: the remote does not take it, or others pushed again and again; what was merged stays merged.
+                Also where there are edits that nobody agreed to publish: then nothing has changed.
             BranchQuarantined: the branch is not to be given to anybody.
             LockTimeout: another sync of this workspace does not end.
         """
@@ -120,11 +134,42 @@ class Syncer:
             asked = _Asked(
                 remote=there[0], branch=there[1], named=bool(branch), push=push, rejoin=rejoin, dry_run=dry_run
             )
+            self._settle_edits(asked, edits)
             talk = Talk(self._repository, asked.remote)
             try:
                 return self._rounds(talk, asked)
             finally:
                 talk.close()
+
+    def unpublished_edits(self) -> list[str]:
+        """The files edited by hand whose edits a sync would have to commit to publish them.
+
+        None where the policy leaves edits to the person: then a sync leaves them, too. What the person has staged, and
+        what cannot be committed as it is, is left in any case.
+        """
+        self._store.require_open()
+        return [plan.path for plan in self._store.edits.find(False).plans] if self._adopts else []
+
+    def _settle_edits(self, asked: _Asked, wanted: bool | None) -> None:
+        """Commit edits where that is wanted; refuse where nobody said so and they would be published.
+
+        Raises:
+            PushRefused: naming them.
+            GitBusy: they cannot be committed now.
+        """
+        if asked.dry_run or not asked.push or wanted is False:
+            return
+        if wanted:
+            flushed = self._store.flush(adopt=True)
+            if flushed.reason:
+                raise GitBusy(flushed.reason, hint="sync again when that is over")
+        elif edits := self.unpublished_edits():
+            more = f" and {len(edits) - _NAMED} more" if len(edits) > _NAMED else ""
+            raise PushRefused(
+                f"{len(edits)} edit(s) by hand are not committed, and would be published: "
+                f"{', '.join(edits[:_NAMED])}{more}",
+                hint="look at them with 'memfs diff'; 'memfs commit' or --yes commits them, then they go along",
+            )
 
     # -- where ----------------------------------------------------------------------------------------------------
     def _where(self, remote: str, branch: str) -> tuple[Remote, str]:
@@ -212,7 +257,7 @@ class Syncer:
         return rescued
 
     def _commit_what_waits(self) -> None:
-        flushed = self._store.flush()
+        flushed = self._store.flush(adopt=False)
         if flushed.reason:
             raise GitBusy(flushed.reason, hint="sync again when that is over")
 
@@ -273,7 +318,7 @@ class Syncer:
     def _merge(self, asked: _Asked, theirs: str) -> Joined:
         name = f"{asked.remote.name}/{asked.branch}"
         require_clean(self._repository, theirs)
-        joined = self._merger.merge(theirs, f"Merge {name}", source="sync", dry_run=asked.dry_run)
+        joined = self._merger.merge(theirs, f"Merge {name}", source="sync", dry_run=asked.dry_run, adopt=False)
         if not asked.dry_run and not joined.waiting:
             self._seen.note(asked.remote.name, asked.branch, theirs)
         return joined
@@ -291,6 +336,7 @@ class Syncer:
             pushed=False,
             rounds=number,
             uncommitted=self._store.pending().count if asked.dry_run else 0,
+            edits=tuple(self.unpublished_edits()),
             rescued=rescued,
         )
 

@@ -269,7 +269,7 @@ def _forget(layout: Layout) -> None:
 def _forget_state(layout: Layout) -> None:
     state = state_folder(layout)
     if not any(_holds_files(state / name) for name in _KEPT):
-        _remove_all(state)
+        remove_all(state)
 
 
 def _remove_record(place: Path) -> None:
@@ -277,7 +277,7 @@ def _remove_record(place: Path) -> None:
     with suppress(FileNotFoundError):  # a person's 'git worktree prune' takes it away, too
         for path in sorted(place.iterdir()):
             if path.is_dir() and not path.is_symlink():
-                _remove_all(path)
+                remove_all(path)
             elif path.name != "gitdir":
                 io.unlink(path, missing_ok=True)
         io.unlink(place / "gitdir", missing_ok=True)
@@ -307,7 +307,7 @@ def is_locked(layout: Layout) -> str:
     return (read_small(lock) or "without a reason") if os.path.lexists(lock) else ""
 
 
-def _remove_all(folder: Path) -> None:
+def remove_all(folder: Path) -> None:
     """Remove a folder and everything in it, following no link."""
     for place, folders, names in os.walk(folder, topdown=False, followlinks=False):
         for name in names:

@@ -147,7 +147,7 @@ def arrange_watching(store: Store, parts: Parts, settings: Settings, watch: bool
         return
     from memfs.watch import Watcher, notes_folder  # a process that answers once does not need it
 
-    quiet = settings.history.adopt_after_seconds if settings.history.adopt == "auto" else None
+    quiet = parts.policy.rest if parts.policy.adopts else None
     notes = notes_folder(parts.repository.state)
     eyes = partial(Watcher, store, parts.tree.root, settings.watch, quiet_seconds=quiet, notes=notes)
     store.watch_with(eyes, watch is True)
@@ -179,6 +179,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
                 commit=settings.history.commit,
                 interval=settings.history.interval_seconds,
                 adopt=settings.history.adopt,
+                rest=settings.history.adopt_after_seconds,
                 agent=agent_at(repository.common_dir, repository.git_dir),
             ),
             clock=clock,

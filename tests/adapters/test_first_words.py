@@ -48,7 +48,8 @@ def test_where_there_is_no_workspace_ones_own_is_named(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceNotFound) as before:
         find_workspace(tmp_path)
     assert str(user_folder()) not in str(before.value.hint)
-    (user_folder() / "ContextMemory").mkdir(parents=True)
+    user_folder().mkdir(parents=True)
+    (user_folder() / "memfs.toml").write_text("")
     with pytest.raises(WorkspaceNotFound) as after:
         find_workspace(tmp_path)
     assert f"memfs -C {user_folder()}" in str(after.value.hint)
@@ -59,7 +60,7 @@ def test_installing_says_how_to_look_and_how_to_stop(typed: Typed, tmp_path: Pat
     said = typed("install", "claude-code", "--user")[1]
     assert f"'memfs -C {user_folder()} list' shows what it keeps" in said
     assert "'memfs uninstall claude-code --user' turns it off" in said
-    (tmp_path / "P/ContextMemory").mkdir()
+    (tmp_path / "P/memfs.toml").write_text("")
     assert "'memfs list' shows what it keeps; 'memfs uninstall claude-code' turns" in typed("install", "claude-code")[1]
     assert "started anew; 'memfs uninstall cursor' takes it out" in typed("install", "cursor")[1]
     assert typed("install", "cursor")[1] == ""

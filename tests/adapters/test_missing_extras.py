@@ -59,7 +59,7 @@ def test_a_fault_of_memfs_itself_is_not_taken_for_a_missing_package() -> None:
 def test_the_command_says_so_too(tmp_path_factory: pytest.TempPathFactory) -> None:
     """``memfs mcp`` without its extra ends with one sentence, and its help works (B5)."""
     folder = tmp_path_factory.mktemp("w")
-    (folder / "ContextMemory").mkdir()
+    (folder / "memfs.toml").write_text("")
     script = f"import sys; sys.modules['mcp'] = None\n{SERVE}"
     done = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")

@@ -268,7 +268,7 @@ def test_without_a_workspace_the_users_own_is_made_once(own_world: Path, tmp_pat
 
 def test_a_workspace_without_a_repository_says_so(tmp_path: Path) -> None:
     """A folder that only looks like a workspace takes nothing."""
-    (tmp_path / "ContextMemory").mkdir()
+    (tmp_path / "memfs.toml").write_text("")
     with pytest.raises(RepoUnsupported):
         find_place(str(tmp_path), {})
 

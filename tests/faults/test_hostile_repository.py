@@ -48,6 +48,8 @@ VERBS: tuple[tuple[str, ...], ...] = (
     ("reindex",),
     ("maintain",),
     ("init", "--yes"),
+    ("deinit", "--dry-run"),
+    ("deinit", "--purge", "--force"),
 )
 
 

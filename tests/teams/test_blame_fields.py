@@ -245,7 +245,7 @@ def test_an_item_that_was_never_committed(opened: Callable[..., Workspace], tmp_
     root = tmp_path / "fresh"
     root.mkdir()
     subprocess.run(["git", "init", "-q", str(root)], check=True)
-    (root / "ContextMemory").mkdir()
+    (root / "memfs.toml").write_text("")
     workspace = opened(root)
     put(workspace, SCOUT, waits=True)
     assert {one.waiting for one in blame(workspace).values()} == {"memfs"}

@@ -230,13 +230,13 @@ def test_without_a_workspace_the_error_says_so(tmp_path: Path, monkeypatch: pyte
     """Outside of a workspace, and in a folder without a repository, the command fails with a clear error."""
     monkeypatch.chdir(tmp_path)
     assert run(["review", "main..HEAD"]) == 1
-    (tmp_path / "ContextMemory").mkdir()
+    (tmp_path / "memfs.toml").write_text("")
     assert run(["review", "main..HEAD"]) == 1
 
 
 def test_a_change_that_takes_all_memory_away_is_reviewed(team: Team, capsys: pytest.CaptureFixture[str]) -> None:
     """Where a branch has no memory left the report says what went; where there never was any, the error stays."""
-    team.git("rm", "-r", "--quiet", "ContextMemory")
+    team.git("rm", "-r", "--quiet", "ContextMemory", "memfs.toml")
     team.commit()
     assert run(["-C", str(team.top), "review", "main..HEAD"]) == 0
     assert "**Removed**" in capsys.readouterr().out

@@ -43,7 +43,7 @@ class Team:
         first = self.root / "clone0"
         open_workspace(first, create=True, watch=False, settings=SETTINGS).close()
         git(first, "remote", "add", "origin", str(self.root / "remote.git"))
-        self.open(first).teams.syncer.sync()
+        self.open(first).teams.syncer.sync(edits=True)
         for number in range(1, CLONES):
             git(self.root, "clone", "--quiet", "remote.git", f"clone{number}")
             self.open(self.root / f"clone{number}")
@@ -125,9 +125,9 @@ class Team:
             self.killed_sync(self.dice.choice(self.clones))
         elif kind < 0.5:
             with ThreadPoolExecutor(3) as threads:
-                list(threads.map(lambda clone: clone.teams.syncer.sync(), self.dice.sample(self.clones, 3)))
+                list(threads.map(lambda clone: clone.teams.syncer.sync(edits=True), self.dice.sample(self.clones, 3)))
         else:
-            self.dice.choice(self.clones).teams.syncer.sync()
+            self.dice.choice(self.clones).teams.syncer.sync(edits=True)
 
     def killed_sync(self, clone: Workspace) -> None:
         """Another process syncs the same clone, and dies before its N-th change to the disk."""
@@ -143,14 +143,16 @@ class Team:
             with suppress(MemfsError):
                 workspace = open_workspace(clone.root, watch=False, settings=SETTINGS)
                 io.set_hook(hook)
-                workspace.teams.syncer.sync()
+                workspace.teams.syncer.sync(edits=True)
             os._exit(0)
         os.waitpid(pid, 0)
 
     def rest(self) -> None:
         """Everybody syncs until nothing moves any more."""
         for _ in range(3):
-            if not [done for clone in self.clones if (done := clone.teams.syncer.sync()).joined or done.pushed]:
+            if not [
+                done for clone in self.clones if (done := clone.teams.syncer.sync(edits=True)).joined or done.pushed
+            ]:
                 return
         raise AssertionError("three rounds were not enough")
 

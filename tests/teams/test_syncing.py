@@ -711,7 +711,9 @@ def test_a_new_repository_takes_what_the_remote_has(site: Site) -> None:
     empty = site.root / "empty"
     site.git(site.root, "init", "--quiet", "--initial-branch=main", "empty")
     (empty / "ContextMemory").mkdir()
+    (empty / "memfs.toml").write_text("")
     workspace = site.opened(empty)
+    (empty / "memfs.toml").unlink()
     site.git(empty, "remote", "add", "origin", str(site.remote))
     done = sync(workspace)
     assert done.joined is not None

@@ -330,6 +330,7 @@ def test_every_sort_of_repository_comes_back(situation: str, tmp_path: Path, git
     if situation == "unborn":
         root = tmp_path / "unborn"
         shutil.copytree(first.root / "ContextMemory", root / "ContextMemory")
+        shutil.copy(first.root / "memfs.toml", root)
         git(root, "init", "--quiet")
     elif situation == "detached":
         git(root, "checkout", "--quiet", "--detach")

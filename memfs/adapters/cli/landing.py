@@ -39,7 +39,7 @@ class Landed:
 def land(workspace: Workspace, item: MemoryItem | None) -> Landed:
     """Commit what was written if the policy says so, and tell how safe the item is now.
 
-    A person's edits elsewhere are not looked for: that takes a look at every file.
+    A person's edits that have rested were committed before it was written (``Store.adopt_rested``); others wait.
     """
     reason = ""
     if workspace.settings.history.commit in AT_ONCE:

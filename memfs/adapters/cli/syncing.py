@@ -9,8 +9,11 @@ import click
 
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.output import clean, count, note, one_line, plain, print_json, print_raw, readable, styled
+from memfs.adapters.cli.streams import is_interactive
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from memfs.teams.merger import FileClash, Joined
     from memfs.teams.syncing import Synced
 
@@ -22,24 +25,34 @@ _VALUE_WIDTH = 40
 @click.argument("remote", required=False, metavar="[REMOTE]")
 @click.option("--branch", metavar="B", default="", help="The branch there, if not the one that this branch follows.")
 @click.option("--dry-run", is_flag=True, help="Fetch, and only say what would be merged and pushed.")
+@click.option("-y", "--yes", is_flag=True, help="Commit and publish edits by hand that are not committed; do not ask.")
 @click.option("--no-push", is_flag=True, help="Only take what others have.")
 @click.option(
     "--rejoin", is_flag=True, help="Merge with a remote that was rewritten, which brings back what it dropped."
 )
 @click.pass_context
 def sync(
-    ctx: click.Context, remote: str | None, branch: str, dry_run: bool, no_push: bool, rejoin: bool, as_json: bool
+    ctx: click.Context,
+    remote: str | None,
+    branch: str,
+    dry_run: bool,
+    yes: bool,
+    no_push: bool,
+    rejoin: bool,
+    as_json: bool,
 ) -> int:
     """Fetch the branch from a remote, merge it field by field, and push the result. Never forces.
 
-    What waits is committed first. Where others push at the same moment, it fetches and merges again. A remote whose
+    What waits is committed first. An edit by hand that is not committed is published only after asking, or with --yes.
+    Where others push at the same moment, it fetches and merges again. A remote whose
     history was rewritten is refused, and what it had is kept; so are commits of other files than memory: push those
     yourself. Exit code 1 when the merge waits, as git is busy.
     """
     with opened(ctx) as workspace:
-        done = workspace.teams.syncer.sync(
-            remote or "", branch=branch, push=not no_push, rejoin=rejoin, dry_run=dry_run
-        )
+        syncer = workspace.teams.syncer
+        found = [] if dry_run or no_push else syncer.unpublished_edits()
+        edits = _ask(found, as_json, yes) if found else None
+        done = syncer.sync(remote or "", branch=branch, push=not no_push, rejoin=rejoin, dry_run=dry_run, edits=edits)
         problems = [one for one in workspace.store.problems() if one.code == "DuplicateId"]
     if as_json:
         print_json(_json(done, dry_run))
@@ -51,6 +64,18 @@ def sync(
     for problem in problems:
         note(f"{clean(problem.path)}: {clean(problem.message)}; {clean(problem.hint)}")
     return 1 if done.waiting else 0
+
+
+def _ask(edits: Sequence[str], as_json: bool, yes: bool) -> bool | None:
+    """Whether these edits are to be published; None where there is nobody to ask."""
+    if yes or as_json or not is_interactive():
+        return True if yes else None
+    note(f"{count(len(edits), 'edit')} by hand {'is' if len(edits) == 1 else 'are'} not committed:")
+    for path in edits[:_PATHS_SHOWN]:
+        note(f"  {clean(path)}")
+    if len(edits) > _PATHS_SHOWN:
+        note(f"  and {count(len(edits) - _PATHS_SHOWN, 'more file')}")
+    return click.confirm("Commit and publish them? (no: they stay as they are, the rest is synced)", err=True)
 
 
 def _json(done: Synced, dry_run: bool) -> dict[str, Any]:
@@ -69,6 +94,7 @@ def _json(done: Synced, dry_run: bool) -> dict[str, Any]:
         "pushed": done.pushed,
         "rounds": done.rounds,
         "uncommitted": done.uncommitted,
+        "edits": list(done.edits),
         "rescued": done.rescued,
         "waiting": done.waiting,
     }
@@ -94,6 +120,9 @@ def _print(done: Synced, dry_run: bool, *, would_push: bool) -> None:
     elif done.joined is None:
         ahead = f", and {count(done.ahead, 'commit')} it lacks stay here" if done.ahead else ""
         print_raw(f"Nothing to take from {where}{ahead}" if ahead else f"In step with {where}")
+    if done.edits:
+        left = "would be asked about" if dry_run else "stayed here"
+        note(f"{count(len(done.edits), 'edit')} by hand {left}: {clean(', '.join(done.edits[:3]))}")
     if done.waiting:
         note(f"the merge waits for its commit: {done.waiting}")
 
