@@ -454,7 +454,8 @@ def open_left(root: Path) -> Workspace:
     repository, _ = repository_at(root, create=False, allow_detached=False, own=False)
     head = repository.head_commit()
     text = repository.read(head, FILE) if head is not None else None
-    commit = "manual" if text is None else elsewhere(text.decode("utf-8", "replace"), load(root)).history.commit
+    said = None if text is None else text.decode("utf-8", "replace")
+    commit = "manual" if said is None else elsewhere(said, load(root)).history.commit
     settings = load(root, {"history.commit": commit})
     return _opened(
         Foundation(root, settings, repository, create=False, repository_made=False), False, None, one_shot=True
