@@ -36,12 +36,14 @@ class Policy:
         interval: seconds a commit window stays open.
         adopt: ``auto`` or ``leave``: what happens to a person's edits.
         agent: in whose name is written what names nobody, "" for the person's: the agent whose branch this is.
+        local: types of items whose files stay on this machine and are in no commit.
     """
 
     commit: str = "interval"
     interval: float = 1.0
     adopt: str = "auto"
     agent: str = ""
+    local: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,11 @@ class Parts:
             WorkspaceClosed: it was closed.
         """
         self.tree.require_open()
+
+    def is_local(self, path: str) -> bool:
+        """Whether the file at a path is in no commit, by its type."""
+        kind = self.kinds.at(below_content(path)) if self.policy.local else None
+        return kind is not None and kind.name in self.policy.local and is_item(path, self.kinds)
 
     def durability(self, path: str) -> str:
         """Where the newest version of a file is durable: ``file``, or ``fallback`` for the secondary location."""

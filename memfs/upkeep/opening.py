@@ -29,7 +29,7 @@ from memfs.history.branchlist import agent_at
 from memfs.history.repository import Repository
 from memfs.index.layers import SearchIndex
 from memfs.index.place import index_folder
-from memfs.model.kinds import BUILT_IN
+from memfs.model.kinds import BUILT_IN, MemoryType
 from memfs.model.statepaths import AGGREGATES, CHECKPOINTS, ITERATIONS
 from memfs.served.log import FOLDER as SERVED_FOLDER
 from memfs.served.log import ServedLog
@@ -180,6 +180,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
                 interval=settings.history.interval_seconds,
                 adopt=settings.history.adopt,
                 agent=agent_at(repository.common_dir, repository.git_dir),
+                local=frozenset() if settings.working.in_git else frozenset({MemoryType.WORKING.value}),
             ),
             clock=clock,
             secondary=find_secondary(tree, repository, journal, settings.storage.secondary),
