@@ -79,6 +79,8 @@ class Workspace:
         store: the only door for durable change.
         recall: answers questions.
         usage: how often each item was brought back.
+        notes: the folder where it is noted what was brought back and to whom: the workspace's state, unless another is
+            given.
         memory_values: what wins over the memory context's file, by name.
         created: what was made, when ``open_workspace`` made the workspace.
     """
@@ -93,6 +95,7 @@ class Workspace:
     behaviours: Behaviours
     quota: Quota
     usage: Usage
+    notes: Path
     memory_values: Mapping[str, Any] = field(default_factory=dict)
     created: Created | None = None
 
@@ -228,6 +231,7 @@ class Workspace:
             states=lambda: self.states,
             memory_config=lambda: self.memory_config,
             fire=self.behaviours.fire,
+            notes=self.notes,
         )
         return self._first("sources", made)
 
@@ -345,6 +349,7 @@ def open_workspace(
     settings: dict[str, Any] | None = None,
     own_repository: bool = False,
     memory: Mapping[str, Any] | None = None,
+    notes: Path | None = None,
 ) -> Workspace:
     """Open the workspace at or above ``path``.
 
@@ -355,15 +360,17 @@ def open_workspace(
         settings: values by dotted key that take precedence over ``memfs.toml``.
         own_repository: with ``create``, make a repository for it even where one encloses the path.
         memory: values of ``MemoryConfig`` by name that take precedence over the memory context's file.
+        notes: the folder where it is noted what is brought back and to whom, private to this user; the workspace's own
+            state by default.
 
     Raises:
         WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid, FormatUnsupported.
     """
     with foundation(path, create, settings, own_repository) as on:
-        return _opened(on, watch, memory)
+        return _opened(on, watch, memory, notes or on.repository.state)
 
 
-def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None) -> Workspace:
+def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None, notes: Path) -> Workspace:
     """As ``open_workspace``, on what was found or made for it."""
     repository, chosen = on.repository, on.settings
     parts = parts_of(on.root, repository, chosen, utc_now)
@@ -383,7 +390,8 @@ def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None
         parts=parts,
         behaviours=behaviours,
         quota=quota,
-        usage=usage_of(parts, store, chosen),
+        usage=usage_of(parts, store, chosen, notes),
+        notes=notes,
         memory_values=checked_values(memory) if memory else {},
         created=lay_out(store, repository, on.repository_made) if on.create else None,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from memfs.capture import memories, steps, tasks
 from memfs.capture.event import (
@@ -19,7 +20,6 @@ from memfs.capture.event import (
     TOOL_FAILED,
     SessionEvent,
 )
-from memfs.capture.memories import Scope
 from memfs.capture.notes import Notes, digest
 from memfs.capture.prompts import by_person, own_words
 from memfs.capture.spool import Waiting
@@ -57,10 +57,11 @@ class Heard:
     reports: list[tuple[str, SessionEvent]] = field(default_factory=list)
 
 
-def hear(events: Iterable[Waiting], notes: Notes, scope: Scope, warned: Warned) -> Heard:
+def hear(events: Iterable[Waiting], notes: Notes, root: Path, warned: Warned) -> Heard:
     """What events say; the notes learn what the next ones have to know.
 
     Args:
+        root: the folder from which files are named.
         warned: tells which items a situation was warned with.
     """
     told = Heard()
@@ -71,38 +72,38 @@ def hear(events: Iterable[Waiting], notes: Notes, scope: Scope, warned: Warned) 
             continue
         notes.session, notes.heard, notes.ended = event.session, event.moment, event.name == SESSION_END
         if event.name == PROMPT:
-            _prompt(event, one.key, scope, told)
+            _prompt(event, one.key, told)
         elif event.name in (STOP, SUBAGENT_STOP):
-            told.items |= {item.id: item for item in memories.of_message(event, scope)}
+            told.items |= {item.id: item for item in memories.of_message(event)}
             told.reports += [(one, event) for one in reports(event.text("last_assistant_message"))]
         else:
-            _work(event, one.key, notes, scope, told, warned)
+            _work(event, one.key, notes, root, told, warned)
     return told
 
 
-def _prompt(event: SessionEvent, key: str, scope: Scope, told: Heard) -> None:
-    told.items |= {item.id: item for item in memories.of_prompt(event, key, scope)}
+def _prompt(event: SessionEvent, key: str, told: Heard) -> None:
+    told.items |= {item.id: item for item in memories.of_prompt(event, key)}
     if by_person(event) and (said := own_words(event)):
         told.corrections.append((said, event))
 
 
-def _work(event: SessionEvent, key: str, notes: Notes, scope: Scope, told: Heard, warned: Warned) -> None:
+def _work(event: SessionEvent, key: str, notes: Notes, root: Path, told: Heard, warned: Warned) -> None:
     for task in tasks.completed(event, notes):
-        item = memories.of_task(task, event, key, scope)
+        item = memories.of_task(task, event, key)
         told.done[item.id] = item
     if event.name in (TOOL_DONE, TOOL_FAILED) and steps.teaches(event):
-        episode = _episode(event, notes, scope, warned)
+        episode = _episode(event, notes, root, warned)
         if episode is not None and notes.episodes < _MOST_EPISODES:
             notes.episodes += 1
             named = slug(clean_text(episode.action.description, _STEP_LENGTH)) or "step"  # no secret in a file's name
             told.episodes.append(replace(episode, id=f"{named}-{key[:10]}"))
 
 
-def _episode(event: SessionEvent, notes: Notes, scope: Scope, warned: Warned) -> Episode | None:
+def _episode(event: SessionEvent, notes: Notes, root: Path, warned: Warned) -> Episode | None:
     """What a tool's use teaches: that something fails, and that it works after a failure or a warning."""
-    thing = digest(steps.same_thing(event, scope.root))
+    thing = digest(steps.same_thing(event, root))
     error = steps.failure(event)
-    state, action = steps.situation_of(event, scope.root), steps.action_of(event, scope.root)
+    state, action = steps.situation_of(event, root), steps.action_of(event, root)
     moment = time_in(event.moment)
     if error:
         how = digest(" ".join(error.split())[:400])

@@ -7,6 +7,7 @@ store by ``memfs.capture.hearing``.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from memfs.capture import memories
 from memfs.capture.event import SessionEvent
@@ -21,14 +22,19 @@ from memfs.pipeline.episodeitem import episode_of, item_of
 from memfs.store.batch import Batch
 from memfs.workspace import Workspace
 
+if TYPE_CHECKING:
+    from memfs.sources.mount import Mount
+    from memfs.store import Store
+
 _TRIES = 8
 _MOST_PENDING = 500
 
 
-def open_intentions(workspace: Workspace, limit: int = _MOST_PENDING) -> list[MemoryItem]:
+def open_intentions(store: Store | Mount, limit: int = _MOST_PENDING) -> list[MemoryItem]:
     """The intentions that nobody has carried out or dropped, the newest first."""
     query = Query(types=frozenset({PROSPECTIVE}), limit=limit)
-    return [item for item in workspace.store.select(query) if item.status not in FINISHED]
+    loaded = (store.load(candidate) for candidate in store.seeking.candidates(query))
+    return [found.item for found in loaded if found is not None and found.item.status not in FINISHED]
 
 
 class Keeper:
@@ -135,7 +141,7 @@ class _Attempt:
         if self._careful:
             return
         for item in memories.finished(task, self._open):
-            if item.id not in items and item.context.get("project") == task.context.get("project"):
+            if item.id not in items:
                 self._change(batch, memories.closed(item, task.id), item)
 
     def _report(self, batch: Batch, sentence: str, event: SessionEvent, items: dict[str, MemoryItem]) -> None:
@@ -203,4 +209,4 @@ class _Attempt:
 
     @cached_property
     def _open(self) -> list[MemoryItem]:
-        return open_intentions(self._workspace)
+        return open_intentions(self._store)

@@ -53,6 +53,7 @@ class Sources:
         intake, states: give the workspace's, made when first asked for.
         memory_config: gives the memory context that holds at present.
         fire: raises an occasion (``memfs.behaviours.Behaviours.fire``).
+        notes: the folder where it is noted what agents were warned with.
     """
 
     root: Path
@@ -65,6 +66,7 @@ class Sources:
     states: Callable[[], States]
     memory_config: Callable[[], MemoryConfig]
     fire: Fire
+    notes: Path
 
     # -- what is remembered ---------------------------------------------------------------------------------------
     @cached_property
@@ -157,7 +159,7 @@ class Sources:
         from memfs.pipeline.warninglog import WarningLog
         from memfs.sources.warned import Warned
 
-        return self._first("warned", Warned(WarningLog(self.parts.repository.state), self.parts.clock))
+        return self._first("warned", Warned(WarningLog(self.notes), self.parts.clock))
 
     @cached_property
     def plugins(self) -> Plugins:

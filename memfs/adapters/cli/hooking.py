@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 @verb("hook", example="memfs hook SessionStart < event.json", json=False)
 @click.argument("event", nargs=-1, type=click.UNPROCESSED, metavar="[EVENT]")
+@click.option("--into", type=click.Choice(["private", "repository"]), default="private", help="Which memory keeps it.")
 @click.pass_context
-def hook(ctx: click.Context, /, event: tuple[str, ...]) -> None:
+def hook(ctx: click.Context, /, event: tuple[str, ...], into: str) -> None:
     """Keep an event of an agent's session, and answer it.
 
     The agent's program calls this with the event as JSON on standard input; 'memfs install claude-code' arranges that.
@@ -30,13 +31,16 @@ def hook(ctx: click.Context, /, event: tuple[str, ...]) -> None:
     TaskCompleted, PreCompact, Stop, SubagentStart, SubagentStop or SessionEnd; without it the JSON names it. Any other
     is ignored.
 
+    It is kept in the project's private memory, which lies outside the repository and which nobody else can read, unless
+    '--into repository' says otherwise.
+
     The exit code is 0 whatever happens: a memory must not stop anybody's work. What goes wrong is told in one line on
     standard error, and by 'memfs status'.
     """
     from memfs.adapters.claude_code.hook import main  # --help does without it
 
     asked = ctx.ensure_object(Invocation)
-    main(event, asked.workspace or "", dict(asked.settings))
+    main((*event, f"--into={into}"), asked.workspace or "", dict(asked.settings))
 
 
 def hook_problems(workspace: Workspace) -> list[Problem]:
