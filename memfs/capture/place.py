@@ -38,6 +38,11 @@ class Place:
     folder: Path
     memory: Path | None = None
 
+    @classmethod
+    def within(cls, root: Path, state: Path) -> Place:
+        """The place where a workspace keeps what its own sessions tell."""
+        return cls(root, state, root, root)
+
     @property
     def read(self) -> Path:
         """The workspace that answers: the repository's with the private one beside it, else the private one alone."""
@@ -95,7 +100,7 @@ def whereabouts(cwd: str = "", environ: Mapping[str, str] | None = None, *, fold
     project = private.project_at(start)
     if not folder and known.get(WORKSPACE_VARIABLE):
         return Whereabouts(project, find_workspace(environ=known))
-    memory = _around(start)
+    memory = _around(start) if project.git is not None else None
     if memory is not None and private.project_at(memory).place != project.place:
         memory = None  # that of another project, which this one lies in
     return Whereabouts(project, memory)
@@ -109,7 +114,7 @@ def known_place(found: Whereabouts, into: str = "") -> Place | None:
         RepoUnsupported, RepoUntrusted, StorageIO: as ``find_place``.
     """
     if into == REPOSITORY and found.memory is not None:
-        return Place(found.memory, state_of(found.memory), found.folder, found.memory)
+        return Place.within(found.memory, state_of(found.memory))
     root = private.find(found.project)
     layout = discover(root) if root is not None else None
     if root is None or layout is None or layout.work_tree != root:  # half made, in a folder that lies in another's

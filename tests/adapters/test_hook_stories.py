@@ -32,7 +32,9 @@ def replay(name: str, root: Path) -> list[tuple[str, str]]:
     for event in stream(name, root):
         said: list[str] = []
         remarks: list[str] = []
-        Hook("", settings=SETTINGS, say=said.append, complain=remarks.append).run(json.dumps(event).encode())
+        Hook("", into="repository", settings=SETTINGS, say=said.append, complain=remarks.append).run(
+            json.dumps(event).encode()
+        )
         assert remarks == []
         answers.append((event.get("hook_event_name") or event["event_type"], "".join(said)))
     return answers
@@ -118,7 +120,9 @@ def test_the_same_stream_twice_is_remembered_once(root: Path) -> None:
     for event in stream("monday", root):
         for _ in range(2):
             said: list[str] = []
-            Hook("", settings=SETTINGS, say=said.append, complain=print).run(json.dumps(event).encode())
+            Hook("", into="repository", settings=SETTINGS, say=said.append, complain=print).run(
+                json.dumps(event).encode()
+            )
     replay("tuesday", root)
     assert len(_items(root, "procedural")) == 2
     assert len(_items(root, "preference")) == 1
@@ -135,7 +139,7 @@ def test_letta_teaches_claude_code(root: Path) -> None:
         {**told, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "make protos"}},
     ):
         said: list[str] = []
-        Hook("", settings=SETTINGS, say=said.append, complain=print).run(json.dumps(event).encode())
+        Hook("", into="repository", settings=SETTINGS, say=said.append, complain=print).run(json.dumps(event).encode())
         answers.append("".join(said))
     assert "generated files" in answers[0]
     assert "money.proto" in answers[1]
@@ -146,14 +150,16 @@ def test_a_session_of_real_processes(root: Path) -> None:
     events = list(stream("monday", root))
     for event in events[:2]:
         _process(event)
-    with subprocess.Popen([sys.executable, "-m", "memfs", "hook", "Stop"], stdin=subprocess.PIPE) as stop:
+    with subprocess.Popen(
+        [sys.executable, "-m", "memfs", "hook", "Stop", "--into=repository"], stdin=subprocess.PIPE
+    ) as stop:
         stop.kill()
     start = _process({"hook_event_name": "SessionStart", "session_id": "next", "source": "startup", "cwd": str(root)})
     assert "never npm" in json.loads(start)["hookSpecificOutput"]["additionalContext"]
 
 
 def _process(event: dict[str, Any]) -> bytes:
-    words = [*UNHURRIED, "hook", event["hook_event_name"]]
+    words = [*UNHURRIED, "hook", event["hook_event_name"], "--into=repository"]
     done = subprocess.run(words, input=json.dumps(event).encode(), capture_output=True, check=True, timeout=LONG)
     assert done.stderr == b""
     return done.stdout
@@ -187,6 +193,8 @@ def _tell(name: str, session: str, cwd: str, **fields: Any) -> str:
     said: list[str] = []
     remarks: list[str] = []
     event = {"hook_event_name": name, "session_id": session, "cwd": cwd, **fields}
-    Hook("", settings=SETTINGS, say=said.append, complain=remarks.append).run(json.dumps(event).encode())
+    Hook("", into="repository", settings=SETTINGS, say=said.append, complain=remarks.append).run(
+        json.dumps(event).encode()
+    )
     assert remarks == []
     return "".join(said)

@@ -57,9 +57,7 @@ def answer(
             _drain(event, place, complain, settings)  # what was said before the session belongs into its beginning
         except MemfsError as error:
             complain(f"what was said waits: {error}")
-    beside = {f"mounts.{NAME}": str(place.root)} if place.private and place.memory is not None else {}
-    asked = {**beside, **settings}
-    with open_workspace(place.read, watch=False, settings=asked, notes=place.state) as workspace:
+    with _opened(place, complain, settings) as workspace:
         if event.name in DRAINS and workspace.root == place.root:
             _drain_in(workspace, event, place, complain)
         tell = _TELLS.get(event.name)
@@ -70,6 +68,18 @@ def answer(
         if event.name in DRAINS:
             workspace.sources.triggers.count()  # what a step needs to know is made now, and read from a cache then
             workspace.sources.mounts.each(lambda mount: mount.triggers.count())
+
+
+def _opened(place: Place, complain: Complain, settings: Mapping[str, Any]) -> Workspace:
+    """The workspace that answers. Where the repository's memory cannot be opened, the private one answers alone."""
+    if not place.private or place.memory is None:
+        return open_workspace(place.root, watch=False, settings=dict(settings))
+    beside = {f"mounts.{NAME}": str(place.root), **settings}
+    try:
+        return open_workspace(place.memory, watch=False, settings=beside, notes=place.state)
+    except MemfsError as error:
+        complain(f"the repository's memory is left out: {error}")
+        return open_workspace(place.root, watch=False, settings=dict(settings))
 
 
 def output(event: SessionEvent, text: str) -> str:
