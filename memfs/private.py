@@ -215,10 +215,17 @@ def forget(folder: Path) -> None:
     """
     import shutil
 
+    from memfs.index import caches  # few hooks forget
+
     if not holds(folder) or read_record(folder) is None:
         raise StorageReadOnly("there is no private memory", path=str(folder), hint="see 'memfs private'")
-    with io.operation("unlink", folder):
-        shutil.rmtree(folder)
+    root = Path(os.path.realpath(folder))
+    caches.drop(folder / ".git" / "memfs", lambda made_for: made_for.is_relative_to(root))
+    gone = folder.with_name(f".{folder.name}.gone")  # killed from here on, no project finds it any more
+    if not gone.exists():
+        io.rename(str(folder), str(gone))
+    with io.operation("unlink", gone):
+        shutil.rmtree(gone)
 
 
 # -- inside -------------------------------------------------------------------------------------------------------

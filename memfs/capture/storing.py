@@ -141,7 +141,7 @@ class _Attempt:
         if self._careful:
             return
         for item in memories.finished(task, self._open):
-            if item.id not in items:
+            if item.id not in items and item.context.get("project") == task.context.get("project"):
                 self._change(batch, memories.closed(item, task.id), item)
 
     def _report(self, batch: Batch, sentence: str, event: SessionEvent, items: dict[str, MemoryItem]) -> None:

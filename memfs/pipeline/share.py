@@ -1,7 +1,7 @@
 """Share: items of private memory, copied into the memory that others see.
 
-Owns what of an item may leave private memory, and that an item knows what it was shared as. What becomes of a copy there
-is decided as for every import (``memfs.pipeline.arriving``), so that sharing again does nothing twice.
+Owns what of an item may leave private memory, and that an item knows what it was shared as. What becomes of a copy
+there is decided as for every import (``memfs.pipeline.arriving``), so that sharing again does nothing twice.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ SHARED_AS = "shared_as"
 KEPT = "no"
 _SPOKEN = frozenset({"session_id", "promoted_ids", "promoted_in", "promoted_from", "promoted_as", "told_by", "done_by"})
 """Facts of a session: they name what a person typed there, by its first words."""
+_EVIDENCE = frozenset({"examples", "learned_from", "warned"})
+"""Of a pattern, a rule or an episode: the words and names of what it rests on."""
 _OF_A_SESSION = frozenset(
     {MemoryType.WORKING.value, MemoryType.CONTEXT.value, MemoryType.INTERACTION.value, MemoryType.CONVERSATION.value}
 )
@@ -134,7 +136,8 @@ def mark(private: Store, item: MemoryItem, shared_as: str = KEPT) -> MemoryItem:
 
 def _copy(item: MemoryItem) -> Arrival:
     facts = {key: value for key, value in item.metadata.items() if key not in (*_SPOKEN, SHARED_AS, FROM)}
+    data = {key: value for key, value in item.data.items() if key not in _EVIDENCE}
     copy = item.replace(
-        id="", path="", sha256="", created=None, updated=None, links=(), supersedes=(), metadata=facts
+        id="", path="", sha256="", created=None, updated=None, links=(), supersedes=(), data=data, metadata=facts
     )
     return Arrival(key=item.id, item=copy, name=item.id, where=item.id, id=item.id)

@@ -156,6 +156,9 @@ class HistoryErase:
 
     def _remove_files(self, target: Target) -> None:
         """Remove the working files that hold a version; what a person put in their place stays."""
+        for path in self._edits.own_paths():
+            if self._parts.is_local(path) and target.named.means(path):
+                self._parts.tree.remove(path)
         tree = Tree(self._repository.work_tree)
         try:
             for path in sorted({*target.paths, *target.copies}):

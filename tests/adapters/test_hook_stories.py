@@ -165,10 +165,8 @@ def _process(event: dict[str, Any]) -> bytes:
     return done.stdout
 
 
-def test_projects_that_share_a_persons_own_memory_stay_apart(
-    tmp_path: Path, own_world: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """C1, C6: without a workspace the person's own is used; wishes hold everywhere, the rest in its project."""
+def test_each_project_has_a_memory_of_its_own(tmp_path: Path, own_world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C1, C6: without a workspace private memory works alone, and no project hears of another."""
     projects = [tmp_path / name for name in ("shop", "blog")]
     for project in projects:
         project.mkdir()
@@ -179,12 +177,12 @@ def test_projects_that_share_a_persons_own_memory_stay_apart(
     _tell("UserPromptSubmit", "a1", shop, prompt="We need to rotate the signing keys later.")
     _tell("Stop", "a1", shop, last_assistant_message=decided)
     _tell("SessionEnd", "a1", shop, reason="other")
-    elsewhere = _tell("SessionStart", "b1", blog, source="startup")
-    assert "commit messages in English" in elsewhere
-    assert "signing keys" not in elsewhere
-    assert f"-C {own_world}" in elsewhere
+    assert _tell("SessionStart", "b1", blog, source="startup") == ""
     assert _tell("UserPromptSubmit", "b1", blog, prompt="how are invoice totals rounded?") == ""
-    assert "signing keys" in _tell("SessionStart", "a2", shop, source="startup")
+    again = _tell("SessionStart", "a2", shop, source="startup")
+    assert "commit messages in English" in again
+    assert "signing keys" in again
+    assert f"-C {own_world}/.local/share/memfs/projects/shop-" in again
     assert "half to even" in _tell("UserPromptSubmit", "a2", shop, prompt="how are invoice totals rounded?")
 
 

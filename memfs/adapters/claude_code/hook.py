@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _READ_SHARE = 0.5
 _PATIENCE_SECONDS = 0.2
 _PIECE = 1 << 16
-INTO = "--into="
+_INTO = "--into="
 _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -165,7 +165,7 @@ def main(arguments: Sequence[str], folder: str = "", settings: Mapping[str, Any]
     """Answer the event of this process, and end the process with 0 (C6)."""
     _secure()
     name = next((word for word in arguments if not word.startswith("-")), "")
-    into = next((word.removeprefix(INTO) for word in arguments if word.startswith(INTO)), "")
+    into = next((word.removeprefix(_INTO) for word in arguments if word.startswith(_INTO)), "")
     hook = Hook(name, folder=folder, into=into, settings=settings, say=_print, complain=_remark)
     began = time.monotonic()
     _thread.start_new_thread(_watch, (hook, began))

@@ -6,13 +6,16 @@ over without coming here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.adapters.cli.frame import Invocation, verb
 from memfs.adapters.cli.output import count
+from memfs.errors import MemfsError
 
 if TYPE_CHECKING:
     from memfs.model import Problem
@@ -47,15 +50,29 @@ def hook_problems(workspace: Workspace) -> list[Problem]:
     """What went wrong in hooks lately, as problems of the workspace: they may not say so themselves."""
     from memfs.capture import backlog, troubles  # --help does without them
 
-    state = workspace.repository.state
-    return [*troubles.problems(state), *backlog.problems(state)]
+    return [
+        problem for state in _states(workspace) for problem in (*troubles.problems(state), *backlog.problems(state))
+    ]
 
 
 def hooks_facts(workspace: Workspace) -> dict[str, Any]:
     """How many sessions told something that is no memory yet."""
     from memfs.files import spoolfile  # --help does without it
 
-    return {"hooks": {"waiting": len(spoolfile.waiting(workspace.repository.state / spoolfile.FOLDER))}}
+    waiting = sum(len(spoolfile.waiting(state / spoolfile.FOLDER)) for state in _states(workspace))
+    return {"hooks": {"waiting": waiting}}
+
+
+def _states(workspace: Workspace) -> Iterator[Path]:
+    """The state folders in which hooks keep what is told: the workspace's, and that of private memory."""
+    from memfs.adapters.cli.private import private_folder
+    from memfs.capture.place import state_of
+
+    yield workspace.repository.state
+    folder = private_folder(workspace)
+    if folder is not None:
+        with suppress(MemfsError):  # 'memfs private' says what is wrong
+            yield state_of(folder)
 
 
 def hooks_row(facts: Mapping[str, Any]) -> dict[str, str]:

@@ -23,6 +23,7 @@ from memfs.adapters.cli.output import (
     problem_json,
     styled,
 )
+from memfs.adapters.cli.private import private_facts, private_row
 from memfs.adapters.cli.resolving import merges_facts, merges_row
 from memfs.adapters.cli.sourcing import delivery_facts, delivery_row
 from memfs.adapters.cli.stating import states_facts, states_row
@@ -87,6 +88,7 @@ def _status(workspace: Workspace) -> dict[str, Any]:
         **delivery_facts(workspace, items),
         **hooks_facts(workspace),
         **mounts_facts(workspace),
+        **private_facts(workspace),
         **merges_facts(workspace),
     }
 
@@ -107,7 +109,7 @@ def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> 
     }
     rows |= storage_row(facts["storage"]) | status_row(facts["trust"]) | keeping_rows(facts) | meaning_row(facts)
     rows |= states_row(facts) | checkpoint_row(facts) | delivery_row(facts) | hooks_row(facts) | mounts_row(facts)
-    rows |= merges_row(facts)
+    rows |= private_row(facts) | merges_row(facts)
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")
     for path in facts["pending"][:_NAMED]:
