@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -174,8 +174,7 @@ def claim(project: Project) -> Path:
     with _locked(project) as may_write:
         key = _key_of(project)
         if project.git is not None and may_write and key != _read_key(project.git):
-            key = _new_key(project)
-            _write_key(project.git, key)
+            key = _given_key(project, project.git) or key
         folder = projects_folder() / key
         _make_own(folder)
         with _held(folder.parent):
@@ -251,6 +250,15 @@ def _path_key(project: Project) -> str:
     return _named(project, sha256(os.fsencode(project.place)).digest())
 
 
+def _given_key(project: Project, git: Path) -> str:
+    """A key that was written into a git folder now, "" where that takes no writes: then the path has to do."""
+    key = _new_key(project)
+    with suppress(MemfsError):
+        _write_key(git, key)
+        return key
+    return ""
+
+
 def _new_key(project: Project) -> str:
     """A key for a git folder that has none of its own: what was kept there by its path goes on."""
     for before in (project, Project(project.folder)):
@@ -321,13 +329,14 @@ def _locked(project: Project) -> Iterator[bool]:
         yield False
         return
     folder = project.git / "memfs"
-    try:
-        io.make_private_folder(folder, project.git)
-    except MemfsError:  # read-only, or full: the path has to do
-        yield False
-        return
-    with _held(folder):
-        yield True
+    with ExitStack() as held:
+        try:
+            io.make_private_folder(folder, project.git)
+            held.enter_context(_held(folder))
+            may_write = True
+        except MemfsError:  # read-only, or full: the path has to do
+            may_write = False
+        yield may_write
 
 
 @contextmanager

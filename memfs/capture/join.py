@@ -11,7 +11,6 @@ from memfs.model import MemoryItem, Query
 from memfs.private import Project
 from memfs.workspace import Workspace, open_workspace
 
-_MOST = 100_000
 _SECONDS = 60.0
 
 
@@ -40,8 +39,10 @@ def _copied(before: Path, folder: Path) -> int:
     """Copy what is not there yet, what sessions told and is no memory yet included."""
     with open_workspace(before, watch=False) as own, open_workspace(folder, watch=False) as other:
         Drain(own).run(seconds=_SECONDS)
-        missing = [item for item in own.store.select(Query(limit=_MOST)) if not other.store.locate(item.id)]
-        return sum(_put(other, item) for item in missing)
+        own.store.refresh()
+        loaded = (own.store.load(candidate) for candidate in own.store.seeking.every(Query()))
+        items = [found.item for found in loaded if found is not None]
+        return sum(_put(other, item) for item in items if not other.store.locate(item.id))
 
 
 def _put(other: Workspace, item: MemoryItem) -> bool:

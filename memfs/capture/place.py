@@ -81,7 +81,8 @@ def find_place(cwd: str = "", environ: Mapping[str, str] | None = None, *, folde
         RepoUnsupported, RepoUntrusted, StorageIO: memfs cannot keep anything there.
     """
     found = whereabouts(cwd, environ, folder=folder)
-    return known_place(found, into) or make_place(found)
+    place = known_place(found, into)
+    return make_place(found) if place is None or place.private else place
 
 
 def whereabouts(cwd: str = "", environ: Mapping[str, str] | None = None, *, folder: str = "") -> Whereabouts:
