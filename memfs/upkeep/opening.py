@@ -30,6 +30,7 @@ from memfs.history.branchlist import agent_at
 from memfs.history.repository import Repository
 from memfs.index.layers import SearchIndex
 from memfs.index.place import index_folder
+from memfs.model.ids import in_mount
 from memfs.model.kinds import BUILT_IN, MemoryType
 from memfs.model.statepaths import AGGREGATES, CHECKPOINTS, ITERATIONS
 from memfs.served.log import FOLDER as SERVED_FOLDER
@@ -207,8 +208,11 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
 
 
 def usage_of(parts: Parts, store: Store, settings: Settings, notes: Path) -> Usage:
-    """Where uses are counted and it is noted who was given what: in the folder ``notes``."""
+    """Where uses are counted and it is noted who was given what: in the folder ``notes``. In a repository nothing of
+    private memory is written down: its ids begin as a person's words do.
+    """
     repository, chosen = parts.repository, settings.served
+    unnamed = in_mount(private.NAME, "") if notes == repository.state else ""
     served = ServedLog(
         notes / SERVED_FOLDER,
         on=chosen.log,
@@ -217,8 +221,9 @@ def usage_of(parts: Parts, store: Store, settings: Settings, notes: Path) -> Usa
         megabytes=chosen.megabytes,
         head=lambda: repository.head().commit or "",
         version=store.following.blob_of,
+        unnamed=unnamed,
     )
-    return Usage(notes / USAGE_FILE, served)
+    return Usage(notes / USAGE_FILE, served, unnamed)
 
 
 def checked_values(memory: Mapping[str, Any]) -> dict[str, Any]:
