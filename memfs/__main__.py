@@ -34,7 +34,7 @@ def main() -> None:
     for each of them.
     """
     words = sys.argv[1:]
-    if words[:1] == ["hook"] and not any(word.startswith("-") for word in words):
+    if words[:1] == ["hook"] and not any(word.startswith("-") and not word.startswith("--into=") for word in words):
         from memfs.adapters.claude_code.hook import main as hook  # ends the process
 
         hook(words[1:])

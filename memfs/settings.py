@@ -132,6 +132,13 @@ class HooksSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingSettings:
+    """``[working]``: what a session is busy with."""
+
+    in_git: bool = _setting(False, "Whether working memory is committed like other memories.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSettings:
     """``[index]``: the search engine."""
 
@@ -279,6 +286,7 @@ class Settings:
 
     memory: MemorySettings = MemorySettings()
     hooks: HooksSettings = HooksSettings()
+    working: WorkingSettings = WorkingSettings()
     index: IndexSettings = IndexSettings()
     history: HistorySettings = HistorySettings()
     recall: RecallSettings = RecallSettings()
@@ -345,6 +353,7 @@ TABLES: Mapping[str, type[Any]] = {
     "memory": MemorySettings,
     **{f"memory.{name}": shape for name, shape in SOURCE_TABLES.items()},
     "hooks": HooksSettings,
+    "working": WorkingSettings,
     "index": IndexSettings,
     "history": HistorySettings,
     "recall": RecallSettings,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import CorruptRecord, StorageIO, WorkspaceClosed
 from memfs.files import io
-from memfs.served.log import OFF, ServedLog
+from memfs.served.log import OFF, ServedLog, named
 
 if TYPE_CHECKING:
     import sqlite3
@@ -75,9 +75,14 @@ class Usage:
         served: the record of who was given which items, and when.
     """
 
-    def __init__(self, path: Path, served: ServedLog = OFF) -> None:
-        """``path``: the file; it is made with the first use. ``served``: where it is noted who was given what."""
-        self._path = path
+    def __init__(self, path: Path, served: ServedLog = OFF, unnamed: str = "") -> None:
+        """
+        Args:
+            path: the file; it is made with the first use.
+            served: where it is noted who was given what.
+            unnamed: what ids begin with that are not written down here; "" for none.
+        """
+        self._path, self._unnamed = path, unnamed
         self.served = served
         self._guard = threading.Lock()
         self._base = threading.RLock()
@@ -95,7 +100,7 @@ class Usage:
         self._require_open()
         self._settle_process()
         with self._guard:
-            self._pending.update(ids)
+            self._pending.update(named(ids, self._unnamed))
             self._last = max(self._last, now)
             if self._pending and self._worker is None:
                 self._worker = threading.Thread(target=self._work, name="memfs-usage", daemon=True)

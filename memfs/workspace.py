@@ -86,6 +86,8 @@ class Workspace:
         store: the only door for durable change.
         recall: answers questions.
         usage: how often each item was brought back.
+        notes: the folder where it is noted what was brought back and to whom: the workspace's state, unless another is
+            given.
         memory_values: what wins over the memory context's file, by name.
         created: what was made, when ``open_workspace`` made the workspace.
         one_shot: the process does one thing with it and ends: nothing is learned and no memory embedded by itself.
@@ -101,6 +103,7 @@ class Workspace:
     behaviours: Behaviours
     quota: Quota
     usage: Usage
+    notes: Path
     memory_values: Mapping[str, Any] = field(default_factory=dict)
     created: Created | None = None
     one_shot: bool = False
@@ -252,6 +255,7 @@ class Workspace:
             memory_config=lambda: self.memory_config,
             fire=self.behaviours.fire,
             inbox=lambda: self.inbox,
+            notes=self.notes,
         )
         return self._first("sources", made)
 
@@ -426,6 +430,7 @@ def open_workspace(
     own_repository: bool = False,
     memory: Mapping[str, Any] | None = None,
     one_shot: bool = False,
+    notes: Path | None = None,
 ) -> Workspace:
     """Open the workspace at or above ``path``.
 
@@ -438,12 +443,14 @@ def open_workspace(
         memory: values of ``MemoryConfig`` by name that take precedence over the memory context's file.
         one_shot: the process does one thing with it and ends: it learns only when ``learner.run`` is called, and where
             memories are searched by meaning it embeds its questions alone.
+        notes: the folder where it is noted what is brought back and to whom, private to this user; the workspace's own
+            state by default.
 
     Raises:
         WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid, FormatUnsupported.
     """
     with foundation(path, create, settings, own_repository) as on:
-        return _opened(on, watch, memory, one_shot)
+        return _opened(on, watch, memory, one_shot, notes)
 
 
 def open_left(root: Path) -> Workspace:
@@ -457,12 +464,12 @@ def open_left(root: Path) -> Workspace:
     said = None if text is None else text.decode("utf-8", "replace")
     commit = "manual" if said is None else elsewhere(said, load(root)).history.commit
     settings = load(root, {"history.commit": commit})
-    return _opened(
-        Foundation(root, settings, repository, create=False, repository_made=False), False, None, one_shot=True
-    )
+    return _opened(Foundation(root, settings, repository, create=False, repository_made=False), False, None, True, None)
 
 
-def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None, one_shot: bool) -> Workspace:
+def _opened(
+    on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None, one_shot: bool, notes: Path | None
+) -> Workspace:
     """As ``open_workspace``, on what was found or made for it."""
     repository, chosen = on.repository, on.settings
     parts = parts_of(on.root, repository, chosen, utc_now)
@@ -482,7 +489,8 @@ def _opened(on: Foundation, watch: bool | None, memory: Mapping[str, Any] | None
         parts=parts,
         behaviours=behaviours,
         quota=quota,
-        usage=usage_of(parts, store, chosen),
+        usage=usage_of(parts, store, chosen, notes or repository.state),
+        notes=notes or repository.state,
         memory_values=checked_values(memory) if memory else {},
         created=lay_out(store, repository, on.repository_made) if on.create else None,
         one_shot=one_shot,

@@ -31,7 +31,7 @@ ROWS: list[set[str]] = [
     {"memfs.pipeline"},
     {"memfs.watch"},
     {"memfs.config"},
-    {"memfs.trust", "memfs.setting_values"},
+    {"memfs.trust", "memfs.setting_values", "memfs.private"},
     {"memfs.settings"},
     {"memfs.store"},
     {"memfs.files", "memfs.history", "memfs.index", "memfs.usage"},

@@ -17,9 +17,7 @@ from pathlib import Path
 from memfs.capture import notes as remembered
 from memfs.capture.hearing import hear
 from memfs.capture.judge import CueJudge, Judge, judge_of
-from memfs.capture.memories import Scope
 from memfs.capture.notes import Notes
-from memfs.capture.place import project_of, user_root
 from memfs.capture.spool import Spool, Waiting, file_name
 from memfs.capture.storing import Keeper, keep_heard
 from memfs.errors import ContentError, DuplicateId, IdInvalid, LockTimeout, MemfsError
@@ -71,11 +69,12 @@ class _Sum:
 class Drain:
     """Makes waiting events of one workspace into memories. Two at once take turns; neither does what the other did."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, folder: Path | None = None) -> None:
+        """``folder``: that from which files are named, the workspace's own by default."""
         self._workspace = workspace
+        self._folder = folder or workspace.root
         self._spool = Spool(workspace.repository.state)
         self._keeper = Keeper(workspace)
-        self._own = workspace.root == user_root()
         self._judge: Judge = CueJudge()
 
     def run(self, session: str | None = None, seconds: float = 30.0, *, others: bool = False) -> Drained:
@@ -165,12 +164,11 @@ class Drain:
 
     def _stored(self, kept: Path, notes: Notes, taken: list[Waiting], done: _Sum) -> Notes:
         """Store what events tell, and return the notes as they are then."""
-        scope = self._scope(taken[-1].event.cwd)
         warned = self._workspace.sources.warned.of
         source = taken[-1].event.client
         try:
             after = deepcopy(notes)
-            stored, refused = self._keeper.keep(hear(taken, after, scope, warned, self._judge), source)
+            stored, refused = self._keeper.keep(hear(taken, after, self._folder, warned, self._judge), source)
         except _UNFIT:
             raise
         except MemfsError:  # the disk or a lock, and not the events: that is no try
@@ -228,11 +226,6 @@ class Drain:
         if self._workspace.settings.history.commit == "session":
             self._workspace.store.flush(adopt=False)
         io.unlink(kept, missing_ok=True)
-
-    def _scope(self, cwd: str) -> Scope:
-        """In the user's own workspace memories of many projects meet: each is told which one it belongs to."""
-        root = self._workspace.root
-        return Scope(root, {"project": project_of(cwd)} if self._own and cwd else {})
 
 
 def _fitting(portion: int, took: float, left: float) -> int:

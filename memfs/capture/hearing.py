@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from memfs.capture import memories, steps, tasks
 from memfs.capture.event import (
@@ -20,7 +21,6 @@ from memfs.capture.event import (
     SessionEvent,
 )
 from memfs.capture.judge import CueJudge, Judge, Judgement
-from memfs.capture.memories import Scope
 from memfs.capture.notes import Notes, digest
 from memfs.capture.prompts import by_person, note, own_words
 from memfs.capture.spool import Waiting
@@ -58,10 +58,11 @@ class Heard:
     reports: list[tuple[str, SessionEvent]] = field(default_factory=list)
 
 
-def hear(events: Sequence[Waiting], notes: Notes, scope: Scope, warned: Warned, judge: Judge) -> Heard:
+def hear(events: Sequence[Waiting], notes: Notes, root: Path, warned: Warned, judge: Judge) -> Heard:
     """What events say; the notes learn what the next ones have to know.
 
     Args:
+        root: the folder from which files are named.
         warned: tells which items a situation was warned with.
         judge: says what of a person's messages is kept.
     """
@@ -74,12 +75,12 @@ def hear(events: Sequence[Waiting], notes: Notes, scope: Scope, warned: Warned, 
             continue
         notes.session, notes.heard, notes.ended = event.session, event.moment, event.name == SESSION_END
         if event.name == PROMPT:
-            _prompt(event, one.key, scope, told, judged)
+            _prompt(event, one.key, told, judged)
         elif event.name in (STOP, SUBAGENT_STOP):
-            told.items |= {item.id: item for item in memories.of_message(event, scope)}
+            told.items |= {item.id: item for item in memories.of_message(event)}
             told.reports += [(one, event) for one in reports(event.text("last_assistant_message"))]
         else:
-            _work(event, one.key, notes, scope, told, warned)
+            _work(event, one.key, notes, root, told, warned)
     return told
 
 
@@ -93,36 +94,36 @@ def _judged(events: Sequence[Waiting], judge: Judge) -> dict[str, Judgement]:
     return judgements
 
 
-def _prompt(event: SessionEvent, key: str, scope: Scope, told: Heard, judged: Mapping[str, Judgement]) -> None:
+def _prompt(event: SessionEvent, key: str, told: Heard, judged: Mapping[str, Judgement]) -> None:
     said = own_words(event)
     if not said:
         return
     if kept := note(said):
-        item = memories.of_note(kept, event, scope)
+        item = memories.of_note(kept, event)
         told.items[item.id] = item
         return
-    told.items |= {item.id: item for item in memories.of_prompt(event, key, scope, judged[said])}
+    told.items |= {item.id: item for item in memories.of_prompt(event, key, judged[said])}
     if by_person(event):
         told.corrections += [(one, event) for one in judged[said].corrections]
 
 
-def _work(event: SessionEvent, key: str, notes: Notes, scope: Scope, told: Heard, warned: Warned) -> None:
+def _work(event: SessionEvent, key: str, notes: Notes, root: Path, told: Heard, warned: Warned) -> None:
     for task in tasks.completed(event, notes):
-        item = memories.of_task(task, event, key, scope)
+        item = memories.of_task(task, event, key)
         told.done[item.id] = item
     if event.name in (TOOL_DONE, TOOL_FAILED) and steps.teaches(event):
-        episode = _episode(event, notes, scope, warned)
+        episode = _episode(event, notes, root, warned)
         if episode is not None and notes.episodes < _MOST_EPISODES:
             notes.episodes += 1
             named = slug(clean_text(episode.action.description, _STEP_LENGTH)) or "step"  # no secret in a file's name
             told.episodes.append(replace(episode, id=f"{named}-{key[:10]}"))
 
 
-def _episode(event: SessionEvent, notes: Notes, scope: Scope, warned: Warned) -> Episode | None:
+def _episode(event: SessionEvent, notes: Notes, root: Path, warned: Warned) -> Episode | None:
     """What a tool's use teaches: that something fails, and that it works after a failure or a warning."""
-    thing = digest(steps.same_thing(event, scope.root))
+    thing = digest(steps.same_thing(event, root))
     error = steps.failure(event)
-    state, action = steps.situation_of(event, scope.root), steps.action_of(event, scope.root)
+    state, action = steps.situation_of(event, root), steps.action_of(event, root)
     moment = time_in(event.moment)
     if error:
         how = digest(" ".join(error.split())[:400])

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from memfs.capture.event import SessionEvent
@@ -42,18 +41,7 @@ _REPORTED, _FEWEST_REPORTED = 0.8, 3
 REPORT = "report"
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Where memories belong: the workspace's folder, and the circumstances that go with each.
-
-    In a workspace of one project there are none; in the user's own, the project's name.
-    """
-
-    root: Path
-    context: Mapping[str, Any]
-
-
-def of_prompt(event: SessionEvent, key: str, scope: Scope, judged: Judgement) -> list[MemoryItem]:
+def of_prompt(event: SessionEvent, key: str, judged: Judgement) -> list[MemoryItem]:
     """What a person's prompt leaves: what the session is about, and what is to be done later with its priority.
 
     Args:
@@ -65,32 +53,32 @@ def of_prompt(event: SessionEvent, key: str, scope: Scope, judged: Judgement) ->
         return []
     if judged.corrections and not judged.rest:  # then it is kept as preferences, and nothing else is said
         return []
-    asked = _asked(said, event, key, scope)
-    facts = [_stated(one, event, scope, Trust.HUMAN) for one in judged.facts] if by_person(event) else []
-    return [asked, *([_intended(asked, _plain(judged.later), scope)] if judged.later else []), *facts]
+    asked = _asked(said, event, key)
+    facts = [_stated(one, event, Trust.HUMAN) for one in judged.facts] if by_person(event) else []
+    return [asked, *([_intended(asked, _plain(judged.later))] if judged.later else []), *facts]
 
 
-def of_note(text: str, event: SessionEvent, scope: Scope) -> MemoryItem:
+def of_note(text: str, event: SessionEvent) -> MemoryItem:
     """What a person asked to be kept, as it stands: a preference where it says how things are to be done, something to
     do where it says so, else knowledge.
     """
     said = shown(_COLOURS.sub("", text)).strip()
     trust = Trust.HUMAN if by_person(event) else Trust.AGENT
-    kept = _stated(Statement(said, False, "note"), event, scope, trust)
+    kept = _stated(Statement(said, False, "note"), event, trust)
     kept = kept.replace(origin=replace(kept.origin, role="user"))
     if corrections(said):
         return kept.replace(memory_type=PREFERENCE)
-    return _intended(kept, said, scope) if intention(said) else kept
+    return _intended(kept, said) if intention(said) else kept
 
 
-def of_message(event: SessionEvent, scope: Scope) -> list[MemoryItem]:
+def of_message(event: SessionEvent) -> list[MemoryItem]:
     """What an agent's last message of a turn leaves: decisions as events, and what it states as knowledge."""
     said = statements(_plain(event.text("last_assistant_message")))
     listed = [*_listed(event, "events", "type"), *_listed(event, "concepts", "category")]
-    return [_stated(one, event, scope) for one in (*said, *listed)]
+    return [_stated(one, event) for one in (*said, *listed)]
 
 
-def of_task(task: Task, event: SessionEvent, key: str, scope: Scope) -> MemoryItem:
+def of_task(task: Task, event: SessionEvent, key: str) -> MemoryItem:
     """How a task was done: its words and the steps that were seen meanwhile."""
     lines = [task.text, *([task.more] if task.more else [])]
     if task.steps:
@@ -103,11 +91,10 @@ def of_task(task: Task, event: SessionEvent, key: str, scope: Scope) -> MemoryIt
     return MemoryItem(
         _plain("\n".join(lines)),
         PROCEDURAL,
-        id=_stable("", task.text, scope),
+        id=_stable("", task.text),
         timestamp=time_in(event.moment),
         origin=replace(_origin(event), role="assistant", task=task.text[:200]),
         trust=Trust.AGENT.value,
-        context=dict(scope.context),
         metadata={**facts, "told_by": key},
     )
 
@@ -145,7 +132,7 @@ def closed(item: MemoryItem, by: str) -> MemoryItem:
     return item.replace(status=DONE, metadata={**item.metadata, "done_by": by})
 
 
-def _asked(said: str, event: SessionEvent, key: str, scope: Scope) -> MemoryItem:
+def _asked(said: str, event: SessionEvent, key: str) -> MemoryItem:
     return MemoryItem(
         said,
         WORKING,
@@ -153,16 +140,15 @@ def _asked(said: str, event: SessionEvent, key: str, scope: Scope) -> MemoryItem
         timestamp=time_in(event.moment),
         origin=replace(_origin(event), role="user"),
         trust=(Trust.HUMAN if by_person(event) else Trust.AGENT).value,
-        context=dict(scope.context),
         metadata={"session_id": event.session} if event.session else {},
     )
 
 
-def _intended(asked: MemoryItem, later: str, scope: Scope) -> MemoryItem:
+def _intended(asked: MemoryItem, later: str) -> MemoryItem:
     return asked.replace(
         content=later,
         memory_type=PROSPECTIVE,
-        id=_stable("todo", later, scope),
+        id=_stable("todo", later),
         status=PENDING,
         metadata={**asked.metadata, "priority": priority(later)},
     )
@@ -176,16 +162,15 @@ def _listed(event: SessionEvent, name: str, sort: str) -> Iterator[Statement]:
             yield Statement(text, name == "events", str(one.get(sort) or "other")[:50])
 
 
-def _stated(one: Statement, event: SessionEvent, scope: Scope, trust: Trust = Trust.AGENT) -> MemoryItem:
+def _stated(one: Statement, event: SessionEvent, trust: Trust = Trust.AGENT) -> MemoryItem:
     fact = {"decision_type" if one.decides else "category": one.sort}
     return MemoryItem(
         one.text,
         EPISODIC if one.decides else SEMANTIC,
-        id=_stable("", one.text, scope),
+        id=_stable("", one.text),
         timestamp=time_in(event.moment),
         origin=replace(_origin(event), role="user" if trust is Trust.HUMAN else "assistant"),
         trust=trust.value,
-        context=dict(scope.context),
         metadata={**fact, **({"session_id": event.session} if event.session else {})},
     )
 
@@ -195,9 +180,9 @@ def _origin(event: SessionEvent) -> Origin:
     return Origin(agent=event.agent or mate or event.client, session=event.session)
 
 
-def _stable(prefix: str, text: str, scope: Scope) -> str:
+def _stable(prefix: str, text: str) -> str:
     named = "-".join(filter(None, (prefix, slug(text) or "memory")))
-    return f"{named}-{digest(normalised(text), str(scope.context.get('project', '')))[:8]}"
+    return f"{named}-{digest(normalised(text), '')[:8]}"
 
 
 def _plain(text: str) -> str:

@@ -1,113 +1,168 @@
-"""Where the events of an agent's session are kept: the workspace around its folder, else this user's own.
+"""Where the events of an agent's session are kept, and which memory is read with them.
 
-Owns finding the workspace and its state folder without opening either, so that a hook that only keeps an event ends at
-once, and what the project around a folder is called. What lies in the state folder is the business of others.
+Owns finding the project's private memory, the repository's memory beside it, and the state folder, without opening
+any, so that a hook that only keeps an event ends at once. What lies in the state folder is the business of others.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.errors import MemfsError, RepoUnsupported, WorkspaceNotFound
-from memfs.files import io
-from memfs.files.whereabouts import WORKSPACE_VARIABLE, find_workspace, is_workspace, user_folder
+from memfs import private
+from memfs.errors import RepoUnsupported, WorkspaceNotFound
+from memfs.files.whereabouts import WORKSPACE_VARIABLE, find_workspace
 from memfs.history.layout import Layout, discover, state_folder
+from memfs.private import Project
 
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
+REPOSITORY = "repository"
+"""Into the repository's memory, instead of the private one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a session's memory goes.
+    """Where a session's memory goes, and where it comes from.
 
     Attributes:
-        root: the workspace's folder.
-        state: its state folder, outside the working tree, private to this user.
+        root: the workspace that it goes to.
+        state: that one's state folder, private to this user.
+        folder: that from which files are named: the repository's memory, else the project.
+        memory: the repository's memory, which is read with it; None where there is none.
     """
 
     root: Path
     state: Path
+    folder: Path
+    memory: Path | None = None
+
+    @classmethod
+    def within(cls, root: Path, state: Path) -> Place:
+        """The place where a workspace keeps what its own sessions tell."""
+        return cls(root, state, root, root)
+
+    @property
+    def read(self) -> Path:
+        """The workspace that answers: the repository's with the private one beside it, else the private one alone."""
+        return self.memory or self.root
+
+    @property
+    def private(self) -> bool:
+        """Whether what a session tells goes to private memory."""
+        return self.memory != self.root
 
 
-def find_place(cwd: str = "", environ: Mapping[str, str] | None = None, *, make: bool = True) -> Place:
-    """The place for an agent that works in a folder (C6, C1).
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """What an agent works at: its project, and the repository's memory, None where there is none."""
 
-    It is what ``MEMFS_WORKSPACE`` names, else the workspace of the project that ``CLAUDE_PROJECT_DIR`` names, so that
-    an agent that goes into another folder keeps its memory, else the one at or above the folder, else this user's own,
-    which is made when it is first needed.
+    project: Project
+    memory: Path | None = None
+
+    @property
+    def folder(self) -> Path:
+        """The folder from which files are named."""
+        return self.memory or self.project.folder
+
+
+def find_place(cwd: str = "", environ: Mapping[str, str] | None = None, *, folder: str = "", into: str = "") -> Place:
+    """The place for an agent that works in a folder, made where it is not there: that may take some seconds (C6).
 
     Args:
-        cwd: the folder; "" means the current one. One that is gone is passed over.
+        cwd: the folder; "" means the current one.
         environ: the environment, the process's own by default.
-        make: whether the user's own is made where it is not there.
+        folder: one that goes before all of that, as after ``-C``.
+        into: ``repository`` for the repository's memory, where there is one; else private memory.
 
     Raises:
-        WorkspaceNotFound: ``MEMFS_WORKSPACE`` names a folder that holds none; or none is there, and none is to be made.
+        WorkspaceNotFound: ``MEMFS_WORKSPACE`` names a folder that holds no workspace.
         RepoUnsupported, RepoUntrusted, StorageIO: memfs cannot keep anything there.
     """
-    found = known_place(cwd, environ)
-    if found is None and not make:
-        raise WorkspaceNotFound("there is no workspace", hint="run memfs init")
-    return found or make_own()
+    found = whereabouts(cwd, environ, folder=folder)
+    place = known_place(found, into)
+    return make_place(found) if place is None or place.private else place
 
 
-def known_place(cwd: str = "", environ: Mapping[str, str] | None = None) -> Place | None:
-    """The place as ``find_place`` has it, None where it would be this user's own and that is yet to be made.
+def whereabouts(cwd: str = "", environ: Mapping[str, str] | None = None, *, folder: str = "") -> Whereabouts:
+    """What an agent works at (C6, C1).
+
+    The project is that of the folder that was named, else the one that ``CLAUDE_PROJECT_DIR`` names, so that an agent
+    that goes into another folder keeps its memory, else the one around the agent's folder. The repository's memory is
+    what ``MEMFS_WORKSPACE`` names, else the workspace around it in the same repository.
 
     Raises:
-        WorkspaceNotFound, RepoUnsupported, RepoUntrusted, StorageIO: as ``find_place``.
+        WorkspaceNotFound: as ``find_place``.
     """
     known = os.environ if environ is None else environ
-    if known.get(WORKSPACE_VARIABLE):
-        return _at(find_workspace(environ=known))
-    for folder in (known.get(PROJECT_VARIABLE, ""), cwd or "."):
-        try:
-            root = find_workspace(folder) if folder else None
-        except (WorkspaceNotFound, OSError, ValueError):
-            continue
-        if root is not None:
-            return _at(root)
-    root = user_root()
-    return _at(root) if is_workspace(root) and discover(root) is not None else None
+    named = (folder, known.get(PROJECT_VARIABLE, ""), cwd)
+    start = next((one for one in named if one and _is_folder(one)), ".")
+    project = private.project_at(start)
+    if not folder and known.get(WORKSPACE_VARIABLE):
+        return Whereabouts(project, find_workspace(environ=known))
+    memory = _around(start) if project.git is not None else None
+    if memory is not None and private.project_at(memory).place != project.place:
+        memory = None  # that of another project, which this one lies in
+    return Whereabouts(project, memory)
 
 
-def make_own() -> Place:
-    """This user's own place, made: that may take some seconds (C1).
+def known_place(found: Whereabouts, into: str = "") -> Place | None:
+    """The place for what an agent works at, None where that is yet to be made.
+
+    Raises:
+        StorageReadOnly: private memory is open to others.
+        RepoUnsupported, RepoUntrusted, StorageIO: as ``find_place``.
+    """
+    if into == REPOSITORY and found.memory is not None:
+        return Place.within(found.memory, state_of(found.memory))
+    root = private.find(found.project)
+    layout = discover(root) if root is not None else None
+    if root is None or layout is None or layout.work_tree != root:  # half made, in a folder that lies in another's
+        return None
+    return Place(root, _state(root, layout), found.folder, found.memory)
+
+
+def make_place(found: Whereabouts) -> Place:
+    """The place in private memory, made where it is not there, and brought up to date where the project has moved.
 
     Raises:
         RepoUnsupported, StorageIO: memfs cannot keep anything there.
     """
-    from memfs.workspace import open_workspace  # wanted once in a person's life
+    root = private.claim(found.project)
+    place = known_place(found)
+    if place is None:
+        from memfs.workspace import open_workspace  # wanted once a project
 
-    root = user_root()
-    io.make_private_folder(root)
-    open_workspace(root, create=True, watch=False, own_repository=True).close()
-    return _at(root)
-
-
-def user_root() -> Path:
-    """The folder of this user's own workspace, links resolved."""
-    return Path(os.path.realpath(user_folder()))
+        open_workspace(root, create=True, watch=False, own_repository=True).close()
+        place = Place(root, state_of(root), found.folder, found.memory)
+    return place
 
 
-def project_of(cwd: str) -> str:
-    """What a folder's project is called: the top of its repository, else the folder itself."""
-    with suppress(MemfsError, OSError, ValueError):
-        layout = discover(Path(cwd))
-        if layout is not None:
-            return layout.work_tree.name
-    return Path(cwd).name
+def state_of(root: Path) -> Path:
+    """The state folder of a workspace.
 
-
-def _at(root: Path) -> Place:
+    Raises:
+        RepoUnsupported, RepoUntrusted, StorageIO: memfs cannot keep anything there.
+    """
     layout = discover(root)
     if layout is None:
         raise RepoUnsupported("this workspace is in no git repository", path=str(root), hint="run memfs init there")
-    return Place(root, _state(root, layout))
+    return _state(root, layout)
+
+
+def _around(folder: str) -> Path | None:
+    try:
+        return find_workspace(folder)
+    except (WorkspaceNotFound, OSError, ValueError):
+        return None
+
+
+def _is_folder(name: str) -> bool:
+    try:
+        return os.path.isdir(name)
+    except ValueError:  # no folder can have such a name
+        return False
 
 
 def _state(root: Path, layout: Layout) -> Path:

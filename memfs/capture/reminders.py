@@ -5,9 +5,8 @@ Owns which intentions are told at the start of a session, in which order and wor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
 
 from memfs.capture.prompts import MEDIUM, PRIORITIES
 from memfs.capture.storing import open_intentions
@@ -17,6 +16,7 @@ from memfs.workspace import Workspace
 
 MOST = 10
 _LONGEST = 200
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +37,17 @@ class Reminder:
         return f"[{self.priority.upper()}] {self.text}"
 
 
-def pending(workspace: Workspace, limit: int = MOST, context: Mapping[str, Any] | None = None) -> tuple[Reminder, ...]:
-    """The pending intentions, the most urgent first, and of these the newest.
+def pending(workspace: Workspace, limit: int = MOST) -> tuple[Reminder, ...]:
+    """The pending intentions, those of private memory among them, the most urgent first, and of these the newest.
 
     Args:
         limit: so many at most.
-        context: circumstances such as ``{"project": "shop"}``: what is meant for another project is left out.
     """
-    found = [item for item in open_intentions(workspace) if _belongs(item, context or {})]
+    private = workspace.sources.mounts.private() if workspace.settings.mounts else None
+    items = [*(open_intentions(private) if private is not None else ()), *open_intentions(workspace.store)]
+    found = sorted(items, key=lambda item: item.timestamp or _EARLIEST, reverse=True)
     ordered = sorted(map(_reminder, found), key=lambda one: PRIORITIES.index(one.priority))
     return tuple(ordered[:limit])
-
-
-def _belongs(item: MemoryItem, context: Mapping[str, Any]) -> bool:
-    project = item.context.get("project")
-    return project is None or "project" not in context or project == context["project"]
 
 
 def _reminder(item: MemoryItem) -> Reminder:

@@ -7,12 +7,13 @@ store by ``memfs.capture.hearing``.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
+from memfs import private
 from memfs.capture import memories
 from memfs.capture.event import SessionEvent
 from memfs.capture.hearing import Heard
 from memfs.capture.memories import PENDING, PROSPECTIVE, WORKING
-from memfs.capture.place import user_root
 from memfs.errors import Conflict, ContentError, IdExists, IdInvalid, MemfsError
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import Episode
@@ -23,22 +24,29 @@ from memfs.pipeline.episodeitem import episode_of, item_of
 from memfs.store.batch import Batch
 from memfs.workspace import Workspace
 
+if TYPE_CHECKING:
+    from memfs.sources.mount import Mount
+    from memfs.store import Store
+
 _TRIES = 8
 _MOST_PENDING = 500
 
 
-def open_intentions(workspace: Workspace, limit: int = _MOST_PENDING) -> list[MemoryItem]:
+def open_intentions(store: Store | Mount, limit: int = _MOST_PENDING) -> list[MemoryItem]:
     """The intentions that nobody has carried out or dropped, the newest first."""
     query = Query(types=frozenset({PROSPECTIVE}), limit=limit)
-    return [item for item in workspace.store.select(query) if item.status not in FINISHED]
+    loaded = (store.load(candidate) for candidate in store.seeking.candidates(query))
+    return [found.item for found in loaded if found is not None and found.item.status not in FINISHED]
 
 
 def keep_heard(workspace: Workspace, part: str) -> Keep:
     """What becomes of what a session teaches; ``part`` as for ``Learner.keep``.
 
-    In the user's own workspace, which nobody else sees, it is written unless a setting says otherwise.
+    In private memory and in the user's own workspace, which nobody else sees, it is written unless a setting says
+    otherwise.
     """
-    return workspace.learner.keep(part, private=workspace.root == user_root())
+    own = private.holds(workspace.root) or workspace.root == private.projects_folder().parent
+    return workspace.learner.keep(part, private=own)
 
 
 class Keeper:
@@ -217,4 +225,4 @@ class _Attempt:
 
     @cached_property
     def _open(self) -> list[MemoryItem]:
-        return open_intentions(self._workspace)
+        return open_intentions(self._store)

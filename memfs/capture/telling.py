@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from memfs.capture.event import SessionEvent
-from memfs.capture.place import project_of, user_root
+from memfs.capture.place import Place
 from memfs.capture.prompts import own_words
 from memfs.capture.steps import situation_of, teaches
 from memfs.capture.told import Told, mark_of
@@ -59,14 +59,17 @@ _MORE = 'More is remembered here: `{0} recall "words" --fenced` finds it, and `{
 class Telling:
     """Tells the agent of one session. Made anew for each event."""
 
-    def __init__(self, workspace: Workspace, event: SessionEvent, command: str = "memfs") -> None:
-        """``command``: how the agent can call memfs."""
-        self._workspace, self._event = workspace, event
-        self._told = Told(workspace.repository.state, event.session, event.text("agent_id"))
-        own = workspace.root == user_root()  # where memories of many projects meet
-        self._project = {"project": project_of(event.cwd)} if own and event.cwd else {}
+    def __init__(self, workspace: Workspace, event: SessionEvent, place: Place, command: str = "memfs") -> None:
+        """
+        Args:
+            workspace: what answers (``place.read``).
+            command: how the agent can call memfs.
+        """
+        self._workspace, self._event, self._folder = workspace, event, place.folder
+        self._told = Told(place.state, event.session, event.text("agent_id"))
         self._given: tuple[str, ...] = ()
-        self._command = f"{command} -C {shlex.quote(str(workspace.root))}" if own else command
+        alone = place.private and place.memory is None  # then the folder at hand leads to no workspace
+        self._command = f"{command} -C {shlex.quote(str(place.root))}" if alone else command
 
     # -- at the start -------------------------------------------------------------------------------------------------
     def at_start(self) -> str:
@@ -122,7 +125,7 @@ class Telling:
         """What is pending here, the most urgent first."""
         from memfs.capture.reminders import pending  # a prompt's hook is spared what it imports
 
-        found = pending(self._workspace, context=self._project)
+        found = pending(self._workspace)
         waiting = [(one, self._workspace.sources.item(one.id)) for one in found]
         return [Entry(text=str(one), id=one.id, undecided=undecided(item) if item else "") for one, item in waiting]
 
@@ -148,7 +151,8 @@ class Telling:
     def _fitting(self, prompt: str, most: int) -> list[Entry]:
         """The items that fit a prompt and are new to the session, the best first."""
         workspace = self._workspace
-        fit = Fit(prompt, workspace.store.seeking.counted())
+        beside = workspace.sources.mounts.each(lambda mount: mount.seeking.counted())
+        fit = Fit(prompt, workspace.store.seeking.counted(), *beside.values())
         if not fit:
             return []
         seconds = workspace.settings.review.relevance_seconds / 2 if workspace.settings.review.endpoint else None
@@ -164,12 +168,7 @@ class Telling:
         item = hit.item
         own = item.origin.session == self._event.session and item.type in _OF_A_SESSION
         over = item.status in FINISHED or (item.expires is not None and item.expires <= now)
-        return not (own or over or hit.stale or item.id in had) and self._concerns(item)
-
-    def _concerns(self, item: MemoryItem) -> bool:
-        """Whether an item is of the project that the session works at, or of none."""
-        named = item.context.get("project")
-        return not self._project or named is None or named == self._project["project"]
+        return not (own or over or hit.stale or item.id in had)
 
     # -- before a step ------------------------------------------------------------------------------------------------
     def before_tool(self) -> str:
@@ -179,7 +178,7 @@ class Telling:
         """
         if not teaches(self._event):
             return ""
-        state = situation_of(self._event, self._workspace.root)
+        state = situation_of(self._event, self._folder)
         warned = [name.removeprefix(_WARNED) for name in self._told.names() if name.startswith(_WARNED)]
         with not_handed_out():
             given = self._workspace.sources.delivery.triggered(state, told=warned, most=_WARNINGS)

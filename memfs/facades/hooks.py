@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.capture.draining import Drain, Drained
 from memfs.capture.event import PROMPT, SESSION_END, STOP, TASK_DONE, SessionEvent, bounded
+from memfs.capture.place import Place, find_place
 from memfs.capture.reminders import MOST, Reminder, pending
 from memfs.capture.spool import Spool
 from memfs.errors import SchemaInvalid
@@ -34,7 +35,7 @@ def on_user_prompt_submit(prompt: str, context: Mapping[str, Any] | None = None,
     Args:
         prompt: the message.
         context: ``session_id``, ``agent`` and ``cwd``, as far as they are known.
-        path: the workspace, as for ``MemoryCoordinator``.
+        path: the workspace, as for ``MemoryCoordinator``; None means the project's private memory.
 
     Returns:
         The ids of what was stored, and why something was not: ``stored``, ``refused``.
@@ -105,7 +106,7 @@ def on_session_start(
     Returns:
         The reminders.
     """
-    found = pending(_workspace(path), limit)
+    found = pending(MemoryCoordinator(find_place().read if path is None else path).workspace, limit)
     if found and write is not None:
         write(HEADING)
         for one in found:
@@ -123,26 +124,28 @@ def consolidate_session_memory(session_id: str, *, path: Path = None) -> list[Me
         QueryInvalid: no session is named.
         Conflict, StorageIO: nothing was changed.
     """
-    coordinator = MemoryCoordinator(path)
+    workspace, place = _workspace(path)
     if session_id:
         with as_program():
-            Drain(coordinator.workspace).run(session_id)
-    return coordinator.end_session(session_id)
+            Drain(workspace, place.folder if place else None).run(session_id)
+    return MemoryCoordinator(workspace=workspace).end_session(session_id)
 
 
 # -- inside -------------------------------------------------------------------------------------------------------
 def _told(path: Path, events: list[SessionEvent]) -> Drained:
     """Keep events, and make memories of them at once."""
-    workspace = _workspace(path)
+    workspace, place = _workspace(path)
     spool = Spool(workspace.repository.state)
     for event in events:
         spool.append(event)
     with as_program():
-        return Drain(workspace).run(bounded(events[-1]).session)
+        return Drain(workspace, place.folder if place else None).run(bounded(events[-1]).session)
 
 
-def _workspace(path: Path) -> Workspace:
-    return MemoryCoordinator(path).workspace
+def _workspace(path: Path) -> tuple[Workspace, Place | None]:
+    """The workspace at a path, else the project's private memory, with its place."""
+    place = find_place() if path is None else None
+    return MemoryCoordinator(path if place is None else place.root).workspace, place
 
 
 def _event(name: str, context: Mapping[str, Any] | None, **fields: Any) -> SessionEvent:

@@ -82,6 +82,31 @@ def discover(workspace: Path) -> Layout | None:
     return None
 
 
+def common_folder(start: Path) -> tuple[Path, Path] | None:
+    """The folder in which a repository around a folder was found, and its common git folder, whatever its sort: a bare
+    one, too, and one of a format that memfs does not handle. None without one, and where a ``.git`` leads into a
+    repository that does not know its folder.
+
+    Args:
+        start: links resolved.
+    """
+    for folder in (start, *start.parents):
+        try:
+            git_dir = _git_dir_at(folder)
+        except RepoUnsupported:
+            return None
+        if git_dir is None and _is_git_dir(folder):
+            git_dir = folder
+        if git_dir is not None:
+            common = _common_dir(git_dir)
+            named = read_config(common / "config").get("core.worktree") if git_dir == common else None
+            tree = Path(os.path.realpath(git_dir / named)) if named else None
+            known = git_dir == folder or _elsewhere(folder, git_dir, common, tree) is None
+            top = folder.parent if folder.name == ".git" else folder
+            return (top, common) if known else None
+    return None
+
+
 def require_own_folder(layout: Layout, trusted: Path | None) -> None:
     """Refuse a git folder that is another working tree's, unless this user trusts it to be this one's.
 

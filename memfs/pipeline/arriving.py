@@ -49,6 +49,7 @@ class Arrival:
         where: file and line, for people.
         links: keys of other arrivals, each with what they are to this one.
         facts: what else is to be known of where it comes from: file, line, id, times.
+        id: the id that it keeps; "" for one that follows from its key.
     """
 
     key: str
@@ -57,6 +58,7 @@ class Arrival:
     where: str = ""
     links: tuple[tuple[str, str], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
 
 
 class Became(StrEnum):
@@ -272,6 +274,8 @@ class _Taking:
 
 def id_of(source: str, one: Arrival) -> str:
     """The id of an arrival, the same for ever: what it is called, and what follows from its key."""
+    if one.id:
+        return one.id
     digest = hashlib.sha256("\n".join((source, one.key)).encode("utf-8", "replace")).hexdigest()
     return f"{slug(one.name) or slug(source)}-{digest[:_SUFFIX]}"
 

@@ -27,13 +27,15 @@ _SHARES: Mapping[int, float] = {_MANY: 0.2, 3: 0.25, 2: 0.3, 1: 0.45}
 class Fit:
     """Tells which items fit one message."""
 
-    def __init__(self, message: str, counted: Counted) -> None:
-        """``counted``: knows in how many items each word stands."""
+    def __init__(self, message: str, *counted: Counted) -> None:
+        """``counted``: each knows in how many items of a workspace each word stands."""
         worth = question.weights(message[:_LOOKED_AT])
         telling = {term: share for term, share in worth.items() if share >= 1.0 and term not in GENERIC}
-        known = counted.statistics(telling)
+        known = [one.statistics(telling) for one in counted]
+        items = sum(one.items for one in known)
         self._weights = {
-            term: share * idf(known.items, known.frequencies.get(term, 0)) for term, share in telling.items()
+            term: share * idf(items, sum(one.frequencies.get(term, 0) for one in known))
+            for term, share in telling.items()
         }
         heaviest = sorted(self._weights.values(), reverse=True)[:_MOST]  # of a long message its matter counts
         self._total = sum(heaviest)

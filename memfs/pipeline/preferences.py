@@ -7,10 +7,11 @@ message are corrections is ``memfs.pipeline.corrections``' business; uniting wha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import Conflict, ContentError, IdExists
@@ -209,7 +210,9 @@ class Preferences:
             return item
 
     # -- bringing back --------------------------------------------------------------------------------------------
-    def get_relevant(self, context: str = "", limit: int = 10) -> list[Preference]:
+    def get_relevant(
+        self, context: str = "", limit: int = 10, *, beside: Iterable[MemoryItem] = ()
+    ) -> list[Preference]:
         """The preferences that hold: those that fit the context first, then by importance, the newest first (P3).
 
         Given is only what a person said or reviewed, and nothing twice. Of two that contradict one another, and of
@@ -218,13 +221,14 @@ class Preferences:
         Args:
             context: what the agent is about to do; "" for none.
             limit: so many at most.
+            beside: preferences that hold elsewhere, in their order: they are given in turn with these.
         """
         given: list[MemoryItem] = []
         now = self._clock()
-        for row in self._table.ordered(context, now) if limit > 0 else ():
-            item = self._read(row, now)
-            if item is not None:
-                given = self._joined(given, item)
+        rows = self._table.ordered(context, now) if limit > 0 else ()
+        own = (item for row in rows if (item := self._read(row, now)) is not None)
+        for item in _in_turn(own, beside) if limit > 0 else ():
+            given = self._joined(given, item)
             if len(given) == limit:
                 break
         return [Preference.of(item) for item in given]
@@ -255,6 +259,10 @@ class Preferences:
     def close(self) -> None:
         """Keep what was learned for the next process. May be repeated."""
         self._table.close()
+
+
+def _in_turn(one: Iterable[MemoryItem], other: Iterable[MemoryItem]) -> Iterator[MemoryItem]:
+    return (item for pair in zip_longest(one, other) for item in pair if item is not None)
 
 
 def _moment(item: MemoryItem) -> datetime:

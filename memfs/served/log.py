@@ -46,6 +46,11 @@ Version = Callable[[str, str], str]
 """The blob id of the file that an item of this id has at present, given its path, if that is known; "" for unknown."""
 
 
+def named(ids: Iterable[str], unnamed: str) -> Iterator[str]:
+    """The ids that do not begin like those that are not written down; all of them where nothing is left out."""
+    return (one for one in ids if not unnamed or not one.startswith(unnamed))
+
+
 class ServedLog:
     """The record of one workspace. May be used from several threads and processes.
 
@@ -62,6 +67,7 @@ class ServedLog:
         megabytes: int = 16,
         head: Callable[[], str] = str,
         version: Version = lambda *_: "",
+        unnamed: str = "",
     ) -> None:
         """
         Args:
@@ -71,12 +77,13 @@ class ServedLog:
             days, megabytes: how long lines are kept, and how much of them.
             head: HEAD's commit, "" where there is none.
             version: the blob id of an item's file.
+            unnamed: what ids begin with that are not written down here; "" for none.
         """
         self._folder = folder
         self._on, self._questions = on, questions
         self._age = timedelta(days=days)
         self._room = megabytes * _PIECE
-        self._head, self._version = head, version
+        self._head, self._version, self._unnamed = head, version, unnamed
         self._begun: dict[int, datetime] = {}
         self.closed = False
         self.problem = ""
@@ -108,7 +115,7 @@ class ServedLog:
         """
         self._require_open()
         to = recipient() if self._on else None
-        chosen = list(dict.fromkeys(ids)) if to is not None else []
+        chosen = list(named(dict.fromkeys(ids), self._unnamed)) if to is not None else []
         if to is None or not chosen:
             return
         try:

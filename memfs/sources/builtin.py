@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from memfs.errors import MemfsError, QueryInvalid
+from memfs.private import NAME
 from memfs.sources.plugin import ItemSource
 from memfs.upkeep.opening import has_states
 
 if TYPE_CHECKING:
     from memfs.model.insights import AgentFeedback
+    from memfs.settings import Settings
     from memfs.sources.parts import Sources
 
 Maker = Callable[["Sources"], ItemSource]
@@ -41,11 +43,20 @@ class _Feedback:
             self._sources.store.note_failure(error)
 
 
+def has_private(settings: Settings) -> bool:
+    """Whether private memory may be read beside the workspace."""
+    return bool(settings.mounts.get(NAME, "").strip())
+
+
 # A process that only warns, as a hook does, is spared what the other sources import.
 def _preferences(sources: Sources) -> ItemSource:
     from memfs.sources.preferences import PreferencesMemory
 
-    return PreferencesMemory(sources.preferences)
+    if not has_private(sources.settings):
+        return PreferencesMemory(sources.preferences)
+    from memfs.sources.joint_sources import JointPreferences
+
+    return PreferencesMemory(JointPreferences(sources.preferences, sources.mounts, sources.parts.clock))
 
 
 def _conventions(sources: Sources) -> ItemSource:
@@ -61,7 +72,11 @@ def _conventions(sources: Sources) -> ItemSource:
 def _recent_session(sources: Sources) -> ItemSource:
     from memfs.sources.recent_session import RecentSessionMemory
 
-    return RecentSessionMemory(sources.store, sources.parts.clock)
+    if not has_private(sources.settings):
+        return RecentSessionMemory(sources.store, sources.parts.clock)
+    from memfs.sources.joint_sources import JointSessions
+
+    return RecentSessionMemory(JointSessions(sources.store, sources.mounts), sources.parts.clock)
 
 
 def _feedback(sources: Sources) -> ItemSource:

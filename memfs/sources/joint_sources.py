@@ -1,20 +1,22 @@
 """Joint sources: episodes, rules and conventions of a workspace, with those of its mounts among them (P7).
 
 Owns what of a mount applies here, and its place among the workspace's own. Preferences and what the last session did
-stay apart: they are another person's.
+are told of private memory alone: those of other mounts are another person's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from memfs.model import MemoryItem
+from memfs.model import Candidate, MemoryItem, Query
 from memfs.model.episode import Episode, Outcome, StateSnapshot
 from memfs.model.triggerrow import Similar
 from memfs.pipeline.conventions import ACCEPTED, Convention, Conventions
 from memfs.pipeline.episodes import Episodes
+from memfs.pipeline.preferencetable import KIND, in_order
 from memfs.pipeline.rules import Rules
 from memfs.pipeline.triggers import THRESHOLD, Triggers
 from memfs.sources.mount import Mount
@@ -22,7 +24,10 @@ from memfs.sources.mounts import Mounts
 
 if TYPE_CHECKING:
     from memfs.model.rule import Rule
+    from memfs.pipeline.preferences import Preference, Preferences
+    from memfs.store import Store
 
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 Warning_ = tuple[Similar, Callable[[Similar], MemoryItem | None]]
 
 
@@ -90,3 +95,50 @@ class JointConventions:
         found = list(self._own.holding(named, status))
         more = self._mounts.each(lambda mount: Conventions(mount, mount.store.clock).holding(named, status))
         return [*found, *(one for rows in more.values() for one in rows)]
+
+
+class JointPreferences:
+    """How the person wants things done: the preferences of a workspace, and those of private memory among them."""
+
+    def __init__(self, own: Preferences, mounts: Mounts, clock: Callable[[], datetime]) -> None:
+        self._own, self._mounts, self._clock = own, mounts, clock
+
+    def get_relevant(self, context: str = "", limit: int = 10) -> list[Preference]:
+        """See ``Preferences.get_relevant``."""
+        more = self._mounts.each(lambda mount: self._wishes(mount, context, limit) if mount.own else [])
+        return self._own.get_relevant(context, limit, beside=[item for items in more.values() for item in items])
+
+    def _wishes(self, mount: Mount, context: str, limit: int) -> list[MemoryItem]:
+        """The preferences that hold in private memory, those that fit the context first."""
+        asked = Query(types=frozenset({KIND}))
+        loaded = (mount.load(candidate) for candidate in mount.seeking.every(asked))
+        items = {one.item.id: one.item for one in loaded if one is not None}
+        names = [row.id for row in in_order(items.values(), self._clock())]
+        if context.strip():
+            found = mount.seeking.candidates(replace(asked, text=context, limit=max(limit, 1)))
+            names = list(dict.fromkeys([*(one.id for one in found if one.id in names), *names]))
+        return [items[name] for name in names[:limit]]
+
+
+class JointSessions:
+    """What sessions left behind in a workspace and in private memory, for who asks which one was last."""
+
+    def __init__(self, own: Store, mounts: Mounts) -> None:
+        self._own, self._mounts = own, mounts
+
+    def candidates(self, query: Query) -> list[Candidate]:
+        """The items that pass the query's filters, the newest first."""
+        more = self._mounts.each(lambda mount: mount.store.seeking.candidates(query) if mount.own else [])
+        found = [*self._own.candidates(query), *(one for rows in more.values() for one in rows)]
+        return sorted(found, key=lambda one: one.timestamp, reverse=True)[: query.limit]
+
+    def select(self, query: Query) -> list[MemoryItem]:
+        """The same as items."""
+        more = self._mounts.each(lambda mount: _selected(mount, query) if mount.own else [])
+        found = [*self._own.select(query), *(item for items in more.values() for item in items)]
+        return sorted(found, key=lambda item: item.timestamp or _EARLIEST, reverse=True)[: query.limit]
+
+
+def _selected(mount: Mount, query: Query) -> list[MemoryItem]:
+    loaded = (mount.store.load(candidate) for candidate in mount.store.seeking.candidates(query))
+    return [mount.outward(found.item) for found in loaded if found is not None]

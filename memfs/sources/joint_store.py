@@ -14,7 +14,7 @@ from datetime import datetime
 from memfs.errors import MemfsError
 from memfs.index.joining import asked_of
 from memfs.model import Candidate, Freshness, Query
-from memfs.model.ids import in_mount, of_mount
+from memfs.model.ids import in_mount, of_mount, without_mount
 from memfs.sources.mount import Mount
 from memfs.store import Store
 from memfs.store.outcome import Refreshed
@@ -99,11 +99,14 @@ class JointSeeking:
         found = own.weighed(query, asked)
         for mount in mounts:
             with _left_out(mount):
-                found += [
-                    replace(one, similarity=one.similarity * _BEHIND) for one in mount.seeking.weighed(query, asked)
-                ]
+                theirs = (one for one in mount.seeking.weighed(query, asked) if not self._shared(mount, one))
+                found += [replace(one, similarity=one.similarity * _BEHIND) for one in theirs]
         found.sort(key=_worth, reverse=True)  # keeps the order of equals: the workspace's own first
         return found[: query.limit]
+
+    def _shared(self, mount: Mount, one: Candidate) -> bool:
+        """Whether an item of private memory lies in the workspace, too, under the same id."""
+        return mount.own and self._own.locate(without_mount(one.id)) != ""
 
     def talks(self) -> bool:
         """Whether any item has a place in a talk."""

@@ -1,8 +1,8 @@
 """Mount: one other workspace, opened for reading, and how its items look from here.
 
 Owns what may be mounted, and the names and the trust under which its items are handed on: an id such as ``team:ID``,
-and at most ``reviewed``, since nobody there speaks for this user. Which mounts there are is ``memfs.sources.mounts``'
-business.
+and at most ``reviewed``, since nobody there speaks for this user, but for private memory. Which mounts there are is
+``memfs.sources.mounts``' business.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs import trust
+from memfs import private, trust
 from memfs.config import MEMORY_FOLDER
 from memfs.errors import RepoUnsupported, RepoUntrusted, StorageIO, WorkspaceNotFound
 from memfs.files.codec import Codec
@@ -61,7 +61,8 @@ class Mount:
         path: where that leads from the workspace that mounts it.
         place: tells it from other folders.
         store: reads its files; ids are there as the files have them.
-        same_repository: whether it lies in the repository of the workspace that mounts it.
+        own: whether it is this user's private memory of the same project: it speaks for the user.
+        same_repository: whether it tells of the files of the workspace that mounts it.
         failed_at: when it last failed to answer, by ``time.monotonic``.
     """
 
@@ -72,11 +73,12 @@ class Mount:
         place: Place,
         store: MountedStore,
         *,
+        own: bool = False,
         same_repository: bool = False,
         ageing: bool = True,
         layout: Layout | None = None,
     ) -> None:
-        self.name, self.path, self.place, self.store = name, path, place, store
+        self.name, self.path, self.place, self.store, self.own = name, path, place, store, own
         self.same_repository = same_repository
         self._ageing, self._layout = ageing, layout
         self.seeking = MountSeeking(name, store.seeking)
@@ -145,7 +147,7 @@ class Mount:
         return item.replace(
             id=in_mount(self.name, item.id),
             path=os.path.join(self.path, item.path),
-            trust=Trust.REVIEWED.value if item.trust == Trust.HUMAN else item.trust,
+            trust=Trust.REVIEWED.value if item.trust == Trust.HUMAN and not self.own else item.trust,
             supersedes=tuple(in_mount(self.name, other) for other in item.supersedes),
             links=tuple(Link(to=in_mount(self.name, link.to), relation=link.relation) for link in item.links),
         )
@@ -309,9 +311,10 @@ def open_mount(
         invisible, engine = settings.security.allow_invisible, settings.index.engine
         index = SearchIndex(index_folder(folder, reader_of(engine, invisible)), engine)
         store = MountedStore(tree, Codec(schemas, kinds, invisible), kinds, index, clock)
-        same = layout is not None and layout.common_dir == own_repository
-        ageing = settings.memory.decay
-        return Mount(name, os.path.expanduser(path), place, store, same_repository=same, ageing=ageing, layout=layout)
+        own = name == private.NAME and private.holds(folder)
+        same = own or (layout is not None and layout.common_dir == own_repository)
+        path, ageing = os.path.expanduser(path), settings.memory.decay
+        return Mount(name, path, place, store, own=own, same_repository=same, ageing=ageing, layout=layout)
     except BaseException:
         tree.close()
         raise

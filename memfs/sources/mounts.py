@@ -130,6 +130,10 @@ class Mounts:
                 mount.note_failure(error)
         return answers
 
+    def private(self) -> Mount | None:
+        """This user's private memory of the project, None where there is none or it cannot be read at present."""
+        return next((mount for mount in self.opened() if mount.own), None) if self else None
+
     # -- standing ---------------------------------------------------------------------------------------------------
     def opened(self) -> list[Mount]:
         """The mounts that can be read now, by name. One that was not there is tried again."""

@@ -55,6 +55,7 @@ class Sources:
         memory_config: gives the memory context that holds at present.
         fire: raises an occasion (``memfs.behaviours.Behaviours.fire``).
         inbox: gives where what is learned is suggested.
+        notes: the folder where it is noted what agents were warned with.
     """
 
     root: Path
@@ -68,6 +69,7 @@ class Sources:
     memory_config: Callable[[], MemoryConfig]
     fire: Fire
     inbox: Callable[[], Inbox]
+    notes: Path
 
     # -- what is remembered ---------------------------------------------------------------------------------------
     @cached_property
@@ -160,7 +162,7 @@ class Sources:
         from memfs.pipeline.warninglog import WarningLog
         from memfs.sources.warned import Warned
 
-        return self._first("warned", Warned(WarningLog(self.parts.repository.state), self.parts.clock))
+        return self._first("warned", Warned(WarningLog(self.notes), self.parts.clock))
 
     @cached_property
     def plugins(self) -> Plugins:

@@ -10,6 +10,7 @@ from typing import Any
 
 from memfs.model.ids import of_mount
 from memfs.model.item import MemoryItem, Origin
+from memfs.private import NAME
 
 _LONGEST_SESSION = 20
 """Programs name sessions by 36 characters of chance: twenty tokens an entry that tell an agent nothing."""
@@ -19,8 +20,9 @@ def origin_of(origin: Origin, mount: str = "") -> str:
     """Who said it, for people: ``agent coder, session s1``, in which ``mount``; "" where nobody knows."""
     session = origin.session if len(origin.session) <= _LONGEST_SESSION else ""
     parts = {"agent": origin.agent, "speaker": origin.speaker, "tool": origin.tool, "session": session}
-    parts = {"mount": mount, **parts}
-    return ", ".join(f"{name} {value}" for name, value in parts.items() if value)
+    told = [f"{name} {value}" for name, value in parts.items() if value]
+    where = ["private memory"] if mount == NAME else [f"mount {mount}"] if mount else []
+    return ", ".join([*where, *told])
 
 
 def vouched(found: Any, items: Callable[[str], MemoryItem | None] | None) -> dict[str, str]:

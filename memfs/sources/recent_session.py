@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import zip_longest
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import Outcome, StateSnapshot
@@ -22,6 +22,9 @@ from memfs.sources.plugin import Delivery, Entry, Selection
 from memfs.sources.provenance import origin_of
 from memfs.sources.storesource import StoreSource
 from memfs.store import Store
+
+if TYPE_CHECKING:
+    from memfs.sources.joint_sources import JointSessions
 
 HEADING = "Last session"
 _KINDS = frozenset(
@@ -53,7 +56,7 @@ class RecentSessionMemory(StoreSource):
     max_items: int
     max_age_days: float
 
-    def __init__(self, store: Store, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, store: Store | JointSessions, clock: Callable[[], datetime] = utc_now) -> None:
         super().__init__(store)
         self._clock = clock
 

@@ -139,7 +139,7 @@ class Committing:
 
     def _commit_waiting(self, done: _Progress) -> list[str]:
         with self._parts.lock.hold("copy what waits"):
-            operations = self._parts.journal.operations()
+            operations = [self._shareable(operation) for operation in self._parts.journal.operations()]
             operations = _touching(operations, self._below) if self._below else operations
             current = self._head().ref or _DETACHED
             by_branch = self._by_branch(operations, current)
@@ -157,6 +157,17 @@ class Committing:
             else:
                 done.displaced = done.displaced or bool(aside)
         return reasons
+
+    def _shareable(self, operation: Operation) -> Operation:
+        """An operation without what stays on this machine; what is in history already may leave it."""
+        repository = self._parts.repository
+        local = {change.path for change in operation.changes if self._parts.is_local(change.path)}
+        kept = {
+            change.path
+            for change in operation.changes
+            if change.path in local and change.data is None and repository.head_blob(change.path) is not None
+        }
+        return _reduced(operation, local - kept) if local else operation
 
     def _head(self) -> Head:
         """Where HEAD points, for sure: the files here would else be taken for another branch's, and taken out."""
@@ -212,7 +223,7 @@ class Committing:
 
     def _displaced(self) -> list[tuple[str, float, FileChange]]:
         """The same, with what a writer has journalled and is about to put at its place."""
-        operations = self._parts.journal.operations()
+        operations = [self._shareable(operation) for operation in self._parts.journal.operations()]
         current = self._parts.repository.head().ref or _DETACHED
         times = {operation.id: operation.time for operation in operations}
         removed = self._removed(self._by_branch(operations, current).get(current, ()))

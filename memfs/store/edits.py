@@ -154,7 +154,7 @@ class HandEdits:
         return [*changed, *(path for path in removed if path not in unwanted)]
 
     def own_paths(self, *, surely: bool = False) -> list[str]:
-        """Every file of ours below ``ContextMemory/`` that is on disk.
+        """Every file of ours below ``ContextMemory/`` that is on disk, those that are in no commit among them.
 
         Args:
             surely: for a writer: what cannot be seen is not taken for absent.
@@ -167,13 +167,14 @@ class HandEdits:
             if surely and entry.refused:
                 reason = f"this folder cannot be entered: {entry.reason}"
                 raise StorageIO(reason, path=entry.path, hint="make it readable, or move it away")
-            if self.is_own(entry.path):
+            if self.is_own(entry.path) or self._parts.is_local(entry.path):
                 found.append(entry.path)
         return found
 
     def is_own(self, path: str) -> bool:
         """Whether memfs keeps the file at this path in git."""
-        return path in ROOT_FILES or self._following.is_item(path) or is_own_file(path)
+        item = self._following.is_item(path) and not self._parts.is_local(path)
+        return path in ROOT_FILES or item or is_own_file(path)
 
     def _present(self, entries: Iterable[Entry], vouched: list[str]) -> Iterator[tuple[str, str]]:
         """Every file of ours on disk with its blob id, "" where it cannot be read."""
@@ -220,7 +221,7 @@ class HandEdits:
         return own
 
     def _differs(self, path: str, blob: str, committed: dict[str, str]) -> bool:
-        if not blob:
+        if not blob or self._parts.is_local(path):
             return False
         written = self._parts.journal.latest(path)
         if written is None:

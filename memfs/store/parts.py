@@ -37,6 +37,7 @@ class Policy:
         adopt: ``auto`` or ``leave``: what happens to a person's edits.
         rest: seconds that an edit must have rested before it is committed by itself.
         agent: in whose name is written what names nobody, "" for the person's: the agent whose branch this is.
+        local: types of items whose files stay on this machine and are in no commit.
     """
 
     commit: str = "interval"
@@ -44,6 +45,7 @@ class Policy:
     adopt: str = "auto"
     rest: float = 30.0
     agent: str = ""
+    local: frozenset[str] = frozenset()
 
     @property
     def adopts(self) -> bool:
@@ -80,6 +82,11 @@ class Parts:
             WorkspaceClosed: it was closed.
         """
         self.tree.require_open()
+
+    def is_local(self, path: str) -> bool:
+        """Whether the file at a path is in no commit, by its type."""
+        kind = self.kinds.at(below_content(path)) if self.policy.local else None
+        return kind is not None and kind.name in self.policy.local and is_item(path, self.kinds)
 
     def durability(self, path: str) -> str:
         """Where the newest version of a file is durable: ``file``, or ``fallback`` for the secondary location."""

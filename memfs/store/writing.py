@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,6 +19,7 @@ from memfs.errors import (
     FormatUnsupported,
     HistoryError,
     LockTimeout,
+    MemfsError,
     StorageIO,
 )
 from memfs.files.operation import FileChange, Operation
@@ -35,7 +36,7 @@ from memfs.store.health import Health, spills
 from memfs.store.home import Home
 from memfs.store.homecoming import Homecoming
 from memfs.store.leftovers import content_now
-from memfs.store.parts import Parts
+from memfs.store.parts import CONTENT, Parts, below_content
 from memfs.store.plan import Planned, PlanOutdated
 from memfs.store.values import Storage
 from memfs.store.vetting import vet, vet_replaced
@@ -114,7 +115,20 @@ class Writing:
                 raise PlanOutdated("")
             operation = replace(self._operation(branch, message, signatures, plans, batch), merges=merges)
             recorded = [self._recording(branch, "Keep an edit made by hand", edits)] if edits else []
+            local = [plan.path for plan in plans if self._parts.is_local(plan.path)]
+            self._hide(local)
             learn(self._destination.land([*recorded, operation], plans, refused))
+            if len(local) == len(plans) and not merges and self._parts.journal.latest(plans[0].path) is not None:
+                self._parts.journal.drop([operation.id])  # no commit waits for it: its files are all there is
+
+    def _hide(self, paths: Sequence[str]) -> None:
+        """Keep git from showing or adding files that are in no commit: their folder ignores itself."""
+        kinds = (self._parts.kinds.at(below_content(path)) for path in paths)
+        for folder in dict.fromkeys(kind.folder for kind in kinds if kind is not None):
+            path = f"{CONTENT}/{folder}/.gitignore"
+            with suppress(MemfsError):
+                if self._parts.tree.entry(path) is None:
+                    self._parts.tree.write(path, b"*\n", durable=False)
 
     def _settled(self) -> StorageIO | None:
         """Finish what came before; where that cannot be known but another place may take the write, say why."""
@@ -316,7 +330,7 @@ class Writing:
     def _check(self, plans: Sequence[Planned]) -> list[Planned]:
         edits = []
         for plan in plans:
-            if plan.before is None or self._is_ours(plan.path, plan.before):
+            if plan.before is None or self._parts.is_local(plan.path) or self._is_ours(plan.path, plan.before):
                 continue
             if self._parts.policy.adopt == "leave" and plan.old_sha != plan.expected:
                 raise Conflict(

@@ -156,6 +156,9 @@ class HistoryErase:
 
     def _remove_files(self, target: Target) -> None:
         """Remove the working files that hold a version; what a person put in their place stays."""
+        for local in self._edits.own_paths():
+            if self._parts.is_local(local) and target.named.means(local):
+                self._parts.tree.remove(local)
         tree = Tree(self._repository.work_tree)
         try:
             for path in sorted({*target.paths, *target.copies}):

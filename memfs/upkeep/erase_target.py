@@ -21,7 +21,7 @@ from memfs.model.ids import stem_of
 from memfs.model.statepaths import document_kind
 from memfs.model.time import utc_now
 from memfs.store.message import excerpt
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts
 from memfs.store.setaside import FOLDER, SUFFIX, read_aside
 
 _PHRASE = 12
@@ -146,7 +146,12 @@ class Finder:
         return inner if self._parts.repository.head_blob(inner) is None and not self._named.means(inner) else None
 
     def _elsewhere(self) -> Iterator[FileChange]:
-        """Versions outside git's objects: those that wait, and those that were set aside."""
+        """Versions outside git's objects: those in no commit, those that wait, and those that were set aside."""
+        for entry in self._parts.tree.scan(CONTENT):
+            if self._parts.is_local(entry.path) and self._named.means(entry.path):
+                with suppress(MemfsError, FileNotFoundError):
+                    data = self._parts.tree.read(entry.path, READ_LIMIT).data
+                    yield FileChange(path=entry.path, old="", new="", data=data)
         secondary = self._parts.secondary
         for operation in (*self._parts.journal.operations(), *(secondary.operations() if secondary else ())):
             yield from (change for change in operation.changes if change.data and self._named.means(change.path))

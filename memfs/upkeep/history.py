@@ -183,7 +183,7 @@ class History:
             for path, blob in self._repository.tree(commit, CONTENT).items()
             if self._store.edits.is_own(path)
         }
-        now = set(self._store.edits.own_paths(surely=True))
+        now = set(filter(self._store.edits.is_own, self._store.edits.own_paths(surely=True)))
         if target is None:
             wanted = then.keys() | now
         else:

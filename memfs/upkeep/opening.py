@@ -10,15 +10,16 @@ import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from memfs import trust
+from memfs import private, trust
 from memfs.config import find_workspace, first_policies, load, make_root
-from memfs.errors import RepoUnsupported
+from memfs.errors import MemfsError, RepoUnsupported
 from memfs.files import io
 from memfs.files.codec import Codec
 from memfs.files.flock import locked_within, release
@@ -29,7 +30,8 @@ from memfs.history.branchlist import agent_at
 from memfs.history.repository import Repository
 from memfs.index.layers import SearchIndex
 from memfs.index.place import index_folder
-from memfs.model.kinds import BUILT_IN
+from memfs.model.ids import in_mount
+from memfs.model.kinds import BUILT_IN, MemoryType
 from memfs.model.statepaths import AGGREGATES, CHECKPOINTS, ITERATIONS
 from memfs.served.log import FOLDER as SERVED_FOLDER
 from memfs.served.log import ServedLog
@@ -80,7 +82,21 @@ def foundation(
         repository, made = repository_at(root, create, chosen.history.allow_detached, own_repository)
         if fresh:
             chosen = load(root, {**first_policies(made), **(settings or {})})
-        yield Foundation(root, chosen, repository, create, made)
+        yield Foundation(root, with_private(chosen, root), repository, create, made)
+
+
+def with_private(settings: Settings, root: Path) -> Settings:
+    """Settings with this user's private memory of the project among the mounts, where there is one and nobody said
+    otherwise; it may be made at any time, and counts from the next opening on.
+    """
+    if private.NAME in settings.mounts or private.holds(root):
+        return settings
+    with suppress(MemfsError, OSError):  # what is wrong with it, 'memfs private' tells
+        folder = private.find(private.project_at(root))
+        if folder is not None:
+            mounts = MappingProxyType({**settings.mounts, private.NAME: str(folder)})
+            return replace(settings, mounts=mounts, origins={**settings.origins, f"mounts.{private.NAME}": "default"})
+    return settings
 
 
 @contextmanager
@@ -181,6 +197,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
                 adopt=settings.history.adopt,
                 rest=settings.history.adopt_after_seconds,
                 agent=agent_at(repository.common_dir, repository.git_dir),
+                local=frozenset() if settings.working.in_git else frozenset({MemoryType.WORKING.value}),
             ),
             clock=clock,
             secondary=find_secondary(tree, repository, journal, settings.storage.secondary),
@@ -191,19 +208,23 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         raise
 
 
-def usage_of(parts: Parts, store: Store, settings: Settings) -> Usage:
-    """Where uses are counted and it is noted who was given what."""
+def usage_of(parts: Parts, store: Store, settings: Settings, notes: Path) -> Usage:
+    """Where uses are counted and it is noted who was given what: in the folder ``notes``. In a repository nothing of
+    private memory is written down: its ids begin as a person's words do.
+    """
     repository, chosen = parts.repository, settings.served
+    unnamed = in_mount(private.NAME, "") if notes == repository.state else ""
     served = ServedLog(
-        repository.state / SERVED_FOLDER,
+        notes / SERVED_FOLDER,
         on=chosen.log,
         questions=chosen.questions,
         days=chosen.days,
         megabytes=chosen.megabytes,
         head=lambda: repository.head().commit or "",
         version=store.following.blob_of,
+        unnamed=unnamed,
     )
-    return Usage(repository.state / USAGE_FILE, served)
+    return Usage(notes / USAGE_FILE, served, unnamed)
 
 
 def checked_values(memory: Mapping[str, Any]) -> dict[str, Any]:

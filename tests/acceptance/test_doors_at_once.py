@@ -67,7 +67,7 @@ SESSION: list[dict[str, Any]] = [
 def hook(root: Path, session: str, event: dict[str, Any]) -> str:
     """Send one event as Claude Code does; returns what it is to be told."""
     given = {"session_id": session, "transcript_path": "/nowhere", "cwd": str(root), **event}
-    words = [*UNHURRIED, "hook", event["hook_event_name"]]
+    words = [*UNHURRIED, "hook", event["hook_event_name"], "--into=repository"]
     done = subprocess.run(words, input=json.dumps(given), capture_output=True, text=True, cwd=root, check=False)
     assert done.returncode == 0, done.stderr
     return str(json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]) if done.stdout else ""

@@ -15,6 +15,7 @@ from memfs.adapters.claude_code.hook import Hook
 from memfs.adapters.cli.app import cli, run
 from memfs.capture import troubles
 from memfs.capture.event import parse
+from memfs.capture.place import Place
 from memfs.capture.steps import failure
 from memfs.capture.telling import Telling
 from memfs.errors import ContentError, QueryInvalid, WorkspaceNotFound
@@ -89,10 +90,12 @@ def test_a_scope_that_a_program_keeps_to_itself_has_its_command(typed: Typed) ->
 def test_what_is_no_event_is_told_by_status(tmp_path: Path) -> None:
     """C6: a program that begins to speak otherwise is noticed; nothing is made for that where nothing is."""
     said: list[str] = []
-    Hook("Stop", folder="", say=said.append, complain=said.append).run(b"[1")
+    Hook("Stop", into="repository", folder="", say=said.append, complain=said.append).run(b"[1")
     assert not user_folder().exists()
     with open_workspace(tmp_path / "W", create=True) as workspace:
-        Hook("", folder=str(workspace.root), say=said.append, complain=said.append).run(b'{"session_id": "s"}')
+        Hook("", into="repository", folder=str(workspace.root), say=said.append, complain=said.append).run(
+            b'{"session_id": "s"}'
+        )
         [problem] = troubles.problems(workspace.repository.state)
     assert "no event is named" in problem.message
     assert said[1].startswith("memfs hook: ")
@@ -105,11 +108,13 @@ def test_status_tells_what_waits(
     with open_workspace(tmp_path / "W", create=True) as workspace:
         root = workspace.root
     told = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "Always pin the base image."}
-    Hook("", folder=str(root), say=print, complain=print).run(json.dumps(told).encode())
+    Hook("", into="repository", folder=str(root), say=print, complain=print).run(json.dumps(told).encode())
     monkeypatch.chdir(root)
     assert run(["status"]) == 0
     assert "what 1 session told waits" in capsys.readouterr().out
-    Hook("", folder=str(root), say=print, complain=print).run(b'{"hook_event_name": "Stop", "session_id": "s1"}')
+    Hook("", into="repository", folder=str(root), say=print, complain=print).run(
+        b'{"hook_event_name": "Stop", "session_id": "s1"}'
+    )
     assert run(["status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["hooks"] == {"waiting": 0}
 
@@ -186,7 +191,11 @@ def test_wishes_have_the_room_that_reminders_leave(opened: Callable[..., Workspa
     for number in range(5):
         workspace.sources.preferences.record(f"Always use tool {number} for job {number}.", session="s0" * 18)
     workspace.store.put(MemoryItem("Rotate the keys later.", memory_type="prospective", status="pending"))
-    told = Telling(workspace, parse(b'{"hook_event_name": "SessionStart", "session_id": "s1"}')).at_start()
+    told = Telling(
+        workspace,
+        parse(b'{"hook_event_name": "SessionStart", "session_id": "s1"}'),
+        Place.within(workspace.root, workspace.repository.state),
+    ).at_start()
     assert [f"tool {number} " in told for number in range(5)] == [True] * 5
     assert "Rotate the keys later." in told
     assert count_tokens(told) <= workspace.settings.hooks.start_tokens
@@ -198,7 +207,12 @@ def test_a_task_that_is_done_does_not_sound_like_one_to_do(opened: Callable[...,
     facts = {"task_type": "coding", "success": True}
     workspace.store.put(MemoryItem("Add the CSV export of invoices", memory_type="procedural", metadata=facts))
     prompt = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": "is there a CSV export of invoices?"}
-    assert "- Done: Add the CSV export" in Telling(workspace, parse(json.dumps(prompt).encode())).at_prompt()
+    assert (
+        "- Done: Add the CSV export"
+        in Telling(
+            workspace, parse(json.dumps(prompt).encode()), Place.within(workspace.root, workspace.repository.state)
+        ).at_prompt()
+    )
 
 
 def test_the_commands_that_the_skill_teaches_are_there() -> None:

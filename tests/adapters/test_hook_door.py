@@ -37,7 +37,7 @@ class Program:
         """What the hook prints for some bytes."""
         said: list[str] = []
         chosen = {**SETTINGS, **(settings or {})}
-        Hook(event, settings=chosen, say=said.append, complain=self.remarks.append).run(data)
+        Hook(event, into="repository", settings=chosen, say=said.append, complain=self.remarks.append).run(data)
         return "".join(said)
 
     def context(self, event: str, session: str = "s1", **fields: Any) -> str:

@@ -46,7 +46,9 @@ def tell(workspace: Workspace, remarks: list[str]) -> Tell:
         told = {"hook_event_name": event, "session_id": "s1", "cwd": str(workspace.root), **fields}
         said: list[str] = []
         chosen = {**SETTINGS, **(settings or {})}
-        Hook("", settings=chosen, say=said.append, complain=remarks.append).run(json.dumps(told).encode())
+        Hook("", into="repository", settings=chosen, say=said.append, complain=remarks.append).run(
+            json.dumps(told).encode()
+        )
         return "".join(said)
 
     return call

@@ -16,10 +16,11 @@ import pytest
 from kit.patience import IN_TIME, LONG, UNHURRIED
 from memfs.adapters.claude_code.events import LIMITS, MAKES_NONE, MAKING_LIMIT
 from memfs.adapters.claude_code.handlers import EVENTS as HANDLERS
+from memfs.capture.place import find_place
 from memfs.model import MemoryItem
 from memfs.workspace import Workspace
 
-HOOK = (*UNHURRIED, "hook")
+HOOK = (*UNHURRIED, "hook", "--into=repository")
 HEAVY = {"click", "git", "jsonschema", "jsonschema_rs", "memfs.workspace", "sqlite3", "watchdog", "whoosh", "yaml"}
 SPOOLED = ("PostToolUse", "SessionEnd")
 
@@ -83,7 +84,9 @@ def test_help_is_there_for_people() -> None:
 def test_an_input_that_does_not_end_is_not_waited_for(workspace: Workspace) -> None:
     """C6: a program that keeps its end open is answered from what it sent, within the limit of the event."""
     told = json.dumps(event(workspace, "PreToolUse", tool_name="Bash", tool_input={"command": "ls"})).encode()
-    with subprocess.Popen([*IN_TIME, "hook", "PreToolUse"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [*IN_TIME, "hook", "PreToolUse", "--into=repository"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdin is not None
         process.stdin.write(told)
         process.stdin.flush()
@@ -99,7 +102,11 @@ def test_whatever_hangs_is_given_up_in_time(workspace: Workspace) -> None:
     try:
         told = json.dumps(event(workspace, "SessionEnd", reason="other")).encode()
         done = subprocess.run(
-            [*IN_TIME, "hook", "SessionEnd"], input=told, capture_output=True, check=False, timeout=LONG
+            [*IN_TIME, "hook", "SessionEnd", "--into=repository"],
+            input=told,
+            capture_output=True,
+            check=False,
+            timeout=LONG,
         )
     finally:
         os.close(fd)
@@ -112,7 +119,7 @@ def test_whatever_hangs_is_given_up_in_time(workspace: Workspace) -> None:
 def test_a_watch_ends_what_hangs_within(workspace: Workspace, hang: str) -> None:
     """C6: neither a call that never returns nor an expression that matches for ever keeps the person waiting."""
     code = (
-        "import re, sys, time; sys.argv = ['memfs', 'hook', 'PreToolUse']\n"
+        "import re, sys, time; sys.argv = ['memfs', 'hook', 'PreToolUse', '--into=repository']\n"
         "import memfs.adapters.claude_code.hook as hook\n"
         "import memfs.adapters.claude_code.answers as answers\n"
         "hook._PATIENCE_SECONDS = 60\n"
@@ -163,7 +170,7 @@ def test_a_workspace_may_be_named(workspace: Workspace, tmp_path: Path) -> None:
     """C6: ``-C`` wins over all that the event says; one that is none is reported, and nothing is kept elsewhere."""
     told = {"hook_event_name": "UserPromptSubmit", "prompt": "where do deploys go?", "cwd": str(tmp_path)}
     for folder, answered in ((workspace.root, True), (tmp_path, False)):
-        asked = [*UNHURRIED, "-C", str(folder), "hook", "UserPromptSubmit"]
+        asked = [*UNHURRIED, "-C", str(folder), "hook", "UserPromptSubmit", "--into=repository"]
         done = subprocess.run(asked, input=json.dumps(told).encode(), capture_output=True, check=False)
         assert done.returncode == 0
         assert (b"Frankfurt" in done.stdout, b"no ContextMemory/" in done.stderr) == (answered, not answered)
@@ -192,12 +199,13 @@ def test_an_event_that_is_only_kept_imports_nothing_heavy(workspace: Workspace, 
         "hook._end = lambda: (print('\\n'.join(sys.modules)), sys.stderr.flush(), os._exit(0))\n"
         "import memfs.__main__; memfs.__main__.main()"
     )
+    place = find_place(str(workspace.root))
     told = json.dumps(event(workspace, name, tool_name="Bash", tool_input={"command": "ls"})).encode()
     done = subprocess.run([sys.executable, "-c", code, name], input=told, capture_output=True, check=True)
     loaded = set(done.stderr.decode().split())
     assert "memfs.capture.spool" in loaded
     assert not HEAVY & loaded
-    assert (workspace.repository.state / "spool" / "s1.jsonl").exists()
+    assert (place.state / "spool" / "s1.jsonl").exists()
 
 
 def test_a_program_waits_longer_than_a_hook_takes() -> None:
@@ -209,7 +217,7 @@ def test_a_program_waits_longer_than_a_hook_takes() -> None:
 def test_the_first_event_of_a_person_has_time(tmp_path: Path, own_world: Path) -> None:
     """C1, C6: making a workspace takes longer than an event may take otherwise; the event is kept all the same."""
     code = (
-        "import sys, time; sys.argv = ['memfs', 'hook', 'PostToolUse']\n"
+        "import sys, time; sys.argv = ['memfs', 'hook', 'PostToolUse', '--into=repository']\n"
         "from types import SimpleNamespace\n"
         "import memfs.adapters.claude_code.hook as hook\n"
         "import memfs.workspace as workspace\n"

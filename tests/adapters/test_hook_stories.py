@@ -34,7 +34,9 @@ def replay(name: str, root: Path) -> list[tuple[str, str]]:
     for event in stream(name, root):
         said: list[str] = []
         remarks: list[str] = []
-        Hook("", settings=SETTINGS, say=said.append, complain=remarks.append).run(json.dumps(event).encode())
+        Hook("", into="repository", settings=SETTINGS, say=said.append, complain=remarks.append).run(
+            json.dumps(event).encode()
+        )
         assert remarks == []
         answers.append((event.get("hook_event_name") or event["event_type"], "".join(said)))
     return answers
@@ -120,7 +122,9 @@ def test_the_same_stream_twice_is_remembered_once(root: Path) -> None:
     for event in stream("monday", root):
         for _ in range(2):
             said: list[str] = []
-            Hook("", settings=SETTINGS, say=said.append, complain=print).run(json.dumps(event).encode())
+            Hook("", into="repository", settings=SETTINGS, say=said.append, complain=print).run(
+                json.dumps(event).encode()
+            )
     replay("tuesday", root)
     assert len(_items(root, "procedural")) == 2
     assert len(_items(root, "preference")) == 1
@@ -137,7 +141,7 @@ def test_letta_teaches_claude_code(root: Path) -> None:
         {**told, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "make protos"}},
     ):
         said: list[str] = []
-        Hook("", settings=SETTINGS, say=said.append, complain=print).run(json.dumps(event).encode())
+        Hook("", into="repository", settings=SETTINGS, say=said.append, complain=print).run(json.dumps(event).encode())
         answers.append("".join(said))
     assert "generated files" in answers[0]
     assert "money.proto" in answers[1]
@@ -148,23 +152,23 @@ def test_a_session_of_real_processes(root: Path) -> None:
     events = list(stream("monday", root))
     for event in events[:2]:
         _process(event)
-    with subprocess.Popen([sys.executable, "-m", "memfs", "hook", "Stop"], stdin=subprocess.PIPE) as stop:
+    with subprocess.Popen(
+        [sys.executable, "-m", "memfs", "hook", "Stop", "--into=repository"], stdin=subprocess.PIPE
+    ) as stop:
         stop.kill()
     start = _process({"hook_event_name": "SessionStart", "session_id": "next", "source": "startup", "cwd": str(root)})
     assert "never npm" in json.loads(start)["hookSpecificOutput"]["additionalContext"]
 
 
 def _process(event: dict[str, Any]) -> bytes:
-    words = [*UNHURRIED, "hook", event["hook_event_name"]]
+    words = [*UNHURRIED, "hook", event["hook_event_name"], "--into=repository"]
     done = subprocess.run(words, input=json.dumps(event).encode(), capture_output=True, check=True, timeout=LONG)
     assert done.stderr == b""
     return done.stdout
 
 
-def test_projects_that_share_a_persons_own_memory_stay_apart(
-    tmp_path: Path, own_world: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """C1, C6: without a workspace the person's own is used; wishes hold everywhere, the rest in its project."""
+def test_each_project_has_a_memory_of_its_own(tmp_path: Path, own_world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C1, C6: without a workspace private memory works alone, and no project hears of another."""
     projects = [tmp_path / name for name in ("shop", "blog")]
     for project in projects:
         project.mkdir()
@@ -175,12 +179,12 @@ def test_projects_that_share_a_persons_own_memory_stay_apart(
     _tell("UserPromptSubmit", "a1", shop, prompt="We need to rotate the signing keys later.")
     _tell("Stop", "a1", shop, last_assistant_message=decided)
     _tell("SessionEnd", "a1", shop, reason="other")
-    elsewhere = _tell("SessionStart", "b1", blog, source="startup")
-    assert "commit messages in English" in elsewhere
-    assert "signing keys" not in elsewhere
-    assert f"-C {own_world}" in elsewhere
+    assert _tell("SessionStart", "b1", blog, source="startup") == ""
     assert _tell("UserPromptSubmit", "b1", blog, prompt="how are invoice totals rounded?") == ""
-    assert "signing keys" in _tell("SessionStart", "a2", shop, source="startup")
+    again = _tell("SessionStart", "a2", shop, source="startup")
+    assert "commit messages in English" in again
+    assert "signing keys" in again
+    assert f"-C {own_world}/.local/share/memfs/projects/shop-" in again
     assert "half to even" in _tell("UserPromptSubmit", "a2", shop, prompt="how are invoice totals rounded?")
 
 
@@ -189,6 +193,8 @@ def _tell(name: str, session: str, cwd: str, **fields: Any) -> str:
     said: list[str] = []
     remarks: list[str] = []
     event = {"hook_event_name": name, "session_id": session, "cwd": cwd, **fields}
-    Hook("", settings=SETTINGS, say=said.append, complain=remarks.append).run(json.dumps(event).encode())
+    Hook("", into="repository", settings=SETTINGS, say=said.append, complain=remarks.append).run(
+        json.dumps(event).encode()
+    )
     assert remarks == []
     return "".join(said)

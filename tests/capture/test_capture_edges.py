@@ -12,7 +12,6 @@ import pytest
 from memfs.capture.event import SessionEvent, parse
 from memfs.capture.hearing import Heard, hear
 from memfs.capture.judge import CueJudge
-from memfs.capture.memories import Scope
 from memfs.capture.notes import Notes
 from memfs.capture.spool import Waiting
 from memfs.capture.steps import failure, same_thing
@@ -29,7 +28,7 @@ def _event(name: str, minutes: float = 0, **fields: Any) -> SessionEvent:
 
 def _heard(*events: SessionEvent, notes: Notes | None = None, warned: tuple[str, ...] = ()) -> Heard:
     waiting = [Waiting(event, f"{number:016}", number + 1) for number, event in enumerate(events)]
-    return hear(waiting, notes or Notes(), Scope(Path("/w"), {}), lambda _: warned, CueJudge())
+    return hear(waiting, notes or Notes(), Path("/w"), lambda _: warned, CueJudge())
 
 
 def _todo_write(now: dict[str, str], before: dict[str, str], minutes: float = 0) -> SessionEvent:

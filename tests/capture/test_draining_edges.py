@@ -12,11 +12,9 @@ import pytest
 from memfs.capture import draining, memories, notes
 from memfs.capture.draining import Drain
 from memfs.capture.event import SessionEvent
-from memfs.capture.memories import Scope
 from memfs.capture.reminders import pending
 from memfs.capture.spool import Spool, file_name
 from memfs.capture.storing import Keeper
-from memfs.capture.tasks import Task
 from memfs.errors import LockTimeout
 from memfs.files import spoolfile
 from memfs.model import MemoryItem, Query
@@ -208,15 +206,6 @@ def test_a_task_that_two_events_name_otherwise_is_one(opened: Opener) -> None:
     _tell(workspace, "TaskCompleted", task_id="4", task_subject="Fix the export of large files")
     Drain(workspace).run("s1")
     assert [item.content for item in _kept(workspace, "procedural")] == ["Fix export"]
-
-
-def test_the_same_words_in_two_projects_are_two_memories(tmp_path: Path) -> None:
-    """C1: in a person's own workspace a task of one project is not the other's, though it is called the same."""
-    task = Task("Fix the export", "bugfix")
-    event = SessionEvent("TaskCompleted", "s1")
-    ids = {memories.of_task(task, event, "k", Scope(tmp_path, {"project": name})).id for name in ("shop", "blog")}
-    assert len(ids) == 2
-    assert memories.of_task(task, event, "k", Scope(tmp_path, {})).id not in ids
 
 
 @pytest.mark.parametrize(

@@ -641,27 +641,6 @@ def test_an_event_that_never_succeeds_is_kept_aside(opened: Opener, monkeypatch:
     assert len(spoolfile.kept_aside(session.spool.folder)) == 1
 
 
-def test_the_users_own_workspace_tells_projects_apart(
-    own_world: Path, tmp_path: Path, git: Git, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where memories of many projects meet, each says which it belongs to, and reminders are of one."""
-    from memfs.capture.place import find_place
-    from memfs.workspace import open_workspace
-
-    for name in ("shop", "blog"):
-        (tmp_path / name / "src").mkdir(parents=True)
-        git(tmp_path / name, "init", "-q")
-        place = find_place(str(tmp_path / name / "src"), {})
-        told = {"prompt": f"We need to renew the certificate of the {name}"}
-        Spool(place.state).append(SessionEvent("UserPromptSubmit", name, cwd=str(tmp_path / name / "src"), fields=told))
-    with open_workspace(place.root, watch=False, settings={"index.engine": "memory"}) as workspace:
-        Drain(workspace).run()
-        assert {item.context["project"] for item in kept(workspace, "prospective")} == {"shop", "blog"}
-        assert [one.text for one in pending(workspace, context={"project": "shop"})] == [
-            "We need to renew the certificate of the shop"
-        ]
-
-
 def test_a_drain_under_way_is_not_waited_for_long(opened: Opener) -> None:
     """Who comes while another process drains is told how much waits, and stops nobody."""
     session = Session(opened())

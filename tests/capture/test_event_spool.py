@@ -17,7 +17,7 @@ from memfs.capture import backlog
 from memfs.capture.event import SessionEvent
 from memfs.capture.place import find_place
 from memfs.capture.spool import Spool, file_name
-from memfs.errors import LockTimeout, QuotaExceeded, RepoUnsupported, StorageFull, WorkspaceNotFound
+from memfs.errors import LockTimeout, QuotaExceeded, StorageFull, WorkspaceNotFound
 from memfs.files import spoolfile
 from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.workspace import Workspace
@@ -245,32 +245,35 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
 
 
 # -- the place ----------------------------------------------------------------------------------------------------
-def test_the_place_is_the_workspace_around_the_folder(opened: Opener, tmp_path: Path) -> None:
-    """An agent's folder leads to its workspace and to the state folder that the store uses (C1)."""
+def test_the_place_is_private_memory_beside_the_workspace(opened: Opener, tmp_path: Path, own_world: Path) -> None:
+    """An agent's folder leads to the project's private memory and to the workspace that is read with it (C1, C6)."""
     workspace = opened()
     inner = workspace.root / "src" / "deep"
     inner.mkdir(parents=True)
     place = find_place(str(inner), {})
-    assert (place.root, place.state) == (workspace.root, workspace.repository.state)
+    assert place.root.parent == own_world / ".local/share/memfs/projects"
+    assert (place.memory, place.folder) == (workspace.root, workspace.root)
+    assert place.state.is_relative_to(place.root)
     assert find_place("/nowhere/at/all", {"CLAUDE_PROJECT_DIR": str(inner)}) == place
-    assert find_place(str(tmp_path), {"MEMFS_WORKSPACE": str(workspace.root)}) == place
+    elsewhere = find_place(str(tmp_path), {"MEMFS_WORKSPACE": str(workspace.root)})
+    assert (elsewhere.memory, elsewhere.root == place.root) == (workspace.root, False)
     with pytest.raises(WorkspaceNotFound):
         find_place(str(inner), {"MEMFS_WORKSPACE": str(tmp_path / "gone")})
 
 
-def test_without_a_workspace_the_users_own_is_made_once(own_world: Path, tmp_path: Path) -> None:
-    """Where there is no workspace, this user's own takes what is told (C1)."""
-    place = find_place(str(tmp_path), {})
-    assert place.root == own_world / ".local/share/memfs"
-    assert (place.root / "ContextMemory").is_dir()
-    assert find_place(str(tmp_path), {}) == place
+def test_what_was_meant_for_the_repository_goes_there(opened: Opener, tmp_path: Path) -> None:
+    """``repository`` leads to the workspace around the folder; without one private memory takes it (C1)."""
+    workspace = opened()
+    place = find_place(str(workspace.root), {}, into="repository")
+    assert (place.root, place.state) == (workspace.root, workspace.repository.state)
+    (tmp_path / "empty").mkdir()
+    assert find_place(str(tmp_path / "empty"), {}, into="repository").memory is None
 
 
-def test_a_workspace_without_a_repository_says_so(tmp_path: Path) -> None:
-    """A folder that only looks like a workspace takes nothing."""
+def test_a_folder_that_only_looks_like_a_workspace_is_not_read(tmp_path: Path) -> None:
+    """Without a repository there is private memory alone."""
     (tmp_path / "memfs.toml").write_text("")
-    with pytest.raises(RepoUnsupported):
-        find_place(str(tmp_path), {})
+    assert find_place(str(tmp_path), {}).memory is None
 
 
 def test_spooling_is_light(opened: Opener) -> None:
@@ -279,13 +282,17 @@ def test_spooling_is_light(opened: Opener) -> None:
     code = (
         "import sys; from memfs.capture.event import parse; from memfs.capture.place import find_place\n"
         "from memfs.capture.spool import Spool\n"
-        "Spool(find_place('').state).append(parse('{\"session_id\": \"s\"}', 'Stop'))\n"
+        "Spool(find_place('', into=sys.argv[1]).state).append(parse('{\"session_id\": \"s\"}', 'Stop'))\n"
         "print(sorted({'yaml', 'git', 'whoosh', 'jsonschema', 'click', 'sqlite3', 'asyncio', 'subprocess', "
         "'memfs.workspace', 'memfs.config'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=workspace.root, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    place = find_place(str(workspace.root), {})
+    for into in ("private", "repository"):
+        words = [sys.executable, "-c", code, into]
+        done = subprocess.run(words, cwd=workspace.root, capture_output=True, text=True, check=True)
+        assert done.stdout == "[]\n"
     assert Spool(workspace.repository.state).waiting() == 1
+    assert Spool(place.state).waiting() == 1
 
 
 def test_a_backlog_is_told(tmp_path: Path) -> None:

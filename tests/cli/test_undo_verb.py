@@ -127,7 +127,7 @@ def test_served_tells_who_was_given_what(poisoned: Path, memfs: Memfs) -> None:
     memfs("recall", "passwords")
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "chat-7", "cwd": str(poisoned)}
     asked = json.dumps(event | {"prompt": "Do the passwords really belong into the wiki or not?"})
-    hook = [*UNHURRIED, "hook", "UserPromptSubmit"]
+    hook = [*UNHURRIED, "hook", "UserPromptSubmit", "--into=repository"]
     subprocess.run(hook, input=asked, text=True, check=True, capture_output=True, cwd=poisoned)
     rows = memfs("served", "wiki", "--json").json["served"]
     assert [(row["way"], row["door"], row["session"]) for row in rows] == [

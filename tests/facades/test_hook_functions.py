@@ -16,6 +16,7 @@ from memfs import (
     on_session_stop,
     on_todo_write_complete,
     on_user_prompt_submit,
+    private,
 )
 
 
@@ -116,9 +117,16 @@ def test_arguments_of_a_wrong_sort_are_named(path: Path, function: Any, argument
         function(*arguments, path=path)
 
 
-def test_without_a_path_the_workspace_at_hand_is_meant(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a path the workspace around the current folder is used, as by every facade (C1)."""
-    MemoryCoordinator(path).close()
+def test_without_a_path_the_projects_private_memory_is_meant(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a path what is told goes to private memory, and is read with the workspace at hand (C1, C6)."""
+    memfs.MemoryCoordinator(path).close()
     monkeypatch.chdir(path)
-    assert len(on_user_prompt_submit("How is the cache invalidated in production?").stored) == 1
-    assert len(kept(path, "working")) == 1
+    asked = "TODO: say how the cache is invalidated in production"
+    assert len(on_user_prompt_submit(asked, {"session_id": "s1"}).stored) == 2
+    assert kept(path, "working") == kept(path, "prospective") == []
+    [folder] = private.projects_folder().iterdir()
+    assert len(kept(folder, "working")) == 1
+    memfs.MemoryCoordinator(path).close()
+    assert [one.text for one in on_session_start(write=None)] == [asked]
+    assert consolidate_session_memory("s1") == []
+    assert kept(folder, "working") == []

@@ -105,8 +105,8 @@ def test_a_dry_run_says_what_would_be_done(workspace: Workspace) -> None:
 
 
 def test_one_commit_that_can_be_taken_back(opened: Opened, git: Callable[..., str]) -> None:
-    """Promoting and clearing is one commit, which ``git revert`` takes back whole (C7)."""
-    workspace = opened()
+    """With working memory in git, promoting and clearing is one commit, which ``git revert`` takes back whole (C7)."""
+    workspace = opened(**{"working.in_git": True})
     work(workspace, "We decided to use PostgreSQL", "looked around")
     workspace.store.flush()
 

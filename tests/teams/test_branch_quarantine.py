@@ -265,7 +265,7 @@ def test_a_hook_tells_nothing_and_stops_nobody(here: Workspace, poisoned: Worksp
     """An agent's session goes on without memory; the reason is in the hook's remarks (C6)."""
     here.teams.branches.quarantine("bad")
     event = {"session_id": "s", "cwd": str(poisoned.root), "hook_event_name": "UserPromptSubmit", "prompt": POISON}
-    command = [*UNHURRIED, "hook", "UserPromptSubmit"]
+    command = [*UNHURRIED, "hook", "UserPromptSubmit", "--into=repository"]
     done = subprocess.run(command, input=json.dumps(event), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
     assert "quarantined" in done.stderr

@@ -11,6 +11,7 @@ import pytest
 from memfs import MemoryItem, Workspace
 from memfs.adapters.mcp import answer
 from memfs.capture.event import parse
+from memfs.capture.place import Place
 from memfs.capture.telling import Telling
 from memfs.facades.agent_memory import AgentMemory
 from memfs.facades.caller import Caller
@@ -55,10 +56,11 @@ def doors(workspace: Workspace) -> Iterator[tuple[str, str]]:
     layer = MemoryLayer(workspace=workspace)
     yield "the layer's recall", asyncio.run(layer.recall(QUESTION))
     yield "a situation", json.dumps(relevant(workspace.recall, {"tool": QUESTION}, 10))
+    place = Place.within(workspace.root, workspace.repository.state)
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": QUESTION}
-    yield "a prompt's hook", Telling(workspace, parse(json.dumps(event).encode())).at_prompt()
+    yield "a prompt's hook", Telling(workspace, parse(json.dumps(event).encode()), place).at_prompt()
     start = {"hook_event_name": "SessionStart", "session_id": "s2"}
-    yield "a session's hook", Telling(workspace, parse(json.dumps(start).encode())).at_start()
+    yield "a session's hook", Telling(workspace, parse(json.dumps(start).encode()), place).at_start()
     yield "seed 002", " ".join(one.content for one in MemoryContext(workspace=workspace).recall(QUESTION))
     pipeline = RetrievalPipeline(workspace=workspace)
     yield "seed 003", " ".join(one.content for one in pipeline.retrieve(QUESTION))

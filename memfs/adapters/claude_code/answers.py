@@ -19,6 +19,8 @@ from memfs.capture.event import PRE_TOOL, PROMPT, SESSION_START, SUBAGENT_START,
 from memfs.capture.place import Place
 from memfs.capture.telling import Telling
 from memfs.errors import MemfsError
+from memfs.files import spoolfile
+from memfs.private import NAME
 from memfs.served.recipient import served_to
 from memfs.workspace import Workspace, open_workspace
 
@@ -47,20 +49,39 @@ def answer(
     Raises:
         MemfsError: the workspace cannot be opened or read.
     """
-    with open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True) as workspace:
-        if event.name == SESSION_START:
-            _drain(workspace, event, complain)  # what was said before the session began belongs into its beginning
+    if event.name in DRAINS and event.name != SESSION_START and place.private:
+        _drain(event, place, complain, settings)
+        return
+    if event.name == SESSION_START and place.private and place.memory is not None:
+        try:
+            _drain(event, place, complain, settings)  # what was said before the session belongs into its beginning
+        except MemfsError as error:
+            complain(f"what was said waits: {error}")
+    with _opened(place, complain, settings) as workspace:
+        if event.name in DRAINS and workspace.root == place.root:
+            _drain_in(workspace, event, place, complain)
         tell = _TELLS.get(event.name)
         if tell is not None:
             with served_to("hook", event.agent, event.session):
-                told = tell(Telling(workspace, event, command()))
+                told = tell(Telling(workspace, event, place, command()))
             say(output(event, told))
-        elif event.name in DRAINS:
-            _drain(workspace, event, complain)
         if event.name == SESSION_START:
             _learn(workspace, complain)
         if event.name in DRAINS:
             workspace.sources.triggers.count()  # what a step needs to know is made now, and read from a cache then
+            workspace.sources.mounts.each(lambda mount: mount.triggers.count())
+
+
+def _opened(place: Place, complain: Complain, settings: Mapping[str, Any]) -> Workspace:
+    """The workspace that answers. Where the repository's memory cannot be opened, the private one answers alone."""
+    if not place.private or place.memory is None:
+        return open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True)
+    beside = {f"mounts.{NAME}": str(place.root), **settings}
+    try:
+        return open_workspace(place.memory, watch=False, settings=beside, one_shot=True, notes=place.state)
+    except MemfsError as error:
+        complain(f"the repository's memory is left out: {error}")
+        return open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True)
 
 
 def output(event: SessionEvent, text: str) -> str:
@@ -86,13 +107,28 @@ def command() -> str:
     return f"{shlex.quote(sys.executable)} -P -m memfs"  # the folder it is called in may hold anything
 
 
-def _drain(workspace: Workspace, event: SessionEvent, complain: Complain) -> None:
+def _drain(event: SessionEvent, place: Place, complain: Complain, settings: Mapping[str, Any]) -> None:
+    """Turn what waits into memories, in private memory, which is opened only where something waits."""
+    from memfs.capture import notes  # as below
+
+    folder = place.state / spoolfile.FOLDER
+    if not spoolfile.waiting(folder) and not notes.kept(folder):
+        return
+    with open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True) as workspace:
+        _drain_in(workspace, event, place, complain)
+        if event.name != SESSION_START:  # that waits for its answer
+            _learn(workspace, complain)
+        workspace.sources.triggers.count()
+
+
+def _drain_in(workspace: Workspace, event: SessionEvent, place: Place, complain: Complain) -> None:
     """Turn what waits into memories: of every session at a start, else of this one, and of others if there is time."""
     from memfs.capture.draining import Drain  # a prompt's hook is spared what it imports
 
     session = None if event.name == SESSION_START else event.session
     try:
-        done = Drain(workspace).run(session, seconds=DRAINS[event.name], others=True)
+        seconds = DRAINS[event.name]
+        done = Drain(workspace, place.folder).run(session, seconds=seconds, others=True)
     except MemfsError as error:
         complain(f"what was said waits: {error}")
         return
@@ -101,7 +137,7 @@ def _drain(workspace: Workspace, event: SessionEvent, complain: Complain) -> Non
 
 
 def _learn(workspace: Workspace, complain: Complain) -> None:
-    """Learn from what is new, for a moment, once the session has been told what it is told."""
+    """Learn from what is new, for a moment."""
     try:
         workspace.learner.run(LEARNING_SECONDS)
     except MemfsError as error:

@@ -38,9 +38,9 @@ LIMITS: Mapping[str, float] = {
 """After so many seconds a hook ends, done or not; an agent's program waits longer than that."""
 UNKNOWN_LIMIT = 1.0
 MAKING_LIMIT = 4.5
-"""An event for which a workspace must be made first, once in a person's life, has at least so many seconds."""
+"""An event for which private memory must be made first, once a project, has at least so many seconds."""
 MAKES_NONE = frozenset({PRE_TOOL, SUBAGENT_START, SESSION_END})
-"""Events for which none is made: where there is no memory, they have nothing to tell or to end."""
+"""Events for which none is made where there is no memory at all: they have nothing to tell or to end."""
 DRAINS: Mapping[str, float] = {SESSION_START: 0.5, PRE_COMPACT: 2.5, STOP: 2.5, SUBAGENT_STOP: 20.0}
 """The events at which what waits becomes memories, and after how many seconds nothing more is begun: a person waits.
 What is left then, the next ones take."""

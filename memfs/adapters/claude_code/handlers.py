@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 COMMAND = "memfs"
+INTO, REPOSITORY = "--into=", "repository"
 _ACTING = ("Edit", "Write", "MultiEdit", "NotebookEdit", "Bash")
 _TASKS = ("TodoWrite", "TaskCreate", "TaskUpdate")
 _BY_HAND = re.compile(r"(?:^|[\s/;&|\"'])memfs[\"']?\s+hook\b")
@@ -55,21 +56,22 @@ EVENTS: tuple[Event, ...] = (
 """In the order in which a session meets them."""
 
 
-def groups(command: str, arguments: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
+def groups(command: str, arguments: tuple[str, ...] = (), options: tuple[str, ...] = ()) -> dict[str, dict[str, Any]]:
     """What stands below ``hooks``: for each event its group, with the one handler in it.
 
     Args:
         command: the program, by name or whole path.
         arguments: what stands before ``hook EVENT``.
+        options: what stands behind it.
     """
-    return {event.name: _group(event, command, arguments) for event in EVENTS}
+    return {event.name: _group(event, command, arguments, options) for event in EVENTS}
 
 
-def _group(event: Event, command: str, arguments: tuple[str, ...]) -> dict[str, Any]:
+def _group(event: Event, command: str, arguments: tuple[str, ...], options: tuple[str, ...]) -> dict[str, Any]:
     handler: dict[str, Any] = {
         "type": "command",
         "command": command,
-        "args": [*arguments, "hook", event.name],
+        "args": [*arguments, "hook", event.name, *options],
         "timeout": event.seconds,
     }
     if not event.waits:

@@ -18,11 +18,18 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from memfs.adapters.claude_code.events import LIMITS, MAKES_NONE, MAKING_LIMIT, ONLY_ANSWERED, OPENS, UNKNOWN_LIMIT
+from memfs.adapters.claude_code.events import (
+    DRAINS,
+    LIMITS,
+    MAKES_NONE,
+    MAKING_LIMIT,
+    ONLY_ANSWERED,
+    OPENS,
+    UNKNOWN_LIMIT,
+)
 from memfs.capture import troubles
 from memfs.capture.event import LARGEST_INPUT, SessionEvent, canonical_name, parse
 from memfs.errors import MemfsError
-from memfs.files.whereabouts import WORKSPACE_VARIABLE
 
 if TYPE_CHECKING:
     from memfs.capture.place import Place
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 _READ_SHARE = 0.5
 _PATIENCE_SECONDS = 0.2
 _PIECE = 1 << 16
+_INTO = "--into="
 _NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -41,6 +49,7 @@ class Hook:
         name: str,
         *,
         folder: str = "",
+        into: str = "",
         settings: Mapping[str, Any] = _NO_SETTINGS,
         say: Callable[[str], None],
         complain: Callable[[str], None],
@@ -48,11 +57,12 @@ class Hook:
         """
         Args:
             name: the event as the command line has it, "" where only the input names it.
-            folder: the workspace to use, whatever the event says; "" for the one at hand.
+            folder: the folder of the project, whatever the event says; "" for the one at hand.
+            into: ``repository`` for the repository's memory, else private memory.
             settings: values that win over the workspace's.
         """
         self.name = canonical_name(name) if name else ""
-        self._folder, self._settings = folder, settings
+        self._folder, self._into, self._settings = folder, into, settings
         self._say, self._complain = say, complain
         self._place: Place | None = None
         self._least = 0.0
@@ -106,20 +116,24 @@ class Hook:
 
     def _place_for(self, event: SessionEvent) -> Place | None:
         """Where an event is kept, made where that is called for; None: nowhere, and it need not be."""
-        from memfs.capture.place import known_place, make_own  # an event that nobody wants costs nothing
+        from memfs.capture.place import known_place, make_place, whereabouts  # an event that nobody wants costs nothing
 
-        place = known_place(event.cwd, self._environ())
-        if place is not None or event.name in MAKES_NONE:
+        found = whereabouts(event.cwd, folder=self._folder)
+        place = known_place(found, self._into)
+        if place is not None and (event.name not in DRAINS or not place.private):
             return place
-        self._least = MAKING_LIMIT
-        return make_own()
+        if place is None:
+            if event.name in MAKES_NONE and found.memory is None:
+                return None
+            self._least = MAKING_LIMIT
+        return make_place(found)
 
     def _place_there(self) -> Place | None:
         """Where to write down that an input cannot be read; nothing is made for that."""
-        from memfs.capture.place import find_place
+        from memfs.capture.place import known_place, whereabouts
 
         with suppress(MemfsError):
-            return find_place("", self._environ(), make=False)
+            return known_place(whereabouts(folder=self._folder), self._into)
         return None
 
     def _keep(self, event: SessionEvent, place: Place) -> None:
@@ -146,16 +160,13 @@ class Hook:
         known = event.name in LIMITS or self.name not in LIMITS
         return event if known else replace(event, name=self.name)
 
-    def _environ(self) -> Mapping[str, str]:
-        """The environment by which the workspace is found; a folder that was named wins over all of it."""
-        return {WORKSPACE_VARIABLE: self._folder} if self._folder else os.environ
-
 
 def main(arguments: Sequence[str], folder: str = "", settings: Mapping[str, Any] = _NO_SETTINGS) -> None:
     """Answer the event of this process, and end the process with 0 (C6)."""
     _secure()
     name = next((word for word in arguments if not word.startswith("-")), "")
-    hook = Hook(name, folder=folder, settings=settings, say=_print, complain=_remark)
+    into = next((word.removeprefix(_INTO) for word in arguments if word.startswith(_INTO)), "")
+    hook = Hook(name, folder=folder, into=into, settings=settings, say=_print, complain=_remark)
     began = time.monotonic()
     _thread.start_new_thread(_watch, (hook, began))
     _interrupt_late(hook, began)

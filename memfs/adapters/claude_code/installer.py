@@ -87,13 +87,16 @@ def program(scope: Scope) -> Program:
     return Program(command=sys.executable, arguments=("-P", "-m", handlers.COMMAND))
 
 
-def install(scope: Scope, project: Path, *, server: bool = False, dry: bool = False) -> Outcome:
+def install(
+    scope: Scope, project: Path, *, server: bool = False, into_repository: bool = False, dry: bool = False
+) -> Outcome:
     """Put the hooks in, or bring them up to date; with ``server`` the MCP server of the project, too.
 
     What is there stays as it is, to the byte; installing twice changes nothing.
 
     Args:
         server: for the project only: a person's own servers stand in a file that Claude Code keeps writing.
+        into_repository: keep what is told in the repository's memory, instead of each person's private one.
         dry: look, but write nothing.
 
     Raises:
@@ -103,7 +106,8 @@ def install(scope: Scope, project: Path, *, server: bool = False, dry: bool = Fa
             can be.
     """
     called = program(scope)
-    groups = handlers.groups(called.command, called.arguments)
+    options = (f"{handlers.INTO}{handlers.REPOSITORY}",) if into_repository else ()
+    groups = handlers.groups(called.command, called.arguments, options)
     plan: list[tuple[SettingsFile, Change]] = []
     settings = settings_file(scope, project)
     plan.append((settings, lambda text: hookentries.with_hooks(text, groups)))

@@ -44,6 +44,7 @@ class _Asked:
     dry: bool
     as_json: bool
     server: bool = False
+    into: str = "private"
     folder: str | None = None
     """That of ``-C``."""
 
@@ -99,9 +100,9 @@ def _shared(function: Callable[[_Asked], None]) -> Callable[..., None]:
 
 def _refuse_unclear(ctx: click.Context, asked: _Asked) -> None:
     if asked.program != _PROGRAMS[0]:
-        if asked.plugin is not None or asked.server or asked.scope == "local":
+        if asked.plugin is not None or asked.server or asked.scope == "local" or asked.into != "private":
             raise click.UsageError(f"{asked.program} takes --project, --user and --dry-run alone", ctx)
-    elif asked.plugin is not None and (asked.scope or asked.server):
+    elif asked.plugin is not None and (asked.scope or asked.server or asked.into != "private"):
         raise click.UsageError("--plugin goes with --dry-run alone", ctx)
 
 
@@ -110,6 +111,12 @@ def _refuse_unclear(ctx: click.Context, asked: _Asked) -> None:
     example="memfs install claude-code --dry-run\nmemfs install claude-code\nmemfs install claude-code --user\n"
     "memfs install claude-code --mcp\nmemfs install claude-code --plugin ~/memfs-plugin\nmemfs install cursor",
 )
+@click.option(
+    "--into",
+    type=click.Choice(["private", "repository"]),
+    default="private",
+    help="Where sessions are kept: in each person's private memory (the default), or in the repository's.",
+)
 @click.option("--mcp", "server", is_flag=True, help="Also memfs's MCP server, into .mcp.json of the project.")
 @_shared
 def install(asked: _Asked) -> None:
@@ -117,8 +124,13 @@ def install(asked: _Asked) -> None:
 
     PROGRAM is claude-code, or one that gets memfs's MCP server: claude-desktop, cursor, gemini-cli, vscode.
 
+    What a person types and what the agent answers and does is recorded then, in that person's private memory of the
+    project: a folder outside the repository that nobody else can read. 'memfs share' copies from there what others
+    shall see. With '--into repository' what sessions teach goes into the memory of the repository, for all who can read
+    that.
+
     Everything that is there stays as it is, to the byte; installing again brings memfs's part up to date. memfs commits
-    none of these files. 'memfs list' shows what is kept, 'memfs uninstall PROGRAM' turns it off.
+    none of these files. 'memfs private' shows what is kept, 'memfs uninstall PROGRAM' turns it off.
     """
     if asked.plugin is not None:
         _lay(asked, asked.plugin)
@@ -152,10 +164,19 @@ def _put_hooks(asked: _Asked) -> None:
     from memfs.adapters.claude_code.settingsfile import Scope
 
     scope, folder = asked.chosen or Scope.PROJECT, asked.project
-    outcome = installer.install(scope, folder, server=asked.server and scope is Scope.PROJECT, dry=asked.dry)
+    outcome = installer.install(
+        scope,
+        folder,
+        server=asked.server and scope is Scope.PROJECT,
+        into_repository=asked.into == "repository",
+        dry=asked.dry,
+    )
     _tell(outcome.files, asked)
-    if not asked.as_json and not asked.dry:
-        _note_installed(outcome, scope, folder)
+    if not asked.as_json:
+        _note_recorded(asked, scope)
+        if not asked.dry:
+            _note_installed(outcome, scope)
+            _ask_to_join(asked, scope)
     if asked.server and scope is not Scope.PROJECT:
         words = shlex.join((*installer.program(scope).words, "mcp"))
         note(f"for the server, run: claude mcp add --scope {scope.value} memfs -- {words}")
@@ -237,7 +258,35 @@ def _print_diff(one: Changed) -> None:
         print_raw(styled(shown, fg=colours.get(line[0])))
 
 
-def _note_installed(outcome: Outcome, scope: Scope, folder: Path) -> None:
+def _note_recorded(asked: _Asked, scope: Scope) -> None:
+    """Say in plain words what will be recorded, where, and who can read it."""
+    from memfs import private
+    from memfs.adapters.claude_code.settingsfile import Scope
+
+    note("recorded is what you type, and what the agent answers and does, from the next session on")
+    if asked.into == "repository":
+        note(
+            f"what that teaches goes into ContextMemory/ of {_shown(asked.project)}: all who read it there can read it"
+        )
+        note("what you type stays on this machine, and in no commit")
+        return
+    folder = private.find(private.project_at(asked.project)) if scope is not Scope.USER else None
+    note(f"it goes into your private memory: {clean(str(folder or private.projects_folder()))}")
+    note("nobody else can read that; into a repository goes only what you copy with 'memfs share'")
+    if scope is Scope.PROJECT:
+        note("with these settings each person who works here has a private memory of their own")
+
+
+def _ask_to_join(asked: _Asked, scope: Scope) -> None:
+    from memfs import private
+    from memfs.adapters.claude_code.settingsfile import Scope
+    from memfs.adapters.cli.private import ask_to_join
+
+    if asked.into != "repository" and scope is not Scope.USER:
+        ask_to_join(private.project_at(asked.project))
+
+
+def _note_installed(outcome: Outcome, scope: Scope) -> None:
     from memfs.adapters.claude_code.settingsfile import Scope
 
     settings = _shown(outcome.files[0].path)
@@ -253,26 +302,22 @@ def _note_installed(outcome: Outcome, scope: Scope, folder: Path) -> None:
         note("'memfs' is not on the PATH; whoever starts Claude Code here needs it there")
     if scope is Scope.LOCAL and outcome.files[0].done.value == "created":
         note(f"{settings} is yours alone: see to it that git ignores it")
-    listing = _note_workspace(folder, say=scope is not Scope.USER)
     if outcome.files[0].done.value != "same":
         note("it works from the next session on; there /hooks lists them")
         option = "" if scope is Scope.PROJECT else f" --{scope.value}"
-        note(f"'{listing}' shows what it keeps; 'memfs uninstall claude-code{option}' turns it off")
+        note(f"'memfs private' shows where and what it keeps; 'memfs uninstall claude-code{option}' turns it off")
 
 
-def _note_workspace(folder: Path, *, say: bool) -> str:
-    """Say where memories go if the project has no place for them; returns the command that lists them."""
+def _note_workspace(folder: Path, *, say: bool) -> None:
+    """Say where memories go if the project has no place for them."""
     from memfs.config import find_workspace
     from memfs.errors import WorkspaceNotFound
-    from memfs.files.whereabouts import user_folder
 
     try:
         find_workspace(folder)
     except WorkspaceNotFound:
         if say:
             note("there is no workspace here: your own is used until 'memfs init' makes one")
-        return f"memfs -C {shlex.quote(str(user_folder()))} list"
-    return "memfs list"
 
 
 def _note_extra() -> None:

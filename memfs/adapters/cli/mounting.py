@@ -13,6 +13,7 @@ from memfs.adapters.cli.frame import Unclear
 from memfs.adapters.cli.output import clean, count, note
 from memfs.model.ids import of_mount, without_mount
 from memfs.model.kinds import ITEM_LIMIT
+from memfs.private import NAME, holds
 from memfs.settings import MOUNTS
 
 if TYPE_CHECKING:
@@ -83,7 +84,13 @@ def mounts_facts(workspace: Workspace) -> dict[str, Any]:
     """The part of ``memfs status --json``: each mount; nothing where none is named."""
     if not workspace.settings.mounts:
         return {}
-    return {"mounts": {state.name: _facts(state) for state in workspace.sources.mounts.states()}}
+    states = workspace.sources.mounts.states()
+    return {"mounts": {state.name: _facts(state) for state in states if not is_private(state)}}
+
+
+def is_private(state: MountState) -> bool:
+    """Whether a mount is private memory and can be read: then it has a row of its own."""
+    return state.name == NAME and state.problem is None and state.folder is not None and holds(state.folder)
 
 
 def _facts(state: MountState) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from memfs.adapters.cli.output import (
     problem_json,
     styled,
 )
+from memfs.adapters.cli.private import private_facts, private_row
 from memfs.adapters.cli.resolving import merges_facts, merges_row
 from memfs.adapters.cli.semantic import semantic_facts, semantic_row
 from memfs.adapters.cli.sourcing import delivery_facts, delivery_row
@@ -94,6 +95,7 @@ def _status(workspace: Workspace) -> dict[str, Any]:
         **delivery_facts(workspace, items),
         **hooks_facts(workspace),
         **mounts_facts(workspace),
+        **private_facts(workspace),
         **merges_facts(workspace),
     }
 
@@ -114,7 +116,7 @@ def _print_status(root: str, facts: dict[str, Any], invalid: frozenset[str]) -> 
         "watch": facts["watch"]["state"],
     }
     rows |= status_row(facts["trust"]) | semantic_row(facts) | delivery_row(facts) | hooks_row(facts)
-    rows |= mounts_row(facts) | merges_row(facts) | states_row(facts) | checkpoint_row(facts)
+    rows |= mounts_row(facts) | private_row(facts) | merges_row(facts) | states_row(facts) | checkpoint_row(facts)
     rows |= storage_row(facts["storage"]) | keeping_rows(facts)
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<11}', dim=True)}{clean(value)}")

@@ -43,6 +43,8 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
     "Meet agents where they are": (
         Verb("install", "installing:install", "Let an agent's program use this memory."),
         Verb("uninstall", "installing:uninstall", "Take out what install put in, to the byte."),
+        Verb("private", "private:private", "Show where your private memory of this project lies."),
+        Verb("share", "share:share", "Copy private memory into the memory that others see."),
         Verb("hook", "hooking:hook", "Answer an event of an agent's session."),
         Verb("mcp", "serving:mcp", "Serve this memory to programs that speak MCP."),
     ),

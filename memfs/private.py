@@ -1,0 +1,384 @@
+"""Private memory: where one person's memory of one project lies, outside the project's repository.
+
+Owns the project's key in the git folder, which project a repository is when it was copied, moved or cloned, and the
+folder that only this user can enter. Imports little: a hook of an agent's program that only keeps an event looks here.
+What lies in the folder is a workspace like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from memfs.errors import FormatUnsupported, MemfsError, StorageReadOnly
+from memfs.files import io
+from memfs.files.flock import locked_within, release
+from memfs.files.whereabouts import MEMORY_FOLDER, user_folder
+from memfs.history.configfile import read_config
+from memfs.history.layout import common_folder, own_users
+
+NAME = "private"
+"""What private memory is called where it is read together with other memory."""
+PROJECTS = "projects"
+KEY_FILE = "project"
+RECORD = "project.json"
+_MADE = (MEMORY_FOLDER, ".git", "memfs.toml")
+_FORMAT = 1
+_SMALL = 1 << 16
+_MOST_HOMES = 64
+_KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,47}-[a-z2-7]{16}")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/@]*@)?([^/]*)(/.*)?", re.IGNORECASE)
+_SHORT_ADDRESS = re.compile(r"(?:[^/@:]*@)?([^/:@]+):(?!//)(.*)")
+_DEFAULT_PORT = re.compile(r":(?:22|80|443|9418)$")
+_DIGITS = "abcdefghijklmnopqrstuvwxyz234567"
+_WAITS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What a person works at.
+
+    Attributes:
+        folder: the folder without git, links resolved; with git, the top of the working tree.
+        git: the common git folder, None without one.
+    """
+
+    folder: Path
+    git: Path | None = None
+
+    @property
+    def place(self) -> Path:
+        """What the project is known by: its git folder, else its folder."""
+        return self.git or self.folder
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        place = self.place
+        return (place.parent.name if place.name == ".git" else place.name.removesuffix(".git")) or "project"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """One place of a project: a git folder or, without git, a folder, by path, device and inode."""
+
+    path: str
+    device: int
+    inode: int
+
+    def is_at(self, place: Path, found: os.stat_result) -> bool:
+        """Whether it is this place: the same folder, or another one that stands where it stood."""
+        return self.path == str(place) or (self.device, self.inode) == (found.st_dev, found.st_ino)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Whose private memory a folder holds.
+
+    Attributes:
+        homes: where the project lies; several where clones share it.
+        origin: the address it was cloned from, in one form; "" without one.
+    """
+
+    homes: tuple[Home, ...] = ()
+    origin: str = ""
+
+
+# -- asking -------------------------------------------------------------------------------------------------------
+def projects_folder() -> Path:
+    """The folder of all private memories of this user."""
+    return Path(os.path.realpath(user_folder())) / PROJECTS
+
+
+def project_at(folder: str | os.PathLike[str]) -> Project:
+    """The project that a folder belongs to: that of the git repository around it, else the folder itself.
+
+    Worktrees of one repository are one project; a submodule is a project of its own.
+    """
+    start = Path(os.path.realpath(folder))
+    found = common_folder(start)
+    return Project(start) if found is None else Project(*found)
+
+
+def find(project: Project) -> Path | None:
+    """The folder of a project's private memory, None where there is none yet. Nothing is written.
+
+    Raises:
+        StorageReadOnly: the folder is not this user's alone.
+        FormatUnsupported: a newer memfs wrote its record.
+    """
+    folder = projects_folder() / _key_of(project)
+    if read_record(folder) is None:
+        return None
+    _require_own(folder)
+    return folder if all((folder / name).exists() for name in _MADE) else None
+
+
+def holds(folder: Path) -> bool:
+    """Whether a folder is that of a private memory."""
+    with suppress(MemfsError):
+        return Path(os.path.realpath(folder.parent)) == Path(os.path.realpath(projects_folder()))
+    return False
+
+
+def clones(project: Project) -> list[Path]:
+    """The private memories of other clones of this project's origin; whether it joins one, the person says."""
+    origin = _origin(project)
+    if not origin:
+        return []
+    own, found = _key_of(project), []
+    with suppress(FileNotFoundError):
+        for folder in sorted(projects_folder().iterdir()):
+            with suppress(MemfsError, OSError):
+                record = read_record(folder)
+                if folder.name != own and record is not None and record.origin == origin:
+                    found.append(folder)
+    return found
+
+
+def read_record(folder: Path) -> Record | None:
+    """Whose private memory a folder holds, None where nobody has written that down.
+
+    Raises:
+        FormatUnsupported: a newer memfs wrote it.
+        StorageIO: it cannot be read.
+    """
+    path = folder / RECORD
+    try:
+        told = json.loads(io.read_file(path, _SMALL))
+        if told["format"] > _FORMAT:
+            raise FormatUnsupported("a newer memfs wrote this", path=str(path), hint="upgrade memfs")
+        homes = tuple(Home(str(path), int(device), int(inode)) for path, device, inode in told["homes"])
+        return Record(homes, str(told["origin"]))
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+# -- making -------------------------------------------------------------------------------------------------------
+def claim(project: Project) -> Path:
+    """The folder of a project's private memory, made where it is not there; killed anywhere, the next call goes on.
+
+    A repository that was copied with its git folder gets a key of its own; one that was moved keeps its memory.
+
+    Raises:
+        StorageReadOnly: the folder is not this user's alone.
+        FormatUnsupported: a newer memfs wrote its record.
+        StorageIO: it cannot be made.
+    """
+    with _locked(project) as may_write:
+        key = _key_of(project)
+        if project.git is not None and may_write and key != _read_key(project.git):
+            key = _given_key(project, project.git) or key
+        folder = projects_folder() / key
+        _make_own(folder)
+        with _held(folder.parent):
+            record = read_record(folder)
+            known = record or Record()
+            wanted = Record(_homes_with(project, folder.name, known), _origin(project) or known.origin)
+            if wanted != record:
+                _write_record(folder, wanted)
+        return folder
+
+
+def join(project: Project, folder: Path) -> None:
+    """Let a clone use the private memory of another one; what it had of its own is the caller's to bring along.
+
+    Raises:
+        StorageReadOnly: the project's git folder cannot be written.
+    """
+    with _locked(project) as may_write, _held(folder.parent):
+        record = read_record(folder)
+        if record is None:
+            raise StorageReadOnly("there is no private memory", path=str(folder), hint="see 'memfs private'")
+        if project.git is None or not may_write:
+            hint = "use a clone whose git folder belongs to you"
+            raise StorageReadOnly("this project has no git folder to write in", path=str(project.place), hint=hint)
+        found = os.stat(project.git)
+        others = tuple(home for home in record.homes if not home.is_at(project.git, found))
+        own = Home(str(project.git), found.st_dev, found.st_ino)
+        _write_record(folder, replace(record, homes=(*others, own)[-_MOST_HOMES:]))  # first: else it looks like a copy
+        _write_key(project.git, folder.name)
+
+
+def forget(folder: Path) -> None:
+    """Remove a private memory with all it holds; the projects that used it begin anew.
+
+    Raises:
+        StorageIO: it cannot be removed, or is none.
+    """
+    import shutil
+
+    from memfs.index import caches  # few hooks forget
+
+    if not holds(folder) or read_record(folder) is None:
+        raise StorageReadOnly("there is no private memory", path=str(folder), hint="see 'memfs private'")
+    root = Path(os.path.realpath(folder))
+    caches.drop(folder / ".git" / "memfs", lambda made_for: made_for.is_relative_to(root))
+    gone = folder.with_name(f".{folder.name}.gone")  # killed from here on, no project finds it any more
+    if not gone.exists():
+        io.rename(str(folder), str(gone))
+    with io.operation("unlink", gone):
+        shutil.rmtree(gone)
+
+
+# -- inside -------------------------------------------------------------------------------------------------------
+def _key_of(project: Project) -> str:
+    """The key in the project's git folder, else one that follows from its path: none came along with a copy."""
+    key = _read_key(project.git) if project.git is not None else ""
+    record = read_record(projects_folder() / key) if key else None
+    known = key and (record is None or _is_home(project, key, record))
+    return key if known else _path_key(project)
+
+
+def _read_key(git: Path) -> str:
+    """The key in a git folder; "" where there is none, or this user may not read it."""
+    with suppress(OSError, MemfsError):
+        text = io.read_file(git / "memfs" / KEY_FILE, _SMALL).decode("ascii", "replace").strip()
+        return text if _KEY.fullmatch(text) else ""
+    return ""
+
+
+def _path_key(project: Project) -> str:
+    from hashlib import sha256
+
+    return _named(project, sha256(os.fsencode(project.place)).digest())
+
+
+def _given_key(project: Project, git: Path) -> str:
+    """A key that was written into a git folder now, "" where that takes no writes: then the path has to do."""
+    key = _new_key(project)
+    with suppress(MemfsError):
+        _write_key(git, key)
+        return key
+    return ""
+
+
+def _new_key(project: Project) -> str:
+    """A key for a git folder that has none of its own: what was kept there by its path goes on."""
+    for before in (project, Project(project.folder)):
+        record = read_record(projects_folder() / (key := _path_key(before)))
+        found = os.stat(before.place)
+        if record is not None and Home(str(before.place), found.st_dev, found.st_ino) in record.homes:
+            return key
+    return _named(project, os.urandom(16))
+
+
+def _named(project: Project, digest: bytes) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", project.title.lower()).strip("-")[:40].strip("-") or "project"
+    return f"{slug}-{''.join(_DIGITS[byte & 31] for byte in digest[:16])}"
+
+
+def _is_home(project: Project, key: str, record: Record) -> bool:
+    """Whether a private memory is this project's: one of its homes, or one of them was moved here.
+
+    A repository is moved where a home is no longer where it was, and a copy where all of them are.
+    """
+    try:
+        found = os.stat(project.place)
+    except OSError:
+        return False
+    if not record.homes or any(home.is_at(project.place, found) for home in record.homes):
+        return True
+    return any(_read_key(Path(home.path)) != key for home in record.homes)
+
+
+def _homes_with(project: Project, key: str, record: Record) -> tuple[Home, ...]:
+    """The homes with this project's place among them, in the place of one that it was moved from."""
+    found = os.stat(project.place)
+    own = Home(str(project.place), found.st_dev, found.st_ino)
+    if own in record.homes:
+        return record.homes
+    others = [home for home in record.homes if not home.is_at(project.place, found)]
+    if len(others) == len(record.homes):
+        gone = next((home for home in others if _read_key(Path(home.path)) != key), None)
+        others = [home for home in others if home is not gone]
+    return (*others, own)[-_MOST_HOMES:]
+
+
+def _origin(project: Project) -> str:
+    """The address that a repository was cloned from, the same in whichever way it is written; "" without one."""
+    if project.git is None:
+        return ""
+    with suppress(OSError, MemfsError):
+        return normalised(read_config(project.git / "config").get("remote.origin.url", ""))
+    return ""
+
+
+def normalised(address: str) -> str:
+    """The address of a repository in one form, without login, way of transport and ending: ``host/path``."""
+    text = address.strip()
+    if match := _ADDRESS.fullmatch(text):
+        host, path = _DEFAULT_PORT.sub("", match[1].lower()), match[2] or ""
+    elif (match := _SHORT_ADDRESS.fullmatch(text)) and not text.startswith(("/", ".")):
+        host, path = match[1].lower(), f"/{match[2].lstrip('/')}"
+    else:
+        host, path = "", text
+    return f"{host}{path.rstrip('/').removesuffix('.git').rstrip('/')}"
+
+
+@contextmanager
+def _locked(project: Project) -> Iterator[bool]:
+    """Whether a key may be written into the project's git folder; no other process gives it one meanwhile."""
+    if project.git is None or os.stat(project.git).st_uid not in own_users():
+        yield False
+        return
+    folder = project.git / "memfs"
+    with ExitStack() as held:
+        try:
+            io.make_private_folder(folder, project.git)
+            held.enter_context(_held(folder))
+            may_write = True
+        except MemfsError:  # read-only, or full: the path has to do
+            may_write = False
+        yield may_write
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a short change in a folder; where it cannot be locked, there is no waiting."""
+    fd = io.open_file(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            locked_within(fd, _WAITS)
+        yield
+    finally:
+        with suppress(OSError):
+            release(fd)
+
+
+def _write_key(git: Path, key: str) -> None:
+    io.sweep(git / "memfs", f".{KEY_FILE}.")
+    io.write_file(git / "memfs" / KEY_FILE, f"{key}\n".encode())
+
+
+def _write_record(folder: Path, record: Record) -> None:
+    homes = [[home.path, home.device, home.inode] for home in record.homes]
+    told = {"format": _FORMAT, "origin": record.origin, "homes": homes}
+    io.sweep(folder, f".{RECORD}.")
+    io.write_file(folder / RECORD, f"{json.dumps(told, indent=2)}\n".encode())
+
+
+def _make_own(folder: Path) -> None:
+    """Make a folder that only this user can enter; one that is there is closed to others."""
+    for made in (folder.parent, folder):
+        io.make_private_folder(made)
+    if io.facts(folder).st_mode & 0o077:
+        io.chmod(folder, 0o700)
+    _require_own(folder)
+
+
+def _require_own(folder: Path) -> None:
+    """
+    Raises:
+        StorageReadOnly: it belongs to another user or is a link, or others may write in it.
+    """
+    found = io.facts(folder)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        hint = "it must be a folder of your own that only you can write in: chmod 700"
+        raise StorageReadOnly("private memory is open to somebody else", path=str(folder), hint=hint)

@@ -1,0 +1,199 @@
+"""A day of agents' sessions in a team's repository: what is typed stays private, what is shared is reviewed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memfs import private
+from memfs.adapters.claude_code.events import DRAINS
+from memfs.adapters.claude_code.hook import Hook
+from memfs.capture.place import find_place
+
+Git = Callable[..., str]
+SETTINGS = {"index.engine": "memory"}
+BRANCHES = ("main", "feature", "fix", "docs")
+TYPED = {
+    "main": "Why does the quokka importer time out on Mondays?",
+    "feature": "Always use pnpm in this repository, never npm.",
+    "fix": "We need to rotate the wombat signing keys later, before the release.",
+    "docs": "Please rewrite the numbat chapter in the style of the platypus one",
+}
+DECIDED = "We decided to round invoice totals half to even, because the ledger does the same."
+FAILED = {"command": "pnpm run migrate"}
+
+
+class Person:
+    """Somebody with a clone, a home and an agent."""
+
+    def __init__(self, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.name, self.clone, self.home = name, folder / name / "shop", folder / name / "home"
+        self.home.mkdir(parents=True)
+        self._monkeypatch = monkeypatch
+
+    def sits_down(self) -> Person:
+        """From now on this person's data and cache count."""
+        self._monkeypatch.setenv("XDG_DATA_HOME", str(self.home / "data"))
+        self._monkeypatch.setenv("XDG_CACHE_HOME", str(self.home / "cache"))
+        return self
+
+    def tells(self, event: str, session: str, **fields: Any) -> str:
+        """What the agent is told at an event; the hook may complain of nothing."""
+        said: list[str] = []
+        remarks: list[str] = []
+        told = {"hook_event_name": event, "session_id": session, "cwd": str(self.clone), **fields}
+        hook = Hook("", settings=SETTINGS, say=said.append, complain=remarks.append)
+        hook.run(json.dumps(told).encode())
+        assert remarks == []
+        return json.loads(said[0])["hookSpecificOutput"]["additionalContext"] if said and said[0] else ""
+
+    def memfs(self, *words: str) -> str:
+        """What a command of memfs's prints in the clone."""
+        asked = [sys.executable, "-m", "memfs", *words]
+        return subprocess.run(asked, cwd=self.clone, capture_output=True, text=True, check=True).stdout
+
+    @property
+    def memory(self) -> Path | None:
+        """The folder of this person's private memory."""
+        return private.find(private.project_at(self.clone))
+
+
+@pytest.fixture
+def people(tmp_path: Path, git: Git, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Person, Person]:
+    """A remote, Ada and Bo with a clone each; the repository has memory, and four branches."""
+    for name in DRAINS:
+        monkeypatch.setitem(DRAINS, name, 60.0)  # type: ignore[index]
+    hub, ada, bo = tmp_path / "hub.git", Person("ada", tmp_path, monkeypatch), Person("bo", tmp_path, monkeypatch)
+    git(tmp_path, "init", "-q", "--bare", str(hub))
+    git(tmp_path, "clone", "-q", str(hub), str(ada.clone))
+    (ada.clone / "app.py").write_text("pass\n")
+    git(ada.clone, "add", "-A")
+    git(ada.clone, "commit", "-qm", "Begin")
+    ada.sits_down().memfs("init", "--yes")
+    ada.memfs("remember", "The API base path is /v2.", "--type", "knowledge", "--id", "base-path")
+    git(ada.clone, "add", "-A")
+    git(ada.clone, "commit", "-qm", "Keep memory here", check=False)
+    for branch in BRANCHES[1:]:
+        git(ada.clone, "branch", branch)
+    git(ada.clone, "push", "-q", "--all", "origin")
+    git(tmp_path, "clone", "-q", str(hub), str(bo.clone))
+    return hub, ada, bo
+
+
+def a_day(ada: Person, git: Git) -> None:
+    """Sessions on four branches."""
+    for number, branch in enumerate(BRANCHES):
+        session = f"s{number}"
+        git(ada.clone, "checkout", "-q", branch)
+        ada.tells("SessionStart", session, source="startup")
+        ada.tells("UserPromptSubmit", session, prompt=TYPED[branch])
+        ada.tells("PreToolUse", session, tool_name="Bash", tool_input=FAILED)
+        ada.tells("PostToolUseFailure", session, tool_name="Bash", tool_input=FAILED, error="Exit code 1: no column")
+        ada.tells("Stop", session, last_assistant_message=DECIDED if branch == "feature" else "Done.")
+        ada.tells("SessionEnd", session, reason="other")
+    git(ada.clone, "checkout", "-q", "main")
+
+
+def words_in(folder: Path) -> set[str]:
+    """Which of the words that were typed stand anywhere in a folder, packed objects included."""
+    found: set[str] = set()
+    listed = subprocess.run(
+        ["git", "cat-file", "--batch-all-objects", "--batch"], cwd=folder, capture_output=True, check=False
+    ).stdout
+    texts = [listed, *(path.read_bytes() for path in folder.rglob("*") if path.is_file() and not path.is_symlink())]
+    for text in texts:
+        found |= {
+            word for word in (*TYPED.values(), "quokka", "wombat", "numbat", "pnpm in this") if word.encode() in text
+        }
+    return found
+
+
+def test_what_is_typed_stays_with_who_typed_it(people: tuple[Path, Person, Person], git: Git) -> None:
+    """Nothing of four sessions is in the repository, its history or the remote; the next session knows it (C6, D1)."""
+    hub, ada, bo = people
+    before = git(ada.clone, "for-each-ref"), git(ada.clone, "log", "--all", "-p")
+    a_day(ada, git)
+    assert (git(ada.clone, "for-each-ref"), git(ada.clone, "log", "--all", "-p")) == before
+    assert git(ada.clone, "status", "--porcelain") == ""
+    assert words_in(ada.clone) == set()
+    git(ada.clone, "push", "-q", "--all", "origin")
+    assert words_in(hub) == set()
+
+    told = ada.tells("SessionStart", "s9", source="startup")
+    assert "Always use pnpm" in told
+    assert "wombat signing keys" in told
+    asked = ada.tells("UserPromptSubmit", "s9", prompt="how are the totals of invoices rounded?")
+    assert "half to even" in asked
+    assert "[private:we-decided-to-round" in asked
+    assert "/v2" in ada.tells("UserPromptSubmit", "s9", prompt="what is the base path of the API?")
+    assert "no column" in ada.tells("PreToolUse", "s9", tool_name="Bash", tool_input=FAILED)
+
+    assert ada.memory is not None
+    history = git(ada.memory, "log", "--all", "-p")
+    assert "quokka" not in history
+    assert "numbat" not in history
+    assert "half to even" in history
+
+    git(bo.clone, "pull", "-q")
+    bo.sits_down()
+    assert "pnpm" not in bo.tells("SessionStart", "b1", source="startup")
+    assert bo.tells("UserPromptSubmit", "b1", prompt="how are the totals of invoices rounded?") == ""
+
+
+def test_one_fact_is_shared_as_a_file_to_be_reviewed(people: tuple[Path, Person, Person], git: Git) -> None:
+    """``share`` brings one memory to the team, the rest waits; the other person sees that one alone (C6, D1)."""
+    _, ada, bo = people
+    a_day(ada, git)
+    ada.tells("SessionStart", "s9", source="startup")
+    waiting = json.loads(ada.memfs("share", "--json"))["items"]
+    [decision] = [one for one in waiting if "half to even" in one["content"]]
+    shared = json.loads(ada.memfs("share", f"private:{decision['id']}", "--json"))
+    assert [one["became"] for one in shared["items"]] == ["stored"]
+    path = next((ada.clone / "ContextMemory" / "memories").rglob(f"{decision['id']}.yaml"))
+    text = path.read_text()
+    assert "half to even" in text
+    assert "agent: claude-code" in text
+    assert "trust: agent" in text
+    assert words_in(ada.clone) == set()
+    git(ada.clone, "add", "ContextMemory")
+    git(ada.clone, "commit", "-qm", "Remember how totals are rounded", check=False)
+    git(ada.clone, "push", "-q")
+
+    left = json.loads(ada.memfs("share", "--json"))["items"]
+    assert {one["id"] for one in waiting} - {one["id"] for one in left} == {decision["id"]}
+    found = json.loads(ada.memfs("recall", "rounding of invoice totals", "--json"))["hits"]
+    assert [hit["id"] for hit in found if "half to even" in hit["content"]] == [decision["id"]]
+
+    bo.sits_down()
+    git(bo.clone, "pull", "-q")
+    told = bo.tells("UserPromptSubmit", "b1", prompt="how are the totals of invoices rounded?")
+    assert f"[{decision['id']};" in told
+    assert "half to even" in told
+    assert "pnpm" not in bo.tells("SessionStart", "b2", source="startup")
+    assert bo.tells("UserPromptSubmit", "b2", prompt="which package manager is used, npm or pnpm?") == ""
+
+
+def test_without_memory_in_the_repository_private_memory_works_alone(
+    people: tuple[Path, Person, Person], git: Git, tmp_path: Path
+) -> None:
+    """Hooks that are installed for a person work in a project that never heard of memfs, and leave it alone (C6)."""
+    _, ada, _ = people
+    ada.clone = tmp_path / "plain"
+    ada.clone.mkdir()
+    git(ada.clone, "init", "-q")
+    ada.sits_down()
+    ada.tells("SessionStart", "p1", source="startup")
+    ada.tells("UserPromptSubmit", "p1", prompt=TYPED["feature"])
+    ada.tells("Stop", "p1", last_assistant_message=DECIDED)
+    told = ada.tells("SessionStart", "p2", source="startup")
+    assert "Always use pnpm" in told
+    assert f"-C {find_place(str(ada.clone), {}).root}" in told
+    assert sorted(os.listdir(ada.clone)) == [".git"]
+    assert words_in(ada.clone) == set()
