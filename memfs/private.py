@@ -142,6 +142,13 @@ def clones(project: Project) -> list[Path]:
     return found
 
 
+def shared_with(project: Project, folder: Path) -> list[Path]:
+    """The other clones that use a private memory together with this project."""
+    record = read_record(folder) or Record()
+    others = (Path(home.path) for home in record.homes if home.path != str(project.place))
+    return [place for place in others if _read_key(place) == folder.name]
+
+
 def read_record(folder: Path) -> Record | None:
     """Whose private memory a folder holds, None where nobody has written that down.
 

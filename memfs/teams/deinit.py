@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs import trust
+from memfs import private, trust
 from memfs.errors import DeinitRefused, GitBusy, MemfsError, StorageIO
 from memfs.files import io, spoolfile
 from memfs.files.journal import Journal
@@ -329,10 +329,13 @@ class Deinit:
         return done in (Done.REMOVED, Done.DELETED)
 
 
-def take_out(root: Path) -> DeinitPlan:
+def take_out(root: Path, *, keep_key: bool = False) -> DeinitPlan:
     """Take memfs's own parts out of the repository around a closed workspace: driver, refs, caches, trust, state.
 
     Killed anywhere, it can be called again while the state folder is there. Nobody else commits meanwhile.
+
+    Args:
+        keep_key: the key of the project stays, by which its private memory is found again.
 
     Raises:
         MemfsError: something cannot be removed; what went before stays removed.
@@ -353,7 +356,7 @@ def take_out(root: Path) -> DeinitPlan:
             drop(record, lambda made: made in roots)
             if os.path.lexists(trust.list_path()):
                 trust.revoke(root)
-            _remove_state(record, state, whole=not others)
+            _remove_state(record, state, whole=not others, keep_key=keep_key)
     _forget_empty(repository.common_dir)
     return DeinitPlan(
         root=root, others=others, refs=refs, driver=driver, caches=dropped, state=state if others else record
@@ -403,7 +406,7 @@ def _delete_refs(repository: Repository) -> tuple[str, ...]:
     return refs
 
 
-def _remove_state(record: Path, state: Path, whole: bool) -> None:
+def _remove_state(record: Path, state: Path, whole: bool, keep_key: bool) -> None:
     """Remove a workspace's state folder; with all that lies beside it where it is the last one. By it an interrupted
     deinit is taken up: it goes last.
     """
@@ -411,10 +414,10 @@ def _remove_state(record: Path, state: Path, whole: bool) -> None:
         if path.is_dir() and not path.is_symlink():
             if path != state:
                 remove_all(path)
-        else:
+        elif path.name != private.KEY_FILE or not keep_key:
             io.unlink(path, missing_ok=True)
     remove_all(state)
-    if whole:
+    if whole and not os.listdir(record):
         io.rmdir(record)
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from memfs.capture.place import find_place
+from memfs.model import MemoryItem
+from memfs.workspace import open_workspace
 from tests.cli.conftest import Memfs, git
 
 TEMPLATE = "service {variable} listens on port {variable}"
@@ -174,3 +177,30 @@ def test_a_memory_context_asks_for_what_is_learned(memfs: Memfs, root: Path) -> 
     for name in ("user", "admin", "guest"):
         memfs("remember", f"create {name} login")
     assert memfs("inbox", "--json", "--set", "learning.patterns=suggest").json["count"] == 1
+
+
+def test_what_private_memory_holds_is_listed(memfs: Memfs, root: Path) -> None:
+    """What could be shared is listed with what is suggested, until it was shared or is to stay private (D1, C6)."""
+    assert memfs("inbox", "--json").json["to_share"] == []
+    place = find_place(str(root))
+    with open_workspace(place.root, watch=False) as private:
+        private.store.put(MemoryItem("Depot North closes at noon.", "semantic", id="depots"))
+        private.store.put(MemoryItem("Depot South has no fence.", "semantic", id="fences"))
+
+    shown = memfs("inbox")
+    assert "Depot North closes at noon." in shown.out
+    assert "2 memories in private memory could be shared" in shown.err
+    assert "memfs share ID" in shown.err
+    assert memfs("share", "depots").code == memfs("share", "fences", "--keep-private").code == 0
+    assert memfs("inbox", "--json").json["to_share_count"] == 0
+
+
+def test_suggestions_of_private_memory_are_counted(memfs: Memfs, root: Path) -> None:
+    """What was learned in private memory waits there, and the inbox says so (D1)."""
+    place = find_place(str(root))
+    with open_workspace(place.root, watch=False) as private:
+        for number in range(1, 4):
+            private.store.put(MemoryItem(f"service {number} listens on port 80{number}", "semantic"))
+        private.learner.run()
+
+    assert f"1 suggestion waits in private memory: memfs -C {place.root} inbox" in memfs("inbox").err

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from memfs import private
 from memfs.adapters.cli.app import run
+from memfs.capture.place import find_place
 from memfs.store.writing import Writing
 from memfs.teams import deinit
 
@@ -317,3 +319,36 @@ def test_killed_half_way_it_can_be_run_again(
     assert snapshot(code, git) == before
     assert git(code, "log", "--format=%s", f"{head}..").splitlines() == ["Remove memfs and its memory"]
     memfs(code, "deinit", code=1)
+
+
+def test_private_memory_stays_and_is_found_again(code: Path, memfs: Said) -> None:
+    """Without being asked for it, leaving takes no private memory along, nor the key that leads to it (D2, C6)."""
+    memfs(code, "init", "--yes")
+    place = find_place(str(code))
+    said = memfs(code, "deinit")
+    assert f"your private memory, 0 items in {place.root} ('memfs deinit --private' removes it, too)" in said
+    assert [path.name for path in (code / ".git/memfs").iterdir()] == ["project"]
+    assert private.find(private.project_at(code)) == place.root
+
+
+def test_private_memory_goes_on_request(code: Path, memfs: Said) -> None:
+    """``--private`` names it first, then removes it with its key (D2, C6)."""
+    memfs(code, "init", "--yes")
+    place = find_place(str(code))
+    planned = json.loads(memfs(code, "deinit", "--private", "--dry-run", "--json"))["private"]
+    assert planned == {"folder": str(place.root), "items": 0, "used_by": [], "goes": True}
+    assert place.root.is_dir()
+    memfs(code, "deinit", "--private")
+    assert not place.root.exists()
+    assert not (code / ".git/memfs").exists()
+
+
+def test_private_memory_that_another_clone_uses_stays(code: Path, tmp_path: Path, memfs: Said, git: Git) -> None:
+    """What a second clone reads and writes is not removed when the first one leaves (D2, C6)."""
+    memfs(code, "init", "--yes")
+    place = find_place(str(code))
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "-q", str(code), str(other))
+    private.join(private.project_at(other), place.root)
+    assert f"{other}/.git uses it, too" in memfs(code, "deinit", "--private")
+    assert private.find(private.project_at(other)) == place.root

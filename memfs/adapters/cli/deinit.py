@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from memfs import private
 from memfs.adapters.cli.frame import Invocation, verb
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, styled
+from memfs.adapters.cli.private import counts
 
 if TYPE_CHECKING:
     from memfs.adapters.claude_code.settingsfile import Changed
@@ -20,17 +23,29 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Private:
+    """Private memory of the repository: where it lies, how many items it holds, who else uses it, whether it goes."""
+
+    folder: Path
+    items: int
+    others: tuple[Path, ...]
+    goes: bool
+
+
 @verb("deinit", example="memfs deinit --dry-run\nmemfs deinit\nmemfs deinit --purge")
 @click.option("--purge", is_flag=True, help="Remove the files, too: ContextMemory/, memfs.toml, blocks in AGENTS.md.")
+@click.option("--private", "with_private", is_flag=True, help="Remove your private memory of the repository, too.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go, what would stay, and what stands in the way.")
 @click.option("--force", is_flag=True, help="Go on though something is lost by it, or somebody is at work in it.")
 @click.pass_context
-def deinit(ctx: click.Context, purge: bool, dry_run: bool, force: bool, as_json: bool) -> int:
+def deinit(ctx: click.Context, purge: bool, with_private: bool, dry_run: bool, force: bool, as_json: bool) -> int:
     """Take memfs out of a repository: merge driver, refs, branches of agents, its state, caches, and what it installed.
 
     The memory stays as files, and in git's history. With --purge the files go, too: in one commit where memfs commits,
-    else as deletions for you to commit. What no commit has is named, and nothing is done, unless --force says so. An
-    interrupted deinit can be called again.
+    else as deletions for you to commit. What no commit has is named, and nothing is done, unless --force says so. Your
+    private memory stays, unless --private says otherwise: nothing else holds it. An interrupted deinit can be called
+    again.
 
     Exit code 1: it was refused, or a dry run says that it would be.
     """
@@ -39,16 +54,18 @@ def deinit(ctx: click.Context, purge: bool, dry_run: bool, force: bool, as_json:
     with _opened(ctx) as workspace:
         root, made = workspace.root, _deinit(workspace, purge)
         backups = _backups(workspace)
-        planned = made.plan()
+        planned, own = made.plan(), _private(root, with_private)
         clients = _clients(root, dry=True)
         if not dry_run:
             commit, edited = made.files(force)
     if dry_run:
-        _show(planned, clients, backups, as_json, dry_run=True)
+        _show(planned, own, clients, backups, as_json, dry_run=True)
         return 1 if planned.refused and not force else 0
     _clients(root, dry=False)
-    take_out(root)
-    _show(planned, clients, backups, as_json, commit=commit, edited=edited)
+    if own is not None and own.goes:
+        private.forget(own.folder)
+    take_out(root, keep_key=own is not None and not own.goes)
+    _show(planned, own, clients, backups, as_json, commit=commit, edited=edited)
     return 0
 
 
@@ -82,6 +99,16 @@ def _backups(workspace: Workspace) -> list[str]:
         return [str(path) for path in workspace.backups.kept()]
     except MemfsError:
         return []
+
+
+def _private(root: Path, asked: bool) -> _Private | None:
+    """This user's private memory of the repository; what another clone uses, too, never goes."""
+    project = private.project_at(root)
+    folder = private.find(project)
+    if folder is None:
+        return None
+    others = tuple(private.shared_with(project, folder))
+    return _Private(folder=folder, items=counts(folder)["items"], others=others, goes=asked and not others)
 
 
 def _clients(root: Path, *, dry: bool) -> list[Changed]:
@@ -124,6 +151,7 @@ def _installed_for_all(root: Path) -> list[str]:
 # -- output ---------------------------------------------------------------------------------------------------------
 def _show(
     planned: DeinitPlan,
+    own: _Private | None,
     clients: Sequence[Changed],
     backups: Sequence[str],
     as_json: bool,
@@ -153,6 +181,7 @@ def _show(
                 "losses": list(planned.losses),
                 "processes": [{"pid": number, "name": name} for number, name in planned.processes],
                 "leaves": list(planned.leaves),
+                "private": None if own is None else _private_json(own),
                 "backups": list(backups),
                 "installed_for_all": for_all,
                 "refused": planned.refused,
@@ -160,6 +189,8 @@ def _show(
         )
         return
     _print(planned, installed, dry_run=dry_run)
+    if own is not None and own.goes:
+        print_raw(f"  {_named(own)}")
     if commit:
         print_raw(f"  committed as {styled(commit[:12], fg='yellow')}")
     elif planned.files and not dry_run:
@@ -169,12 +200,24 @@ def _show(
     print_raw("What stays:")
     for line in (*planned.leaves, *(f"the backup {path}" for path in backups)):
         print_raw(f"  {clean(line)}")
+    if own is not None and not own.goes:
+        used = f"; {own.others[0]} uses it, too" if own.others else " ('memfs deinit --private' removes it, too)"
+        print_raw(f"  {_named(own)}{clean(used)}")
     for command in for_all:
         print_raw(f"  what you installed for all your projects ({command})")
     for loss in () if dry_run else planned.losses:
         note(f"lost: {clean(loss)}")
     if dry_run and planned.refused:
         note(f"it would be refused now: {clean(planned.refused)}")
+
+
+def _named(own: _Private) -> str:
+    return f"your private memory, {count(own.items, 'item')} in {clean(str(own.folder))}"
+
+
+def _private_json(own: _Private) -> dict[str, object]:
+    others = [str(place) for place in own.others]
+    return {"folder": str(own.folder), "items": own.items, "used_by": others, "goes": own.goes}
 
 
 def _print(planned: DeinitPlan, clients: Sequence[str], *, dry_run: bool) -> None:

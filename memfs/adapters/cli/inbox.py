@@ -1,19 +1,23 @@
-"""``inbox``: what memfs worked out by itself, and what becomes of it.
+"""``inbox``: what memfs worked out by itself and what could be shared, and what becomes of it.
 
 Owns how suggestions look on the command line. What is suggested, and what accepting does, is the business of others.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.landing import SOURCE, land
-from memfs.adapters.cli.output import clean, count, note, one_line, print_json, print_raw, progress, styled
+from memfs.adapters.cli.output import clean, count, item_json, note, one_line, print_json, print_raw, progress, styled
+from memfs.adapters.cli.private import private_folder
+from memfs.adapters.cli.share import print_waiting
 from memfs.adapters.cli.streams import is_interactive
 from memfs.errors import ContentError, MemfsError
 from memfs.model.item import Trust
@@ -29,6 +33,15 @@ if TYPE_CHECKING:
 _SHOWN = 20
 _NAMED = 3
 _WHAT = {Source.PATTERN: ("memory", "memories"), Source.RULE: ("failure", "failures")}
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What waits in private memory: the items that could be shared, and how many suggestions."""
+
+    folder: Path
+    to_share: list[MemoryItem]
+    suggestions: int
 
 
 @verb(
@@ -60,6 +73,8 @@ def inbox(
     Patterns in your memories, rules that failures teach, preferences that somebody was heard to have and what sessions
     leave behind wait here, outside of git, and are not recalled. 'accept' makes a memory of one, 'refuse' never
     suggests it again; accepting what was refused takes that back. An ID may be shortened.
+
+    What your private memory of the project holds and nobody else has is listed, too: 'memfs share' copies it.
     """
     _refuse_unfit(ctx, action, ids, content is not None, edit, refused)
     with opened(ctx) as workspace:
@@ -107,8 +122,11 @@ def _list(workspace: Workspace, refused: bool, limit: int, as_json: bool) -> Non
     box = workspace.inbox
     every = [one for one in box.all() if one.decision is Decision.REFUSED] if refused else box.waiting()
     shown = every[:limit]
+    beside = None if refused else _beside(workspace)
     if as_json:
-        print_json({"suggestions": [_json_of(one) for one in shown], "count": len(every)})
+        to_share = list(map(item_json, beside.to_share[:limit])) if beside is not None else []
+        facts = {"suggestions": [_json_of(one) for one in shown], "count": len(every), "to_share": to_share}
+        print_json({**facts, "to_share_count": len(beside.to_share) if beside is not None else 0})
         return
     for one in shown:
         print_raw(f"{styled(one.source.value, dim=True)}  {styled(one_line(gist(one.item), 100), bold=True)}")
@@ -121,6 +139,33 @@ def _list(workspace: Workspace, refused: bool, limit: int, as_json: bool) -> Non
         note("'memfs inbox accept ID' makes a memory of one, 'memfs inbox refuse ID' never suggests it again")
     if learned is not None and learned.written:
         note(f"{count(len(learned.written), 'pattern')} written, as learning.patterns says")
+    if beside is not None:
+        _tell_beside(beside, limit)
+
+
+def _beside(workspace: Workspace) -> _Beside | None:
+    """What waits in private memory; what keeps it from being read is said, and hides nothing else."""
+    from memfs.pipeline.share import waiting
+    from memfs.workspace import open_workspace
+
+    folder = private_folder(workspace)
+    if folder is None:
+        return None
+    try:
+        with open_workspace(folder, watch=False, one_shot=True) as private:
+            return _Beside(folder, waiting(private.store), len(private.inbox.waiting()))
+    except MemfsError as error:
+        note(f"private memory was not read: {clean(str(error))}")
+        return None
+
+
+def _tell_beside(beside: _Beside, limit: int) -> None:
+    if beside.to_share:
+        print_waiting(beside.to_share, limit)
+        note("'memfs share ID' copies one into this workspace, 'memfs share ID --keep-private' lists it no more")
+    if beside.suggestions:
+        told = f"{count(beside.suggestions, 'suggestion')} {'waits' if beside.suggestions == 1 else 'wait'}"
+        note(f"{told} in private memory: memfs -C {clean(shlex.quote(str(beside.folder)))} inbox")
 
 
 def _learn(workspace: Workspace) -> Learned | None:

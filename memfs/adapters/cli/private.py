@@ -65,7 +65,7 @@ def private_folder(workspace: Workspace) -> Path | None:
 def private_facts(workspace: Workspace) -> dict[str, Any]:
     """The part of ``memfs status --json``: where private memory lies and what it holds; None where there is none."""
     folder = private_folder(workspace)
-    return {"private": None if folder is None else {"folder": str(folder), **_counts(folder)}}
+    return {"private": None if folder is None else {"folder": str(folder), **counts(folder)}}
 
 
 def private_row(facts: Mapping[str, Any]) -> dict[str, str]:
@@ -116,11 +116,11 @@ def _where(folder: Path) -> str:
 
 def _facts(project: memory.Project, folder: Path | None) -> dict[str, Any]:
     others = [{"folder": str(one), "home": _where(one)} for one in memory.clones(project)]
-    held = _counts(folder) if folder is not None else {}
+    held = counts(folder) if folder is not None else {}
     return {"project": str(project.place), "folder": str(folder) if folder else None, **held, "clones": others}
 
 
-def _counts(folder: Path) -> dict[str, int]:
+def counts(folder: Path) -> dict[str, int]:
     """How many items there are by sort, from the names of the files alone."""
     items = working = 0
     for place, _, names in os.walk(folder / "ContextMemory" / "memories"):
