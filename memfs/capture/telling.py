@@ -89,7 +89,8 @@ class Telling:
 
     def _start(self, tokens: int) -> str:
         workspace, event = self._workspace, self._event
-        known = workspace.store.count()
+        beside = workspace.sources.mounts.each(lambda mount: mount.store.count() if mount.own else 0)
+        known = workspace.store.count() + sum(beside.values())
         if not known and not event.agent:  # what an agent is to be told of its iteration (S5), is no item
             return ""
         more = _MORE.format(self._command) if known and workspace.settings.memory.on_demand else ""

@@ -14,6 +14,7 @@ import pytest
 
 from memfs.adapters.claude_code.handlers import EVENTS
 from memfs.adapters.claude_code.hook import Hook
+from memfs.capture.place import find_place
 from memfs.model import Query
 from memfs.workspace import open_workspace
 
@@ -68,7 +69,7 @@ def test_the_third_session_knows_what_the_first_one_said(told: tuple[Path, list[
 def test_each_becomes_a_memory_of_its_kind(told: tuple[Path, list[tuple[str, str, str]]]) -> None:
     """C6, C7: wish, plan, finished task, failure and decision; and what only worked is cleared at the end."""
     root, _ = told
-    with open_workspace(root, watch=False, settings=SETTINGS) as workspace:
+    with open_workspace(find_place(str(root), {}).root, watch=False, settings=SETTINGS) as workspace:
         hits = workspace.recall.search(Query(text="", limit=100)).hits
     kinds = [hit.item.type for hit in hits]
     assert kinds.count("preference") == kinds.count("prospective") == 1

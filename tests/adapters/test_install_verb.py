@@ -49,7 +49,7 @@ def test_install_and_uninstall_say_what_they_did(call: Call, settings: Path) -> 
     """C6: one command puts the hooks in, one takes them out; each says which file, and what is to be known."""
     code, out, err = call("install", "claude-code")
     assert (code, out) == (0, "Changed .claude/settings.json\n")
-    assert "there is no workspace here" in err
+    assert "it goes into your private memory" in err
     assert "from the next session on" in err
     assert call("install", "claude-code")[1] == "Nothing to do in .claude/settings.json\n"
     assert call("uninstall", "claude-code")[1] == "Changed .claude/settings.json\n"
