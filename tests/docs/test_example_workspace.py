@@ -117,7 +117,7 @@ def test_it_holds_what_init_lays() -> None:
 
 
 def test_a_copy_in_git_passes_check_and_answers(example: Path) -> None:
-    """A workspace made of it has no problem but that nobody trusts it yet, and recall finds the decision asked about."""
+    """A workspace made of it is sound but not trusted yet, and recall finds the decision asked about."""
     with open_workspace(example, watch=False) as workspace:
         checker: Checker = workspace.checker
         assert [(problem.path, problem.code) for problem in checker.check()] == [(FEEDBACK_TEMPLATE, "Untrusted")]
