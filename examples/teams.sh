@@ -22,7 +22,7 @@ in_clone ines
 
 say "1. Ines begins a memory and shares it. The remote is any bare git repository."
 run 'memfs init --yes'
-run 'sed -i.bak s/\"session\"/\"interval\"/ memfs.toml && rm memfs.toml.bak && memfs commit -m "Commit as we go"'
+run 'sed -i.bak s/\"manual\"/\"interval\"/ memfs.toml && rm memfs.toml.bak && memfs commit -m "Commit as we go"'
 run 'memfs remember "Labels are printed by the host orion, at 300 dpi." --id label-printer --title "Where labels are printed" --tag labels'
 run 'memfs remember "Parcels over 30 kg go by freight." --id heavy-parcels'
 git remote add origin "$team/remote.git"

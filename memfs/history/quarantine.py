@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import BranchQuarantined, CorruptRecord, ItemTooLarge, MemfsError, NotRegularFile
 from memfs.files import io
 from memfs.history.ancestry import beyond, is_ancestor, merge_bases
-from memfs.history.refs import HEADS, HEX, Refs, is_branch
+from memfs.history.refs import HEADS, HEX, NULL, Refs, is_branch
 
 if TYPE_CHECKING:
     from memfs.history.layout import Layout
@@ -91,6 +91,27 @@ def save(common_dir: Path, entries: Iterable[Quarantined]) -> None:
     text = json.dumps({"version": _VERSION, "quarantined": rows}, indent=2)
     io.make_private_folder(common_dir / "memfs")
     io.write_file(common_dir / FILE, text.encode() + b"\n")
+
+
+def renew(repository: Repository, mapped: Mapping[str, str]) -> None:
+    """Name the commits of the list by their new ids, where history is rewritten. The caller holds ``commit.lock``.
+
+    Args:
+        mapped: new id by old one; what has none any more, ``NULL``, is in the first commit that is left of the branch.
+    """
+    entries = listed(repository.common_dir)
+
+    def renewed(entry: Quarantined) -> Quarantined:
+        tip = mapped.get(entry.tip, entry.tip)
+        if tip == NULL:  # all of it is gone, and what is gone is in nothing
+            return entry
+        start, head = mapped.get(entry.start, entry.start), mapped.get(entry.head, entry.head)
+        first = beyond(repository, [tip], own_line=True)[-1] if NULL in (start, head) else ""
+        return replace(entry, tip=tip, start=first if start == NULL else start, head=first if head == NULL else head)
+
+    after = tuple(map(renewed, entries))
+    if after != entries:
+        save(repository.common_dir, after)
 
 
 def of_ref(common_dir: Path, ref: str) -> Quarantined | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from memfs.errors import GitBusy
 from memfs.files import io
 from memfs.history.busy import ERASE_FOLDER, lock_reason
+from memfs.history.quarantine import renew
 from memfs.history.repository import Facts, Repository, facts_of
 from memfs.history.rewrite_names import Names, changed_loose, edit_logs, read_names, turn
 from memfs.history.rewrite_successor import INDEX, Successor, remove_all
@@ -75,7 +76,7 @@ def swap(
     begin: Callable[[], None],
     remove_files: Callable[[], None],
 ) -> None:
-    """Put the new objects in, then the index, then all refs at once.
+    """Put the new objects in, then the index and the list of quarantined branches, then all refs at once.
 
     Args:
         begin: makes the record by which an interrupted swap is known; called when nothing stands in the way any more.
@@ -95,6 +96,7 @@ def swap(
         if plan.new_index:
             io.rename(str(successor.folder / INDEX), str(index))
             io.sync_folder(index.parent)
+        renew(repository, plan.mapped)
         turn(repository.layout, plan.names, plan.mapped)
 
 

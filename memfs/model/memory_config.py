@@ -6,9 +6,11 @@ module's business.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from memfs.errors import MemfsError
 
 
 class Trigger(StrEnum):
@@ -94,3 +96,12 @@ class MemoryConfig:
         if model == OFF:
             return replace(self, storage_type=FILE_BASED)
         return replace(self, storage_type=VECTOR_DB, embedding_model=model, embedding_endpoint=endpoint)
+
+
+def injects(config: Callable[[], MemoryConfig]) -> bool:
+    """Whether the rules of a memory context give agents what is remembered; one that is invalid forbids nothing."""
+    injection = BehaviorRule(trigger=Trigger.CONTEXT_ACCESSED, action=BehaviorAction.INJECT_RELEVANT_MEMORIES)
+    try:
+        return injection in config().behavior_rules
+    except MemfsError:  # 'memfs check' names it
+        return True

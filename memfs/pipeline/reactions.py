@@ -10,7 +10,7 @@ import string
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from memfs.errors import IdExists
+from memfs.errors import IdExists, MemfsError
 from memfs.model import Link, MemoryItem
 from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
 from memfs.model.occasion import Facts, Fire
@@ -63,11 +63,17 @@ class Reactions:
         """Do what the memory context says about an occasion; return how many rules were carried out.
 
         Raises:
-            ContentError, SettingInvalid: the memory context is invalid; nothing was done.
+            ContentError, SettingInvalid, PathEscape: the memory context is invalid; nothing was learned.
         """
         self._store.require_open()
         trigger = Trigger(occasion)
-        wanted = [rule.action for rule in self._config().behavior_rules if rule.trigger is trigger]
+        try:
+            rules = self._config().behavior_rules
+        except MemfsError:
+            if trigger is Trigger.CONTEXT_ACCESSED:
+                self._inject(facts)
+            raise
+        wanted = [rule.action for rule in rules if rule.trigger is trigger]
         fitting = [action for action in dict.fromkeys(wanted) if action in FITTING[trigger]]
         for action in fitting:
             self._actions[action](facts)

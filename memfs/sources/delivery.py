@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from memfs.config import with_memory
-from memfs.errors import ContentError, QueryInvalid, SettingInvalid
+from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model.episode import StateSnapshot
 from memfs.model.item import VOUCHED
-from memfs.model.memory_config import BehaviorAction, BehaviorRule, Trigger
+from memfs.model.memory_config import Trigger, injects
 from memfs.model.problem import WARNING, Problem
 from memfs.model.query import Query
 from memfs.pipeline.fence import enclosed
@@ -46,7 +46,6 @@ _INTRODUCTIONS = {
     ),
 }
 _MARKS = "\n<memories 1a1a1a1a1a1a1a1a>\n\n</memories 1a1a1a1a1a1a1a1a>"
-INJECTION = BehaviorRule(trigger=Trigger.CONTEXT_ACCESSED, action=BehaviorAction.INJECT_RELEVANT_MEMORIES)
 _FOREIGN = "plugin"
 _UNNAMED = "another source"
 _LONGEST_HEADING = 110
@@ -209,7 +208,7 @@ class Deliverer:
         most: int | None = None,
     ) -> Delivered:
         self._sources.parts.repository.require_readable()
-        if not self._injects():
+        if not injects(self._sources.memory_config):
             return Delivered()
         said, problems = self._asked(delivery, state)
         if not any(one.selection.entries for one in said):
@@ -233,14 +232,6 @@ class Deliverer:
             situation = {"tool": state.tool, "params": {"intent": state.context}, "agent": state.agent}
             self._sources.fire(Trigger.CONTEXT_ACCESSED.value, {"context": context, "situation": situation})
         return given
-
-    def _injects(self) -> bool:
-        """Whether the rules of the memory context give agents what is remembered; an invalid one forbids nothing."""
-        try:
-            rules = self._sources.memory_config().behavior_rules
-        except (ContentError, SettingInvalid):  # 'memfs check' names it
-            return True
-        return INJECTION in rules
 
     def _asked(self, delivery: Delivery, state: StateSnapshot) -> tuple[list[Said], tuple[Problem, ...]]:
         """What each source of a delivery says, and which are left out or gave no answer."""

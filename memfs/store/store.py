@@ -261,6 +261,7 @@ class Store:
 
     def last_good(self, path: str) -> MemoryItem | None:
         """The last good version of an item whose file is invalid at present, None where there is none."""
+        self._parts.require_open()
         self.refresh([path])
         return self._reading.last_good_item(path, self.following)
 

@@ -22,6 +22,7 @@ from memfs.history.commitobject import EXPORT, Parsed, compose, encode_commit, p
 from memfs.history.commits import recover
 from memfs.history.cutpoint import above, cut_point
 from memfs.history.group import Writer
+from memfs.history.quarantine import renew
 from memfs.history.refs import HEADS, NULL
 from memfs.history.repository import Repository, facts_of
 from memfs.history.rewrite import Rewritten, rewrite
@@ -213,7 +214,10 @@ class HistoryCut:
         repository = self._repository
         known = erase_record.read_cut(repository)
         nothing = CutPlan(before=datetime.now(UTC))
-        if known is None or set(read_names(repository.layout).refs.values()) & known.gone:
+        if known is None:
+            return nothing
+        if set(read_names(repository.layout).refs.values()) & known.gone:
+            renew(repository, {new: old for old, new in known.mapped.items() if new != NULL})
             return nothing
         erase_record.clear(repository, ended=False)
         edit_logs(repository.layout, known.mapped, _NO_TRACES)

@@ -100,7 +100,7 @@ def test_a_thread_can_be_read_in_its_files_and_in_git(saver: MemfsSaver, git: Ca
     saver.workspace.store.flush()
     root = saver.workspace.root
     assert git(root, "log", "-1", "--format=%s%n%b").splitlines()[:4] == [
-        "Keep 2 documents",
+        "Keep step 0 (loop) of thread t and 1 more",
         "- Keep step 0 (loop) of thread t",
         "- Keep writes of a task in thread t",
         "",

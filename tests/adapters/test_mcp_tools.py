@@ -287,7 +287,7 @@ def test_every_change_has_its_way_back(opened: Opened) -> None:
         changed = await talk("memory_update", id=item_id, content="We use SQLite for sessions")
         assert changed["changed"] == ["content"]
         log = (await talk("memory_history", id=item_id))["revisions"]
-        assert [row["subject"].split()[0] for row in log] == ["Update", "Remember"]
+        assert [row["subject"].split()[0] for row in log] == ["Update:", "Remember:"]
         assert all(row["revision"] in talk.text for row in log)
         patch = (await talk("memory_diff", id=item_id))["diff"]
         assert "| -content: We use Redis for sessions" in patch

@@ -20,6 +20,7 @@ from memfs.testing.model_server import Answer, Asked, ModelServer, says
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]
+pytestmark = pytest.mark.usefixtures("learning_written")
 
 
 def told(workspace: Workspace, *prompts: str, seconds: float = 30.0, **fields: Any) -> Drained:

@@ -59,7 +59,7 @@ def test_the_proof_is_printed_and_the_item_is_gone(memfs: Memfs, root: Path, ite
     assert "https://example.org/mill.git" in done.out
     assert "token" not in done.out
     assert TEXT not in done.out
-    assert git(root, "log", "-1", "--format=%s") == "Remember [erased]\n"
+    assert git(root, "log", "-1", "--format=%s") == "Remember: [erased]\n"
     assert memfs("recall", "marten").out == ""
     assert memfs("erase", item, "--yes").code == 1
 

@@ -40,7 +40,10 @@ def test_one_command_switches_search_by_meaning_on(root: Path, memfs: Memfs) -> 
     assert "2 of 2 memories embedded" in ran.out
     assert "nothing is downloaded" in ran.out
     after = (root / "memfs.toml").read_text()
-    assert [line for line in after.splitlines() if line not in before.splitlines()] == ['model = "hashing"']
+    assert [line for line in after.splitlines() if line not in before.splitlines()] == [
+        "[semantic]",
+        'model = "hashing"',
+    ]
     memfs("remember", "another one")
     shown = memfs("semantic", "status", "--json").json
     expected = {"on": True, "model": "hashing", "items": 3, "embedded": 2, "waiting": 1, "problem": ""}
@@ -54,6 +57,7 @@ def test_one_command_switches_search_by_meaning_on(root: Path, memfs: Memfs) -> 
 
 def test_off_takes_back_what_on_wrote_to_the_byte(root: Path, memfs: Memfs) -> None:
     """Whatever the file was, comments included, and also where there was none (D3)."""
+    remember(memfs, "postgresql tip")
     toml = root / "memfs.toml"
     for text in (toml.read_text(), "# mine\r\n[recall]\r\nlimit = 7 # few\r\n", "[semantic]\n# nothing chosen\n", ""):
         toml.write_text(text, newline="")

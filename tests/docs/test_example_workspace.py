@@ -7,16 +7,23 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import example_states
 import pytest
 
+from memfs import ContextMemory
+from memfs.adapters.cli.app import run
+from memfs.adapters.langgraph import MemfsSaver
 from memfs.config import load
 from memfs.files.codec import Codec
 from memfs.files.tomltext import FORMAT_VERSION
 from memfs.files.tree import Tree
 from memfs.model import KindTable, MemoryItem
 from memfs.model.episode import StateSnapshot
+from memfs.model.statepaths import ARCHIVE
 from memfs.store.documents import schema_of
+from memfs.trust import FEEDBACK_TEMPLATE
 from memfs.upkeep.check import Checker
 from memfs.upkeep.kindfile import load_kinds
 from memfs.upkeep.layout import files
@@ -34,7 +41,7 @@ def paths() -> Iterator[str]:
 
 
 DOCUMENTS = [path for path in paths() if schema_of(path)]
-ITEMS = [path for path in paths() if not schema_of(path)]
+ITEMS = [path for path in paths() if not schema_of(path) and not path.startswith(f"{ARCHIVE}/")]
 
 
 @pytest.fixture(scope="module")
@@ -110,10 +117,10 @@ def test_it_holds_what_init_lays() -> None:
 
 
 def test_a_copy_in_git_passes_check_and_answers(example: Path) -> None:
-    """A workspace made of it has no problems, and recall finds the decision that a question is about."""
+    """A workspace made of it is sound but not trusted yet, and recall finds the decision asked about."""
     with open_workspace(example, watch=False) as workspace:
         checker: Checker = workspace.checker
-        assert checker.check() == []
+        assert [(problem.path, problem.code) for problem in checker.check()] == [(FEEDBACK_TEMPLATE, "Untrusted")]
         assert workspace.store.count() == len(ITEMS)
         hits = workspace.recall.search("which database do we keep the parcel events in").hits
         assert hits[0].item.id == "postgres-for-parcel-events-7h2k9q"
@@ -133,3 +140,55 @@ def test_it_warns_and_injects(example: Path) -> None:
         given = workspace.sources.delivery.automatic(state)
         assert {"tomasz-reads-sql", "retry-carrier-webhooks"} <= set(given.ids)
         assert workspace.sources.delivery.triggered(StateSnapshot.create(files=["web/menu.css"])).texts == ()
+
+
+def test_an_archived_iteration_is_read_from_its_archive(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An iteration left the tree for an archive, which is whole, and it is read as any other (K7, S15)."""
+    archived = example_states.ARCHIVED
+    assert not (example / f"ContextMemory/iterations/iteration_{archived:03}").exists()
+    assert run(["-C", str(example), "archive", "verify"]) == 0
+    assert run(["-C", str(example), "iteration", "show", str(archived), "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("Sound  2026-04: 10 documents")
+    assert '"status": "closed"' in shown
+    with ContextMemory(example) as memory:
+        assert memory.hypothesis_history("h01-generated").versions[0].iteration == archived
+
+
+def test_a_thread_goes_on_where_it_stopped(example: Path) -> None:
+    """LangGraph's saver reads the state of an agent graph, and what a task wrote after it (K7, B5)."""
+    config: Any = {"configurable": {"thread_id": example_states.THREAD, "checkpoint_ns": ""}}
+    with open_workspace(example, watch=False) as workspace, MemfsSaver(workspace=workspace) as saver:
+        found = saver.get_tuple(config)
+        assert found is not None
+        assert found.checkpoint["channel_values"]["verdict"] == "ask the carrier"
+        assert [(channel, value) for _, channel, value in found.pending_writes or ()] == [
+            ("answer", "We have asked Kestrel and write again by noon.")
+        ]
+        assert len(list(saver.list(config))) == 2
+
+
+def test_what_a_merge_left_open_is_told_and_can_be_decided(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An item carries the value that gave way in a merge; every reader is told, and somebody decides (K7, B3)."""
+    name = Path(example_states.DISPUTED).stem
+    assert run(["-C", str(example), "recall", "how often is Kestrel asked for scans"]) == 0
+    shown = capsys.readouterr().out
+    assert "every two minutes" in shown
+    assert "every five minutes" in shown
+    assert run(["-C", str(example), "conflicts"]) == 0
+    assert name in capsys.readouterr().out
+    with open_workspace(example, watch=False) as workspace:
+        assert workspace.store.get(name).conflicts
+
+
+def test_the_feedback_template_is_quoted_until_somebody_trusts_it(
+    example: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The workspace's own template is used, its words quoted; trusted, they stand unquoted (K7, S5)."""
+    words = "A parcel that is late by less than an hour is not worth a hypothesis."
+    with ContextMemory(example) as memory:
+        before = memory.feedback_for("Generation").text
+    assert f"| {words}" in before
+    assert run(["trust", str(example), "--yes"]) == 0
+    with ContextMemory(example) as memory:
+        assert f"\n{words}" in memory.feedback_for("Generation").text

@@ -196,7 +196,7 @@ def test_27_a_resident_process_brings_home_by_itself(world: World) -> None:
 
 def test_27_writes_of_another_branch_come_home_into_its_history(world: World, git: Git) -> None:
     """What was written while another branch was checked out is committed there and stays out of this tree (S17)."""
-    workspace = world.open()
+    workspace = world.open(**{"history.commit": "session"})
     with hooked(Sick(world.spare)):
         workspace.store.put(item("made", "on main"))
     git(world.root, "switch", "-q", "-c", "side")

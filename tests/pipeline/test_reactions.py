@@ -14,6 +14,7 @@ import pytest
 from memfs import MemoryContext, MemoryInjector, MemoryLayer
 from memfs.behaviours import DEEPEST
 from memfs.model import MemoryItem, Query
+from memfs.model.episode import StateSnapshot
 from memfs.pipeline.reactions import knowledge_of
 from memfs.workspace import Workspace
 
@@ -178,12 +179,22 @@ def test_variants_are_read_from_the_examples(template: str, examples: list[str],
     )
 
 
-def test_a_rule_that_cannot_be_read_is_reported(workspace: Workspace) -> None:
-    """An invalid memory context breaks no occasion: it is among the problems (M4)."""
-    (workspace.root / CONTEXT).write_text("metadata: {type: memory}\n")
+@pytest.mark.parametrize(
+    "broken",
+    ["metadata: {type: memory}\n", "metadata: {type: memory, name: x}\nintent_context: {extends: ../../../x.yaml}\n"],
+    ids=["invalid", "outside"],
+)
+def test_rules_that_cannot_be_read_forbid_nothing_at_any_door(workspace: Workspace, broken: str) -> None:
+    """With an invalid memory context the injector and the delivery give what is remembered, and it is reported (M4)."""
+    (workspace.root / CONTEXT).parent.mkdir(parents=True, exist_ok=True)
+    (workspace.root / CONTEXT).write_text(f"{broken}behavior_rules: []\n")
+    workspace.store.put(MemoryItem("Always write tests", "preference"))
 
-    assert workspace.reactions.access({}, SITUATION) == {}
-    assert any("name" in problem.message for problem in workspace.store.problems())
+    assert "make ship" in str(workspace.reactions.access({}, SITUATION))
+    assert "Always write tests" in str(workspace.sources.delivery.automatic(StateSnapshot()).texts)
+    workspace.behaviours.fire("task_completed", {"task": "t", "session": "s", "outcome": "the cache was cleared"})
+    assert workspace.store.select(Query(types=frozenset({"semantic"}))) == []
+    assert any("memory_context" in problem.message for problem in workspace.store.problems())
 
 
 def test_rules_that_cause_one_another_end(workspace: Workspace) -> None:

@@ -26,7 +26,7 @@ from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace, open_workspace
 
 Value = tuple[str, str]
-SETTINGS = {"index.engine": "memory", "history.commit": "manual", "history.adopt": "auto"}
+SETTINGS = {"index.engine": "memory", "history.commit": "session", "history.adopt": "auto"}
 DEEDS = ("put", "delete", "batch", "flush")
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 TYPES = st.sampled_from(["knowledge", "episodic"])
@@ -319,7 +319,7 @@ def test_the_store_behaves_like_a_dictionary(
 def test_the_machine_notices_a_broken_store(prepared: Path, variant: str) -> None:
     """The same runs against a store without one of its safeguards end with a difference."""
 
-    @seed(2)  # any number finds one; this one soon
+    @seed(1)  # any number finds one; this one soon
     class Machine(StoreMachine):
         pass
 

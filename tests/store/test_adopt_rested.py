@@ -230,10 +230,10 @@ from memfs.history import commits
 from memfs.workspace import open_workspace
 workspace = open_workspace(sys.argv[1], watch=False, settings={"history.commit": "each", "index.engine": "memory"})
 if sys.argv[2] == "before":
-    commits.commit = lambda *_: os.kill(os.getpid(), 9)
+    commits.commit = lambda *_, **__: os.kill(os.getpid(), 9)
 else:
     made = commits.commit
-    commits.commit = lambda *given: (made(*given), os.kill(os.getpid(), 9))
+    commits.commit = lambda *given, **named: (made(*given, **named), os.kill(os.getpid(), 9))
 workspace.store.put(MemoryItem("text", "semantic", id="never"))
 """
 

@@ -220,11 +220,11 @@ def test_36_a_long_queue_lands_in_portions(opened: Opened, git: Git, monkeypatch
         workspace.store.put(MemoryItem("x", "knowledge", id=f"a{number}", origin=Origin(agent=f"agent{number % 7}")))
     real, calls = commits.commit, []
 
-    def busy_at_the_third(repository, groups, ref, since=""):  # type: ignore[no-untyped-def]
+    def busy_at_the_third(repository, groups, ref, since="", asked=False):  # type: ignore[no-untyped-def]
         calls.append(len(groups))
         if len(calls) == 3:
             raise GitBusy("the branch moved again and again")
-        return real(repository, groups, ref, since)
+        return real(repository, groups, ref, since, asked=asked)
 
     monkeypatch.setattr(commits, "commit", busy_at_the_third)
     flushed = workspace.store.flush(adopt=False)

@@ -237,10 +237,9 @@ def test_a_process_that_has_it_open_is_named(code: Path, memfs: Said) -> None:
 
 
 def test_writes_that_wait_for_another_branch_are_named(code: Path, memfs: Said, git: Git) -> None:
-    """Where the person commits, a write made on a branch that is not checked out now keeps a deinit back (D2)."""
-    begin(code, memfs, "manual")
+    """A write that waits for its commit to a branch that is not checked out now keeps a deinit back (D2)."""
+    begin(code, memfs, "session")
     memfs(code, "remember", "Only on main", "--id", "only-on-main")
-    git(code, "stash", "push", "-q", "--include-untracked")
     git(code, "switch", "-q", "topic")
     assert "wait for their commit to main" in memfs(code, "deinit", code=1)
     assert (code / ".git/memfs").exists()

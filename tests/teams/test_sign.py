@@ -227,7 +227,7 @@ def test_a_tampered_commit_is_bad(opened: Open, configured: Keys, git: Git) -> N
     commit = write(workspace, "Deploys happen on Tuesdays")
     tree = git(workspace.root, "rev-parse", f"{commit}~1^{{tree}}").strip()
     own = git(workspace.root, "rev-parse", f"{commit}^{{tree}}").strip()
-    for old, new in (("deploys", "secrets"), ("author Ada", "author Eve"), (own, tree), (" +0000", " +0100")):
+    for old, new in (("Deploys", "Secrets"), ("author Ada", "author Eve"), (own, tree), (" +0000", " +0100")):
         forged = rewritten(git, workspace.root, commit, old, new)
         found = workspace.teams.signatures.verify(f"{commit}~1..{forged}", configured.listing())
         assert verdicts(found) == (["bad"] if new != tree else [])

@@ -51,7 +51,7 @@ def status(ctx: click.Context, as_json: bool) -> int:
         facts = _status(workspace)
         invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
         problems = [
-            *workspace.checker.item_problems(),
+            *(workspace.checker.item_problems() if workspace.store.problems() else ()),  # which takes much to import
             *filter(None, [workspace.quota.problem]),
             *mounts_problems(workspace),
         ]
