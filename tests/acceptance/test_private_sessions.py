@@ -16,6 +16,7 @@ from memfs import private
 from memfs.adapters.claude_code.events import DRAINS
 from memfs.adapters.claude_code.hook import Hook
 from memfs.capture.place import find_place
+from memfs.workspace import open_workspace
 
 Git = Callable[..., str]
 SETTINGS = {"index.engine": "memory"}
@@ -58,6 +59,14 @@ class Person:
         """What a command of memfs's prints in the clone."""
         asked = [sys.executable, "-m", "memfs", *words]
         return subprocess.run(asked, cwd=self.clone, capture_output=True, text=True, check=True).stdout
+
+    def inbox(self) -> tuple[list[str], bool]:
+        """The first words of what is suggested in the clone, and whether it says that more waits in private memory."""
+        asked = [sys.executable, "-m", "memfs", "inbox", "--json"]
+        listed = json.loads(subprocess.run(asked, cwd=self.clone, capture_output=True, check=True).stdout)
+        said = subprocess.run(asked[:-1], cwd=self.clone, capture_output=True, text=True, check=True).stderr
+        first = [one["content"].split()[0] for one in listed["suggestions"]]
+        return first, "1 suggestion waits in private memory" in said
 
     @property
     def memory(self) -> Path | None:
@@ -168,6 +177,7 @@ def test_one_fact_is_shared_as_a_file_to_be_reviewed(people: tuple[Path, Person,
 
     left = json.loads(ada.memfs("share", "--json"))["items"]
     assert {one["id"] for one in waiting} - {one["id"] for one in left} == {decision["id"]}
+    assert json.loads(ada.memfs("inbox", "--json"))["to_share"] == left
     found = json.loads(ada.memfs("recall", "rounding of invoice totals", "--json"))["hits"]
     assert [hit["id"] for hit in found if "half to even" in hit["content"]] == [decision["id"]]
 
@@ -178,6 +188,22 @@ def test_one_fact_is_shared_as_a_file_to_be_reviewed(people: tuple[Path, Person,
     assert "half to even" in told
     assert "pnpm" not in bo.tells("SessionStart", "b2", source="startup")
     assert bo.tells("UserPromptSubmit", "b2", prompt="which package manager is used, npm or pnpm?") == ""
+
+
+def test_each_memory_teaches_its_own_inbox(people: tuple[Path, Person, Person]) -> None:
+    """What private memory teaches is suggested there, and what the repository's teaches in its own inbox (D1, C6)."""
+    _, ada, _ = people
+    ada.tells("UserPromptSubmit", "s1", prompt="Good morning, let us begin with the ledger.")
+    assert ada.memory is not None
+    for folder, words in ((ada.clone, "service {} listens on port 80{}"), (ada.memory, "depot {} opens at {} sharp")):
+        for number in range(1, 4):
+            ada.memfs("-C", str(folder), "remember", words.format(number, number))
+    ada.tells("Stop", "s1", last_assistant_message="Done.")
+    ada.tells("SessionStart", "s2", source="startup")
+    for folder, word in ((ada.clone, "service"), (ada.memory, "depot")):
+        with open_workspace(folder, watch=False, one_shot=True) as workspace:
+            assert [one.item.content.split()[0] for one in workspace.inbox.waiting()] == [word]
+    assert ada.inbox() == (["service"], True)
 
 
 def test_without_memory_in_the_repository_private_memory_works_alone(
