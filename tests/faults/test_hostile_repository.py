@@ -122,6 +122,7 @@ def test_41_the_fixture_bites(root: Path, canaries: Canaries, monkeypatch: pytes
 def test_41_nothing_planted_runs(root: Path, canaries: Canaries, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every verb works through, or refuses in memfs's words, and no canary sings (faults rows 29 and 41)."""
     monkeypatch.setenv("MEMFS_INDEX_ENGINE", engine)
+    (root / "ContextMemory/memories/knowledge/byhand.yaml").write_text("content: edited before all\n")
     assert run(["commit"]) == 1  # this repository asks for signatures, and there is no key: refused, with the remedy
     assert canaries.found() == []
     subprocess.run(["git", "config", "commit.gpgSign", "false"], check=True)
