@@ -125,7 +125,8 @@ def test_41_nothing_planted_runs(root: Path, canaries: Canaries, engine: str, mo
     (root / "ContextMemory/memories/knowledge/byhand.yaml").write_text("content: edited before all\n")
     assert run(["commit"]) == 1  # this repository asks for signatures, and there is no key: refused, with the remedy
     assert canaries.found() == []
-    subprocess.run(["git", "config", "commit.gpgSign", "false"], check=True)
+    for config in root.glob(".git/config*"):
+        config.write_text(config.read_text().replace('gpgSign = "true"', 'gpgSign = "false"'))
     for words in VERBS:
         if words[0] != "rollback":  # which leaves uncommitted edits alone
             (root / "ContextMemory/memories/knowledge/byhand.yaml").write_text(f"content: edited before {words}\n")
