@@ -122,9 +122,11 @@ def test_41_the_fixture_bites(root: Path, canaries: Canaries, monkeypatch: pytes
 def test_41_nothing_planted_runs(root: Path, canaries: Canaries, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every verb works through, or refuses in memfs's words, and no canary sings (faults rows 29 and 41)."""
     monkeypatch.setenv("MEMFS_INDEX_ENGINE", engine)
+    (root / "ContextMemory/memories/knowledge/byhand.yaml").write_text("content: edited before all\n")
     assert run(["commit"]) == 1  # this repository asks for signatures, and there is no key: refused, with the remedy
     assert canaries.found() == []
-    subprocess.run(["git", "config", "commit.gpgSign", "false"], check=True)
+    for config in root.glob(".git/config*"):
+        config.write_text(config.read_text().replace('gpgSign = "true"', 'gpgSign = "false"'))
     for words in VERBS:
         if words[0] != "rollback":  # which leaves uncommitted edits alone
             (root / "ContextMemory/memories/knowledge/byhand.yaml").write_text(f"content: edited before {words}\n")
