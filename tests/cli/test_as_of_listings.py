@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from memfs import ContextMemory
 from memfs.model import MemoryItem, Origin
 from memfs.model.item import Link
 from memfs.workspace import open_workspace
@@ -83,6 +85,30 @@ def test_a_listing_answers_for_a_revision(
     assert f"commit {then[:10]}" in shown.err
 
 
+def test_the_state_of_agents_is_asked_for_a_revision(memfs: Memfs, root: Path, git: Git) -> None:
+    """What agents and reviews had said by then is shown, found and counted, an archived iteration included (B1)."""
+    with ContextMemory(root) as memory:
+        memory.start_iteration(1)
+        memory.store_agent_output({"agent_type": "Ranking", "task_id": "t", "results": {"primary_output": "a kinase"}})
+        memory.store_meta_review({"iteration_number": 1, "critique": {"common_patterns": ["late with snow"]}})
+        memory.close_iteration(1)
+        memory.workspace.states.retention.run(False, iterations=(1,))
+        memory.workspace.store.flush()
+        then = memory.workspace.repository.head_commit() or ""
+    git(root, "rm", "-r", "-q", "ContextMemory/archive")
+    git(root, "commit", "-q", "-m", "Drop the archive")
+    assert memfs("archive", "list", "--json").json["archives"] == []
+    (one,) = memfs("archive", "list", "--as-of", then, "--json").json["archives"]
+    assert one["iterations"] == [1]
+    assert memfs("trends", "--json").json["patterns"] == []
+    assert memfs("trends", "--as-of", then, "--json").json["patterns"][0]["name"] == "late with snow"
+    hits = memfs("state", "search", "kinase", "--as-of", then, "--json").json
+    assert (hits["as_of"]["commit"], len(hits["hits"])) == (then, 1)
+    shown = memfs("state", "show", "--agent", "Ranking", "--as-of", then).json
+    assert "a kinase" in json.dumps(shown)
+    assert git(root, "status", "--porcelain") == ""
+
+
 def test_the_log_ends_at_a_revision(memfs: Memfs, then: str) -> None:
     """Commits that came later are not in it."""
     rows = memfs("log", "--as-of", then, "--json").json["revisions"]
@@ -113,6 +139,8 @@ def test_an_open_iteration_was_open_then(memfs: Memfs, then: str) -> None:
         ("conflicts", "--scan"),
         ("iteration", "start"),
         ("checkpoint", "prune"),
+        ("archive", "verify"),
+        ("state", "resume", "token"),
     ],
 )
 def test_what_changes_something_has_no_past(memfs: Memfs, then: str, words: tuple[str, ...]) -> None:

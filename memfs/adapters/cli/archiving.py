@@ -24,12 +24,14 @@ from memfs.adapters.cli.output import (
     styled,
     time_text,
 )
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, state_at
 
 if TYPE_CHECKING:
     from memfs.states.archives import Verdict
     from memfs.states.archiving import Archived
     from memfs.states.growth import Growth
     from memfs.states.retention import Kept
+    from memfs.teams.past import Past
     from memfs.workspace import Workspace
 
 _LAST = 10
@@ -46,6 +48,7 @@ _LAST = 10
 @click.option("-n", "--dry-run", is_flag=True, help="Say what would be archived and deleted, and do nothing.")
 @click.option("--older-than", "days", type=click.FloatRange(min=0), metavar="DAYS", help="Instead of active_days.")
 @click.option("--iteration", "chosen", multiple=True, type=click.IntRange(min=0), metavar="N", help="Exactly this one.")
+@as_of
 @click.pass_context
 def archive(
     ctx: click.Context,
@@ -54,6 +57,7 @@ def archive(
     dry_run: bool,
     days: float | None,
     chosen: tuple[int, ...],
+    as_of: str | None,
     as_json: bool,
 ) -> int:
     """Pack iterations that were closed long ago; they stay listed, searchable and readable.
@@ -65,6 +69,8 @@ def archive(
     Exit code 1: something could not be archived or removed, or an archive is damaged.
     """
     _check(ctx, action, numbers, chosen, dry_run or days is not None)
+    if as_of is not None and action != "list":
+        raise click.UsageError(f"'{action}' takes no --as-of", ctx)
     with opened(ctx) as workspace:
         if action == "run":
             with progress("Packing") as step:
@@ -76,7 +82,8 @@ def archive(
             return 0
         if action == "verify":
             return _verify(workspace, as_json)
-        _list(workspace, as_json)
+        with state_at(workspace, as_of) as (then, past):
+            _list(then, past, as_json)
     return 0
 
 
@@ -168,7 +175,7 @@ def _verdict_text(one: Verdict) -> str:
     return f"{styled('Damaged', fg='red')}  {one.name}: {wrong or 'its payload is not here'}; {lost}"
 
 
-def _list(workspace: Workspace, as_json: bool) -> None:
+def _list(workspace: Workspace, past: Past | None, as_json: bool) -> None:
     periods = workspace.states.archives.periods()
     if as_json:
         rows = [
@@ -176,7 +183,7 @@ def _list(workspace: Workspace, as_json: bool) -> None:
              "created": time_text(one.created)}
             for one in periods
         ]  # fmt: skip
-        print_json({"archives": rows})
+        print_json({"archives": rows, **as_of_json(past)})
         return
     from memfs.states.archive_unpacking import iterations_text  # wanted for people only
 
@@ -189,7 +196,8 @@ def _list(workspace: Workspace, as_json: bool) -> None:
             f"{size(one.bytes)} in {size(one.packed)} ({share:.0f}% smaller){where}{back}"
         )
     if not periods:
-        print_raw("No archives yet")
+        print_raw("No archives yet" if past is None else "No archives at that time")
+    note_past(past)
 
 
 # -- usage --------------------------------------------------------------------------------------------------------

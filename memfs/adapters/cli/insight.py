@@ -15,6 +15,7 @@ from memfs.adapters.cli.archiving import picture_form
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.landing import land
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, print_text, styled
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, state_at
 
 if TYPE_CHECKING:
     from memfs.model.insights import Analysis, Course, FeedbackEffect, PatternTrend
@@ -146,15 +147,17 @@ def _course(course: Course) -> str:
 
 @verb("trends", example="memfs trends\nmemfs trends --limit 5 --json")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="So many patterns at most.")
+@as_of
 @click.pass_context
-def trends(ctx: click.Context, limit: int, as_json: bool) -> None:
+def trends(ctx: click.Context, limit: int, as_of: str | None, as_json: bool) -> None:
     """Show the patterns that meta-reviews name, the weightiest first: when they were seen, and where they go."""
-    with opened(ctx) as workspace:
-        report = workspace.states.trends.patterns()
+    with opened(ctx) as workspace, state_at(workspace, as_of) as (then, past):
+        report = then.states.trends.patterns()
     for sentence in report.missing:
         note(sentence)
     if as_json:
-        print_json({**report.to_dict(), "patterns": [one.to_dict() for one in report.patterns[:limit]]})
+        shown = [one.to_dict() for one in report.patterns[:limit]]
+        print_json({**report.to_dict(), "patterns": shown, **as_of_json(past)})
         return
     print_table([_row(one) for one in report.patterns[:limit]], dim=(1,))
     left = len(report.patterns) - limit
@@ -162,6 +165,7 @@ def trends(ctx: click.Context, limit: int, as_json: bool) -> None:
     note(
         f"{count(len(report.patterns), 'pattern')} in the reviews of {count(len(report.iterations), 'iteration')}{more}"
     )
+    note_past(past)
 
 
 def _row(one: PatternTrend) -> tuple[str, ...]:

@@ -19,11 +19,13 @@ from memfs.adapters.cli.frame import Unclear, opened, verb
 from memfs.adapters.cli.landing import land
 from memfs.adapters.cli.output import clean, note, print_json, print_raw, styled
 from memfs.adapters.cli.streams import somebody_types
+from memfs.adapters.cli.travelling import as_of, as_of_json, note_past, state_at
 from memfs.errors import ContentError, MemfsError, QueryInvalid, StorageIO
 
 if TYPE_CHECKING:
     from memfs.model.states import Acknowledgement
     from memfs.states.recording import Recorder
+    from memfs.teams.past import Past
     from memfs.workspace import Workspace
 
 _ASKED = (
@@ -74,8 +76,18 @@ _NAMES = {"start": "--since", "end": "--until", "request_type": "--request"}
 @click.option("--deadline", type=click.FloatRange(0), metavar="SECONDS", help="With show: what is found by then.")
 @click.option("-n", "--limit", type=click.IntRange(1, 1000), metavar="N", help="With search: at most so many, 10.")
 @click.option("--whole", is_flag=True, help="With show: all of it, however long that takes.")
+@as_of
 @click.pass_context
-def state(ctx: click.Context, /, action: str, what: str | None, file: str | None, as_json: bool, **given: Any) -> None:
+def state(
+    ctx: click.Context,
+    /,
+    action: str,
+    what: str | None,
+    file: str | None,
+    as_of: str | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
     """Store documents of a multi-agent system, and ask for its state.
 
     'store' takes a document of the TYPE state_update, agent_output, meta_review, hypothesis or tournament_result from
@@ -93,6 +105,8 @@ def state(ctx: click.Context, /, action: str, what: str | None, file: str | None
         raise click.UsageError("'search' takes WORDS, quoted as one", ctx)
     if action == "show" and what is not None:
         raise click.UsageError("'show' takes options only, such as --agent NAME", ctx)
+    if as_of is not None and action not in ("show", "search"):
+        raise click.UsageError(f"'{action}' takes no --as-of", ctx)
     if given["whole"] and given["deadline"] is not None:
         raise click.UsageError("'--whole' has no deadline", ctx)
     if action == "resume" and (what is None or file is not None):
@@ -102,12 +116,14 @@ def state(ctx: click.Context, /, action: str, what: str | None, file: str | None
             workspace.repository.require_readable()
         if action == "store":
             _store(workspace, _checked(ctx, what), file, as_json)
-        elif action == "show":
-            print_json(_asked(workspace, given))
-        elif action == "search":
-            _search(workspace, str(what), given, as_json)
-        else:
+        elif action == "resume":
             print_json(workspace.states.continuations.resume(str(what)))
+        else:
+            with state_at(workspace, as_of) as (then, past):
+                if action == "show":
+                    print_json({**_asked(then, given), **as_of_json(past)})
+                else:
+                    _search(then, past, str(what), given, as_json)
 
 
 # -- store --------------------------------------------------------------------------------------------------------
@@ -215,7 +231,7 @@ def _asked(workspace: Workspace, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # -- search -------------------------------------------------------------------------------------------------------
-def _search(workspace: Workspace, text: str, given: Mapping[str, Any], as_json: bool) -> None:
+def _search(workspace: Workspace, past: Past | None, text: str, given: Mapping[str, Any], as_json: bool) -> None:
     from memfs.states.searching import search_states  # no other verb needs it
 
     since, until = when(given["since"], "since"), when(given["until"], "until", end=True)
@@ -229,7 +245,7 @@ def _search(workspace: Workspace, text: str, given: Mapping[str, Any], as_json: 
         end=until,
     )
     if as_json:
-        print_json({"query": text, "hits": [hit.to_dict() for hit in found]})
+        print_json({"query": text, "hits": [hit.to_dict() for hit in found], **as_of_json(past)})
         return
     for hit in found:
         where = f"  (in the archive {clean(hit.archive)})" if hit.archive else ""
@@ -237,3 +253,4 @@ def _search(workspace: Workspace, text: str, given: Mapping[str, Any], as_json: 
         print_raw(f"  {clean(hit.excerpt)}")
     if not found:
         note("no document holds any of these words")
+    note_past(past)

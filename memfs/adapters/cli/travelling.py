@@ -5,7 +5,9 @@ Owns the words and the JSON of it. What a revision's memory is, is ``memfs.teams
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +17,8 @@ from memfs.adapters.cli.output import clean, note, progress, time_text
 if TYPE_CHECKING:
     from memfs.teams.past import Past
     from memfs.workspace import Workspace
+
+_STATE = ("aggregates", "archive", "checkpoints", "configuration", "iterations")
 
 
 def as_of(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,6 +37,41 @@ def past_at(workspace: Workspace, revision: str, *, quarantined: bool = False) -
         past = workspace.teams.past.at(revision, progress=step, quarantined=quarantined)
         _ = past.store.index
     return past
+
+
+@contextmanager
+def state_at(workspace: Workspace, revision: str | None) -> Iterator[tuple[Workspace, Past | None]]:
+    """The workspace to ask for the state of a multi-agent system: itself, or one that holds a revision's documents.
+
+    That one is passing: it is laid out in a folder of its own, and gone afterwards. Payloads of archives that no commit
+    holds are taken from the workspace where they are still there.
+    """
+    if revision is None:
+        yield workspace, None
+        return
+    import tempfile
+
+    from memfs.files import io
+    from memfs.store.parts import CONTENT
+    from memfs.workspace import open_workspace
+
+    def lay(path: str, data: bytes) -> None:
+        io.make_folders((root / path).parent)
+        io.write_file(root / path, data, durable=False)
+
+    past = past_at(workspace, revision)
+    with tempfile.TemporaryDirectory(prefix="memfs-") as folder:
+        root = Path(folder) / "state"
+        settings = {"history.commit": "manual", "watch.enabled": False}
+        open_workspace(root, create=True, own_repository=True, watch=False, settings=settings).close()
+        for path in past.files.blobs:
+            if path.startswith(tuple(f"{CONTENT}/{part}/" for part in _STATE)):
+                lay(path, past.files.content(path, 1 << 31))
+            payload = path.replace(".index.json", ".tar.zst")
+            if payload != path and payload not in past.files.blobs and (workspace.root / payload).is_file():
+                lay(payload, io.read_file(workspace.root / payload))
+        with open_workspace(root, watch=False, settings=settings, one_shot=True) as then:
+            yield then, past
 
 
 def as_of_json(past: Past | None) -> dict[str, Any]:
