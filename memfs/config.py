@@ -20,6 +20,7 @@ from memfs.files.tomltext import FILE
 from memfs.files.whereabouts import MEMORY_FOLDER as MEMORY_FOLDER
 from memfs.files.whereabouts import WORKSPACE_VARIABLE as WORKSPACE_VARIABLE
 from memfs.files.whereabouts import find_workspace as find_workspace
+from memfs.files.whereabouts import workspace_at
 from memfs.model.kinds import nearest
 from memfs.setting_values import checked, from_text, toml
 from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, TABLES, Settings, spec_of
@@ -37,10 +38,14 @@ _TOP = (*(table for table in TABLES if "." not in table), MOUNTS)
 def make_root(path: Path) -> Path:
     """Make the folder of a workspace, which may be there; returns it with links resolved.
 
+    Where the repository has its memory on a branch of its own, that is the workspace, and nothing is made.
+
     Raises:
         WorkspaceNotFound: it cannot be made.
     """
     root = path.expanduser().resolve()
+    if (memory := workspace_at(root)) is not None and memory != root:
+        return memory
     try:
         root.mkdir(parents=True, exist_ok=True)
         (root / MEMORY_FOLDER).mkdir(exist_ok=True)

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from memfs.errors import StorageIO, WorkspaceNotFound
+from memfs.files.ownbranch import memory_of
 from memfs.home import base_folder
 
 MEMORY_FOLDER = "ContextMemory"
@@ -35,21 +36,36 @@ def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping
         raise WorkspaceNotFound(f"there is no folder {str(asked)!r}", hint=hint)
     folder = asked.resolve()
     for candidate in (folder, *folder.parents):
-        if is_workspace(candidate):
-            return candidate
+        if found := workspace_at(candidate):
+            return found
     raise _not_found(folder)
+
+
+def workspace_at(folder: Path) -> Path | None:
+    """The workspace that a folder stands for: itself, or its repository's memory on a branch of its own; None for none.
+
+    A folder with settings of its own is its own workspace, such as a working tree in which that branch, or a pull
+    request against it, is checked out.
+    """
+    memory = memory_of(folder) if os.path.lexists(folder / ".git") else None
+    if memory is not None and not os.path.isfile(folder / SETTINGS_FILE):
+        return memory
+    return folder if is_workspace(folder) else None
 
 
 def is_workspace(folder: Path) -> bool:
     """Whether a folder is a workspace: it has ``memfs.toml``, or a ``ContextMemory/`` with a memory in it.
 
-    An empty ``ContextMemory/``, or one that holds only hidden files and configuration, was left behind.
+    An empty ``ContextMemory/``, or one that holds only hidden files and configuration, was left behind; one that is a
+    link is none.
     """
     return os.path.isfile(folder / SETTINGS_FILE) or _has_memory(folder / MEMORY_FOLDER)
 
 
 def _has_memory(content: Path) -> bool:
     """Whether any document but configuration lies there; ends at the first that is found."""
+    if os.path.islink(content):
+        return False
     for place, folders, names in os.walk(content):
         if any(name.endswith(_DOCUMENTS) and not name.startswith(".") for name in names):
             return True

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from memfs.errors import RemoteInvalid
 from memfs.history.configfile import read_config
@@ -130,7 +131,13 @@ def _placed(repository: Repository, address: str) -> str:
     """An address as it means the same from any folder: a relative path begins at the working tree."""
     if protocol_of(address) != "file" or "://" in address:
         return address
-    return os.path.normpath(os.path.join(repository.work_tree, os.path.expanduser(address)))
+    return os.path.normpath(os.path.join(_base(repository), os.path.expanduser(address)))
+
+
+def _base(repository: Repository) -> Path:
+    """From where a relative address leads; a memory within the git folder goes by the working tree around that."""
+    common = repository.common_dir
+    return common.parent if repository.work_tree.is_relative_to(common) else repository.work_tree
 
 
 def _rewritten(address: str, rules: Sequence[tuple[str, str]], key: str) -> str:

@@ -47,7 +47,8 @@ class Places:
 
     def beside(self, ref: str) -> Path:
         """Where a branch's working tree goes if nobody says: next to this one."""
-        top = self._repository.work_tree
+        top, common = self._repository.work_tree, self._repository.common_dir
+        top = common.parent if top.is_relative_to(common) else top  # the memory's own branch lies in the git folder
         return top.parent / f"{top.name}.branches" / short_name(ref).replace("/", "-")
 
     def lay(self, row: Given, commit: str) -> Given:

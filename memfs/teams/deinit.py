@@ -18,6 +18,7 @@ from memfs.errors import DeinitRefused, GitBusy, MemfsError, StorageIO
 from memfs.files import io, spoolfile
 from memfs.files.journal import Journal
 from memfs.files.lock import FileLock
+from memfs.files.ownbranch import BRANCH, place_in
 from memfs.files.placing import is_temporary
 from memfs.files.whereabouts import SETTINGS_FILE, is_workspace
 from memfs.history.branchlist import read_list, short_name
@@ -33,6 +34,7 @@ from memfs.sources.agents_block import FILE, AgentsBlock, Done, Standing
 from memfs.store.parts import CONTENT
 from memfs.store.plan import Planned
 from memfs.store.setaside import FOLDER
+from memfs.teams import ownbranch
 from memfs.teams.worktrees import remove_all
 from memfs.upkeep import mergedriver
 
@@ -63,6 +65,7 @@ class DeinitPlan:
         files: with ``purge``, the workspace's own files; ``blocks`` are the agents' files that hold a block of memfs.
         commits: whether the removal of the files is committed; else the person does that.
         branches: agents' branches with working trees, which go too.
+        links: the working trees of code whose link to the memory's own branch goes, with the place it is checked out.
         refs: refs of memfs.
         driver: whether the repository's configuration names the merge driver.
         state: the folder with memfs's own records.
@@ -79,6 +82,7 @@ class DeinitPlan:
     blocks: tuple[str, ...] = ()
     commits: bool = False
     branches: tuple[str, ...] = ()
+    links: tuple[Path, ...] = ()
     refs: tuple[str, ...] = ()
     driver: bool = False
     state: Path
@@ -122,6 +126,7 @@ class Deinit:
         self._root = parts.tree.root
         self._record = self._repository.state.parent
         self._others = tuple(_others(self._repository, self._root))
+        self._own = ownbranch.is_separate(self._repository)
 
     # -- looking --------------------------------------------------------------------------------------------------
     def plan(self) -> DeinitPlan:
@@ -143,7 +148,8 @@ class Deinit:
             files=tuple(self._own_files()) if self._purge else (),
             blocks=tuple(self._blocks()),
             commits=self._purge and self._commits() and bool(self._store.edits.committed()),
-            branches=tuple(branches),
+            branches=(*branches, *((BRANCH,) if self._own and self._purge else ())),
+            links=tuple(ownbranch.linked(repository)) if self._own else (),
             refs=tuple(self._refs()) if not self._others else (),
             driver=not self._others and f"merge.{mergedriver.DRIVER}.driver" in config,
             state=repository.state if self._others else self._record,
@@ -212,8 +218,10 @@ class Deinit:
             yield f"{count} content(s) set aside by memfs: 'memfs recover' brings them back"
         if names := self._waited_for():
             yield f"writes wait for their commit to {', '.join(names)}: check that out, and commit them there"
-        if self._purge:
+        if self._purge or self._own:
             yield from self._uncommitted()
+        if self._purge and self._own and (count := self._unpublished()):
+            yield f"{count} commit(s) of the branch {BRANCH} that no remote has"
         storage = self._store.storage()
         if storage.waiting:
             yield f"{storage.waiting} write(s) wait in {storage.secondary}"
@@ -248,7 +256,11 @@ class Deinit:
     def _uncommitted(self) -> Iterator[str]:
         """The files of memfs that HEAD does not have as they are."""
         committed = self._store.edits.committed()
-        found = [path for path in self._own_files() if committed.get(path) != self._blob(path, committed)]
+        found = [
+            path
+            for path in self._present()
+            if self._is_own(path) and committed.get(path) != self._blob(path, committed)
+        ]
         if beside := [path for path in found if path.endswith(_OUTSIDE_GIT)]:
             yield f"{len(beside)} large file(s) that git never holds, to be copied elsewhere: {_named(beside)}"
         if rest := [path for path in found if not path.endswith(_OUTSIDE_GIT)]:
@@ -267,6 +279,12 @@ class Deinit:
         elsewhere = ["--not", "--branches", "--tags", "--remotes", *filter(None, [self._repository.head().commit])]
         return int(self._repository.git.run("rev-list", "--count", tip, *elsewhere)) if tip else 0
 
+    def _unpublished(self) -> int:
+        """How many commits of the memory's own branch go with it."""
+        if not self._repository.ref_commit(ownbranch.REF):
+            return 0
+        return int(self._repository.git.run("rev-list", "--count", ownbranch.REF, "--not", "--remotes"))
+
     def _other_layouts(self) -> Iterator[Layout]:
         for row in read_list(self._repository.common_dir).values():
             folder = Path(row.folder) / self._repository.prefix
@@ -274,13 +292,16 @@ class Deinit:
                 yield layout
 
     def _leaves(self) -> Iterator[str]:
-        if not self._purge:
+        if self._own:
+            if not self._purge:
+                yield f"the branch {BRANCH} with the memory ('memfs deinit --purge' removes it, too)"
+        elif not self._purge:
             yield f"the files: {CONTENT}/ and {SETTINGS_FILE} ('memfs deinit --purge' removes them, too)"
         else:
             strays = [path for path in self._present() if not self._is_own(path)]
             if strays:
                 yield f"{len(strays)} file(s) in {CONTENT}/ that are not memfs's: {', '.join(strays[:5])}"
-        if self._repository.head().commit is not None:
+        if self._repository.head().commit is not None and not (self._own and self._purge):
             yield "the commits in git's history (only 'memfs erase ID', before you leave, rewrites those)"
         for other in self._others:
             yield f"what the repository's other workspace needs: {other}"
@@ -301,7 +322,7 @@ class Deinit:
         planned = self.plan()
         if planned.refused and not force:
             raise DeinitRefused(planned.refused, path=str(planned.root), hint=_remedy(planned))
-        for name in planned.branches:
+        for name in (name for name in planned.branches if name != BRANCH):
             self._branches.drop(name, force=force)
         if not self._purge:
             return None, ()
@@ -329,13 +350,15 @@ class Deinit:
         return done in (Done.REMOVED, Done.DELETED)
 
 
-def take_out(root: Path, *, keep_key: bool = False) -> DeinitPlan:
+def take_out(root: Path, *, keep_key: bool = False, purge: bool = False) -> DeinitPlan:
     """Take memfs's own parts out of the repository around a closed workspace: driver, refs, caches, trust, state.
 
-    Killed anywhere, it can be called again while the state folder is there. Nobody else commits meanwhile.
+    Of a memory on its own branch the links and the working tree go too, and with ``purge`` the branch. Killed anywhere,
+    it can be called again while the state folder is there. Nobody else commits meanwhile.
 
     Args:
         keep_key: the key of the project stays, by which its private memory is found again.
+        purge: a memory's own branch goes.
 
     Raises:
         MemfsError: something cannot be removed; what went before stays removed.
@@ -345,7 +368,7 @@ def take_out(root: Path, *, keep_key: bool = False) -> DeinitPlan:
         raise DeinitRefused("there is no repository around it", path=str(root))
     with closing(found) as repository:
         record, state = repository.state.parent, repository.state
-        others = tuple(_others(repository, root))
+        others, separate = tuple(_others(repository, root)), ownbranch.is_separate(repository)
         locks = FileLock(record / "commit.lock"), FileLock(state / "lock")
         with locks[0].hold("leave the repository"), locks[1].hold("leave the repository"):
             wait_for_children(record)
@@ -356,6 +379,8 @@ def take_out(root: Path, *, keep_key: bool = False) -> DeinitPlan:
             drop(record, lambda made: made in roots)
             if os.path.lexists(trust.list_path()):
                 trust.revoke(root)
+            if place_in(repository.common_dir) is not None and (separate or not others):
+                ownbranch.take_out(repository, branch=purge)
             _remove_state(record, state, whole=not others, keep_key=keep_key)
     _forget_empty(repository.common_dir)
     return DeinitPlan(
@@ -416,7 +441,8 @@ def _remove_state(record: Path, state: Path, whole: bool, keep_key: bool) -> Non
                 remove_all(path)
         elif path.name != private.KEY_FILE or not keep_key:
             io.unlink(path, missing_ok=True)
-    remove_all(state)
+    if state.is_dir():
+        remove_all(state)
     if whole and not os.listdir(record):
         io.rmdir(record)
 

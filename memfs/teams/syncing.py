@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from memfs.errors import GitBusy, HistoryUnavailable, MergeRefused, PushRefused, RemoteInvalid, RemoteRewritten
 from memfs.files.lock import FileLock
 from memfs.files.markers import has_markers
+from memfs.files.ownbranch import BRANCH
 from memfs.files.ownpath import is_own
 from memfs.history.ancestry import count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
 from memfs.history.quarantine import require_clean
@@ -28,6 +29,7 @@ from memfs.store import Store
 from memfs.store.parts import Parts
 from memfs.teams.historyjoin import named_files
 from memfs.teams.merger import Joined, Merger
+from memfs.teams.ownbranch import is_separate
 
 _LOCK_PATIENCE = 120.0
 _ROUNDS = 20
@@ -132,7 +134,12 @@ class Syncer:
         with self._lock.hold("sync", _LOCK_PATIENCE):
             there = self._where(remote, branch)
             asked = _Asked(
-                remote=there[0], branch=there[1], named=bool(branch), push=push, rejoin=rejoin, dry_run=dry_run
+                remote=there[0],
+                branch=there[1],
+                named=bool(branch) or there[1] == BRANCH,
+                push=push,
+                rejoin=rejoin,
+                dry_run=dry_run,
             )
             self._settle_edits(asked, edits)
             talk = Talk(self._repository, asked.remote)
@@ -181,7 +188,7 @@ class Syncer:
         head = repository.head()
         if head.ref is None:
             raise GitBusy("HEAD is detached", hint="git switch BRANCH, then sync again")
-        if cut_off(repository):
+        if cut_off(repository) and not is_separate(repository):  # what is fetched of that branch is never shallow
             raise HistoryUnavailable("this clone is shallow: it lacks history", hint="git fetch --unshallow")
         followed, followed_branch = upstream(repository, head.branch)
         name = remote or self._usual(followed)

@@ -64,7 +64,7 @@ def deinit(ctx: click.Context, purge: bool, with_private: bool, dry_run: bool, f
     _clients(root, dry=False)
     if own is not None and own.goes:
         private.forget(own.folder)
-    take_out(root, keep_key=own is not None and not own.goes)
+    take_out(root, keep_key=own is not None and not own.goes, purge=purge)
     _show(planned, own, clients, backups, as_json, commit=commit, edited=edited)
     return 0
 
@@ -172,6 +172,7 @@ def _show(
                 "commits": planned.commits,
                 "commit": commit,
                 "branches": list(planned.branches),
+                "links": [str(top) for top in planned.links],
                 "refs": list(planned.refs),
                 "merge_driver": planned.driver,
                 "state": str(planned.state),
@@ -226,6 +227,10 @@ def _print(planned: DeinitPlan, clients: Sequence[str], *, dry_run: bool) -> Non
         print_raw(f"  {count(len(planned.files), 'file')}{' in one commit' if planned.commits else ''}")
     _print_rows("the block in", planned.blocks)
     _print_rows("the branch", planned.branches)
+    if planned.links:
+        print_raw(
+            f"  the place of the memory's own branch, and the link to it in {count(len(planned.links), 'working tree')}"
+        )
     if planned.driver:
         print_raw("  the merge driver in git's configuration")
     if planned.refs:

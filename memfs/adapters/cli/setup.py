@@ -19,8 +19,9 @@ from memfs.adapters.cli.streams import somebody_types
 from memfs.adapters.cli.trusting import note_ignored
 from memfs.config import find_workspace, first_policies
 from memfs.errors import MemfsError, WorkspaceNotFound
+from memfs.files.ownbranch import place_in
 from memfs.files.whereabouts import MEMORY_FOLDER
-from memfs.history.layout import discover
+from memfs.history.layout import Layout, discover
 from memfs.history.repository import Repository
 from memfs.setting_values import toml
 from memfs.settings import SPECS
@@ -39,9 +40,11 @@ _MEANS = {
 }
 
 
-@verb("init", example="memfs init notes\nmemfs init --dry-run\nmemfs init --user")
+@verb("init", example="memfs init notes\nmemfs init --dry-run\nmemfs init --own-branch\nmemfs init --user")
 @click.argument("path", required=False, metavar="[PATH]", type=click.Path(file_okay=False))
 @click.option("--user", is_flag=True, help="Make your own workspace, for what belongs to no other.")
+@click.option("--here", is_flag=True, help="In a repository of code: a folder among the code, on its branches.")
+@click.option("--own-branch", "own", is_flag=True, help="In a repository of code: one memory on a branch of its own.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before settling in an existing git repository.")
 @click.option("--nested", is_flag=True, help="Make one within the folder of another workspace.")
 @click.option("--editor", is_flag=True, help="Also write the schemas by which editors complete and check memory files.")
@@ -51,6 +54,8 @@ def init(
     ctx: click.Context,
     path: str | None,
     user: bool,
+    here: bool,
+    own: bool,
     yes: bool,
     nested: bool,
     editor: bool,
@@ -60,9 +65,17 @@ def init(
     """Make a workspace at PATH (the current folder unless named), with a git repository if none is there.
 
     It writes three small files and tells git how to join memory files field by field, in a fresh clone only the
-    latter. Inside a repository that was there before it commits nothing, then or later, unless asked. With --user the
+    latter. Inside a repository that was there before it commits nothing, then or later, unless asked. With --own-branch
+    all branches of the code share one memory, on a branch of its own, which a clone takes up again. With --user the
     workspace lies in your data folder and has a repository of its own: agents use it where no other is found.
     """
+    if here + own + user > 1:
+        raise click.UsageError("--here, --own-branch and --user exclude each other", ctx)
+    if not user and not (here or nested) and (top := _own_top(ctx, path, own, ask=not (yes or dry_run))) is not None:
+        from memfs.adapters.cli.ownbranch import set_up  # wanted once in a repository's life
+
+        set_up(top, editor=editor, dry_run=dry_run, as_json=as_json)
+        return
     if dry_run:
         if user:
             raise click.UsageError("--dry-run is for a workspace in a folder, not for --user", ctx)
@@ -89,6 +102,49 @@ def init(
         print_raw(f"  wrote {count(exported, 'file')} for editors into {EDITOR_FOLDER}/, which git leaves out")
     if found.reason:
         note(f"the commit waits: {found.reason}")
+
+
+def _own_top(ctx: click.Context, path: str | None, own: bool, ask: bool) -> Path | None:
+    """The folder of the repository whose memory is to be on its own branch, or is there already; None for neither."""
+    if path is not None and not path.strip():
+        return None
+    from memfs.teams.ownbranch import is_offered  # wanted once in a repository's life
+
+    root = Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve()
+    place = _nearest_folder(root)
+    layout = discover(place)
+    if own:
+        return place
+    if layout is None or root != layout.work_tree or (root / "memfs.toml").exists():
+        return None
+    if place_in(layout.common_dir) is not None:
+        return place
+    if not (root / MEMORY_FOLDER).is_dir() and is_offered(root):
+        return place
+    if ask and somebody_types() and not (root / MEMORY_FOLDER).is_dir():
+        return place if _choose(layout) else None
+    if not (root / MEMORY_FOLDER).is_dir():
+        note("among the code, on its branches (--here); --own-branch gives all branches one memory")
+    return None
+
+
+def _choose(layout: Layout) -> bool:
+    """Ask once where the memory shall lie; whether that is a branch of its own.
+
+    Raises:
+        MemfsError: the answer is a repository of its own, or none.
+    """
+    note(f"{layout.work_tree} is a git repository already. Where shall the memory lie?")
+    for line in (
+        "  here  a folder among the code: reviewed with it, and each branch has its own (--here)",
+        "  own   a branch of its own: one memory for all branches, shared by 'memfs sync' (--own-branch)",
+        "  apart a repository of its own, in a folder elsewhere: memfs init FOLDER",
+    ):
+        note(line)
+    chosen = click.prompt("Which", type=click.Choice(["here", "own", "apart"]), default="here", err=True)
+    if chosen == "apart":
+        raise MemfsError("nothing was written", hint="memfs init FOLDER, outside of this repository")
+    return str(chosen) == "own"
 
 
 def _root(ctx: click.Context, path: str | None, nested: bool) -> Path:

@@ -10,6 +10,7 @@ import click
 from memfs.adapters.cli.frame import opened, verb
 from memfs.adapters.cli.output import clean, count, note, one_line, plain, print_json, print_raw, readable, styled
 from memfs.adapters.cli.streams import is_interactive
+from memfs.files.ownbranch import BRANCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,11 +60,17 @@ def sync(
     else:
         _print(done, dry_run, would_push=dry_run and not no_push)
         if done.pushed and not done.fetched:
-            address, name = shlex.quote(clean(done.address)), shlex.quote(clean(done.branch))
-            note(f"others join by 'git clone --branch {name} {address}', and 'memfs init' in that folder")
+            note(f"others join by {_way_in(done)}")
     for problem in problems:
         note(f"{clean(problem.path)}: {clean(problem.message)}; {clean(problem.hint)}")
     return 1 if done.waiting else 0
+
+
+def _way_in(done: Synced) -> str:
+    if done.branch == BRANCH:
+        return "'memfs init' in their clone of the code"
+    address, name = shlex.quote(clean(done.address)), shlex.quote(clean(done.branch))
+    return f"'git clone --branch {name} {address}', and 'memfs init' in that folder"
 
 
 def _ask(edits: Sequence[str], as_json: bool, yes: bool) -> bool | None:

@@ -1,0 +1,349 @@
+"""Memory on a branch of its own: one memory for all branches of the code, which no git command on code harms (D1)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memfs.adapters.cli.app import run
+from memfs.files import ownbranch
+from memfs.files.whereabouts import find_workspace
+
+Git = Callable[..., str]
+Said = Callable[..., str]
+LINK = "ContextMemory"
+
+
+@pytest.fixture
+def code(tmp_path: Path, git: Git) -> Path:
+    """A repository of code with four branches."""
+    root = tmp_path / "code"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    (root / "main.py").write_text("x = 1\n")
+    git(root, "add", "main.py")
+    git(root, "commit", "-qm", "Begin")
+    for name in ("one", "two", "three"):
+        git(root, "branch", name)
+    return root
+
+
+@pytest.fixture
+def memfs(capsys: pytest.CaptureFixture[str]) -> Said:
+    """Run a command; what it printed, once it ended as expected."""
+
+    def call(root: Path, *words: str, code: int = 0) -> str:
+        capsys.readouterr()
+        found = run(["-C", str(root), *words])
+        said = capsys.readouterr()
+        assert found == code, said
+        return said.out + said.err
+
+    return call
+
+
+def ids(memfs: Said, root: Path) -> set[str]:
+    """What is remembered, as seen from a folder."""
+    return {item["id"] for item in json.JSONDecoder().raw_decode(memfs(root, "list", "--json"))[0]["items"]}
+
+
+def test_four_branches_and_two_working_trees_share_one_memory(
+    code: Path, git: Git, memfs: Said, tmp_path: Path
+) -> None:
+    """What is remembered on any branch, in any working tree, is known on all, and no branch of code has it (D1)."""
+    memfs(code, "init", "--own-branch")
+    other = tmp_path / "other"
+    git(code, "worktree", "add", "-q", str(other), "three")
+    for branch in ("main", "one", "two"):
+        git(code, "switch", "-q", branch)
+        memfs(code, "remember", f"Known on {branch}", "--id", f"from-{branch}")
+    memfs(other, "remember", "Known on three", "--id", "from-three")
+    assert ids(memfs, code) == ids(memfs, other) == {"from-main", "from-one", "from-two", "from-three"}
+    assert git(code, "log", "--format=%s", "main", "one", "two", "three").split("\n")[0] == "Begin"
+    assert len(git(code, "log", "--format=%s", "context-memory").splitlines()) == 5
+    for tree in (code, other):
+        assert git(tree, "status", "--porcelain") == ""
+        assert (tree / LINK / "memories").is_dir()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("switch", "-q", "one"),
+        ("stash", "-uq"),
+        ("clean", "-fdxq"),
+        ("clean", "-ffdxq"),
+        ("rebase", "-q", "one"),
+        ("gc", "-q", "--prune=now"),
+        ("worktree", "prune", "--expire=now"),
+        ("submodule", "deinit", "--all"),
+    ],
+    ids=" ".join,
+)
+def test_no_git_command_on_code_harms_it(code: Path, git: Git, memfs: Said, words: tuple[str, ...]) -> None:
+    """Commands that empty a working tree leave every memory, committed or not, and the link is made again (D1)."""
+    memfs(code, "init", "--own-branch")
+    memfs(code, "remember", "A fact", "--id", "fact")
+    memfs(code, "--set", "history.commit=manual", "remember", "Not committed yet", "--id", "waits")
+    (code / "main.py").write_text("x = 2\n" if words[0] == "stash" else "x = 1\n")
+    (code / "new.txt").write_text("new\n")
+    git(code, *words)
+    assert ids(memfs, code) == {"fact", "waits"}
+    assert (code / LINK).is_symlink()
+    assert (code / LINK / "memories").is_dir()
+    assert "No problems" in memfs(code, "check")
+
+
+@pytest.mark.parametrize("instead", ["nothing", "folder", "file", "link"])
+def test_a_missing_or_replaced_link_forgets_nothing(
+    code: Path, git: Git, memfs: Said, tmp_path: Path, instead: str
+) -> None:
+    """Whatever stands in the link's place, the memory is what the branch has, and none of it is committed away (D1)."""
+    memfs(code, "init", "--own-branch")
+    memfs(code, "remember", "A fact", "--id", "fact")
+    before = git(code, "rev-parse", "context-memory")
+    (code / LINK).unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if instead == "folder":
+        (code / LINK).mkdir()
+    elif instead == "file":
+        (code / LINK).write_text("x\n")
+    elif instead == "link":
+        (code / LINK).symlink_to(elsewhere)
+    assert ids(memfs, code) == {"fact"}
+    memfs(code, "commit")
+    assert git(code, "rev-parse", "context-memory") == before
+    assert list(elsewhere.iterdir()) == []
+    assert (code / LINK / "memories").is_dir() == (instead == "nothing")
+    if instead != "nothing":
+        assert "something else" in memfs(code, "init", "--own-branch")
+
+
+def test_a_link_that_came_with_a_repository_is_no_memory(code: Path, git: Git, tmp_path: Path) -> None:
+    """A tracked link named ContextMemory, wherever it leads, makes no folder a workspace (D1)."""
+    target = tmp_path / "victim"
+    (target / "memories").mkdir(parents=True)
+    (target / "memories/a.yaml").write_text("content: x\n")
+    (code / LINK).symlink_to(target)
+    git(code, "add", LINK)
+    git(code, "commit", "-qm", "Plant")
+    with pytest.raises(Exception, match=r"no ContextMemory|no workspace"):
+        find_workspace(code)
+
+
+def test_a_folder_that_claims_anothers_git_folder_is_not_led_to_its_memory(
+    code: Path, memfs: Said, tmp_path: Path
+) -> None:
+    """A planted .git file that names this repository reaches no memory of it, and writes nothing there (D1)."""
+    memfs(code, "init", "--own-branch")
+    stranger = tmp_path / "stranger"
+    stranger.mkdir()
+    for target in (code / ".git", code / ".git/worktrees/memory"):
+        (stranger / ".git").write_text(f"gitdir: {target}\n")
+        assert ownbranch.memory_of(stranger) is None
+    assert not os.path.lexists(stranger / LINK)
+
+
+def test_a_repository_that_was_moved_or_copied_keeps_its_own_memory(
+    code: Path, git: Git, memfs: Said, tmp_path: Path
+) -> None:
+    """After a move everything is found; a copy writes into itself, never into what it was copied from (D1)."""
+    memfs(code, "init", "--own-branch")
+    memfs(code, "remember", "A fact", "--id", "fact")
+    other = tmp_path / "other"
+    git(code, "worktree", "add", "-q", str(other), "one")
+    memfs(other, "list")
+    moved, copied = tmp_path / "moved", tmp_path / "copied"
+    code.rename(moved)
+    assert ids(memfs, moved) == {"fact"}
+    git(moved, "worktree", "repair", str(other))
+    assert ids(memfs, other) == {"fact"}
+    assert os.path.realpath(other / LINK) == str(moved / ".git/memfs/memory/ContextMemory")
+    shutil.copytree(moved, copied, symlinks=True)
+    memfs(copied, "remember", "Only in the copy", "--id", "copied")
+    assert ids(memfs, copied) == {"fact", "copied"}
+    assert ids(memfs, moved) == {"fact"}
+    git(moved, "worktree", "prune", "--expire=now")
+    assert ids(memfs, moved) == {"fact"}
+
+
+def test_gits_record_of_the_place_is_made_again(code: Path, git: Git, memfs: Said) -> None:
+    """With .git/worktrees removed, init registers the place anew, and an edit that no commit has stays (D1)."""
+    memfs(code, "init", "--own-branch")
+    memfs(code, "remember", "A fact", "--id", "fact")
+    file = next((code / ".git/memfs/memory/ContextMemory").rglob("fact.yaml"))
+    file.write_text(file.read_text().replace("A fact", "An edited fact"))
+    shutil.rmtree(code / ".git/worktrees")
+    memfs(code, "init")
+    assert "An edited fact" in memfs(code, "show", "fact")
+    assert ids(memfs, code) == {"fact"}
+
+
+@pytest.mark.parametrize("how", ["full", "shallow", "single"])
+def test_a_colleagues_clone_finds_the_memory(code: Path, git: Git, memfs: Said, tmp_path: Path, how: str) -> None:
+    """init in a clone takes the branch up, also a shallow or single-branch one, and syncs (D1)."""
+    remote, clone = tmp_path / "remote.git", tmp_path / "clone"
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote))
+    git(code, "remote", "add", "origin", "../remote.git")
+    git(code, "push", "-q", "origin", "main")
+    memfs(code, "init", "--own-branch")
+    memfs(code, "remember", "A fact", "--id", "fact")
+    (code / "main.py").write_text("x = 3\n")
+    git(code, "commit", "-qam", "Code that nobody has yet")
+    memfs(code, "sync")
+    assert set(git(remote, "branch", "--format=%(refname:short)").split()) == {"main", "context-memory"}
+    assert git(remote, "log", "-1", "--format=%s", "main").strip() == "Begin"
+    options = {"full": [], "shallow": ["--depth=1"], "single": ["--single-branch"]}[how]
+    git(tmp_path, "clone", "-q", *options, f"file://{remote}", str(clone))
+    assert "of origin" in memfs(clone, "init")
+    assert ids(memfs, clone) == {"fact"}
+    memfs(clone, "remember", "From a colleague", "--id", "colleague")
+    memfs(clone, "sync")
+    memfs(code, "sync")
+    assert ids(memfs, code) == {"fact", "colleague"}
+    assert git(clone, "status", "--porcelain") == ""
+
+
+def test_it_is_refused_where_a_branch_tracks_memory(code: Path, git: Git, memfs: Said) -> None:
+    """Where a branch of code has ContextMemory/, the refusal names it and how to move; nothing is written (D1)."""
+    git(code, "switch", "-q", "two")
+    (code / LINK).mkdir()
+    (code / LINK / "x.yaml").write_text("content: x\n")
+    git(code, "add", LINK)
+    git(code, "commit", "-qm", "Memory among the code")
+    git(code, "switch", "-q", "main")
+    said = memfs(code, "init", "--own-branch", code=1)
+    assert "two has ContextMemory/" in said
+    assert "memfs admin move" in said
+    assert "context-memory" not in git(code, "branch")
+    assert not os.path.lexists(code / LINK)
+
+
+def test_a_dry_run_writes_nothing(code: Path, git: Git, memfs: Said) -> None:
+    """--dry-run says what would be made and makes none of it (D1)."""
+    before = sorted(str(path) for path in code.rglob("*"))
+    assert "Would make" in memfs(code, "init", "--own-branch", "--dry-run")
+    assert sorted(str(path) for path in code.rglob("*")) == before
+
+
+def test_without_a_terminal_it_says_in_one_line_what_it_chose(code: Path, git: Git, memfs: Said) -> None:
+    """init asks nobody who is not there: it takes the folder among the code, and one line names the other way (D1)."""
+    said = memfs(code, "init")
+    assert len([line for line in said.splitlines() if "--own-branch" in line]) == 1
+    assert (code / "memfs.toml").is_file()
+
+
+def test_a_killed_init_is_completed_by_the_next(code: Path, git: Git, memfs: Said) -> None:
+    """Stopped at any write, init leaves no half memory that passes for one; the next completes it (D1)."""
+    program = (
+        "import os, sys\n"
+        "from memfs.files import io\n"
+        "left = [int(sys.argv[2])]\n"
+        "def hook(name, path):\n"
+        "    left[0] -= 1\n"
+        "    if left[0] < 0: os._exit(9)\n"
+        "io.set_hook(hook)\n"
+        "from pathlib import Path\n"
+        "from memfs.teams.ownbranch import set_up\n"
+        "set_up(Path(sys.argv[1]))\n"
+    )
+    whole = code.with_name("whole")
+    shutil.copytree(code, whole, symlinks=True)
+    steps, number = [], 0
+    while True:
+        trial = code.with_name("trial")
+        shutil.copytree(code, trial, symlinks=True)
+        done = subprocess.run([sys.executable, "-c", program, str(trial), str(number)], check=False)
+        memory = ownbranch.place_in(trial / ".git")
+        if memory is not None:
+            assert (memory / "memfs.toml").is_file()
+        memfs(trial, "init", "--own-branch")
+        memfs(trial, "remember", "A fact", "--id", "fact") if number % 10 == 0 else None
+        assert ownbranch.is_link(trial)
+        assert git(trial, "fsck", "--no-dangling") is not None
+        assert git(trial, "status", "--porcelain") == ""
+        assert git(trial, "-C", ".git/memfs/memory", "status", "--porcelain") == ""
+        assert not (trial / ".git/memfs/begun").exists()
+        shutil.rmtree(trial)
+        steps.append(done.returncode)
+        if done.returncode == 0:
+            break
+        assert done.returncode == 9
+        number += 7
+    assert len(steps) > 5
+
+
+def test_deinit_takes_out_the_place_and_the_links(code: Path, git: Git, memfs: Said, tmp_path: Path) -> None:
+    """deinit removes links and place and keeps the branch; --purge removes it, by force where it is unpublished (D2)."""
+    before = (code / ".git/info/exclude").read_bytes() if (code / ".git/info/exclude").exists() else b""
+    memfs(code, "init", "--own-branch")
+    memfs(code, "remember", "A fact", "--id", "fact")
+    other = tmp_path / "other"
+    git(code, "worktree", "add", "-q", str(other), "one")
+    memfs(other, "list")
+    memfs(code, "deinit")
+    assert not os.path.lexists(code / LINK)
+    assert not os.path.lexists(other / LINK)
+    assert (code / ".git/info/exclude").read_bytes() == before
+    assert not (code / ".git/memfs").exists()
+    assert not (code / ".git/worktrees/memory").exists()
+    assert "context-memory" in git(code, "branch")
+    memfs(code, "init", "--own-branch")
+    assert ids(memfs, code) == {"fact"}
+    assert "no remote has" in memfs(code, "deinit", "--purge", code=1)
+    assert ids(memfs, code) == {"fact"}
+    memfs(code, "deinit", "--purge", "--force")
+    assert "context-memory" not in git(code, "branch")
+    assert not (code / ".git/memfs").exists()
+    assert git(code, "status", "--porcelain") == ""
+
+
+def test_an_edit_that_no_commit_has_keeps_deinit_from_it(code: Path, git: Git, memfs: Said) -> None:
+    """Files of the place that the branch does not have are named, and nothing is done (D2)."""
+    memfs(code, "init", "--own-branch")
+    memfs(code, "--set", "history.commit=manual", "remember", "A fact", "--id", "fact")
+    place = code / ".git/memfs/memory"
+    (place / "memfs.toml").write_text((place / "memfs.toml").read_text() + "# mine\n")
+    assert "memfs.toml" in memfs(code, "deinit", code=1)
+    assert (place / "memfs.toml").is_file()
+
+
+def test_a_pull_request_against_it_is_reviewed_and_merged(code: Path, git: Git, memfs: Said, tmp_path: Path) -> None:
+    """In a working tree of a branch of the memory a convention is proposed, reported on, and merged (K8)."""
+    memfs(code, "init", "--own-branch")
+    memfs(code, "remember", "A fact", "--id", "fact")
+    request = tmp_path / "request"
+    git(code, "worktree", "add", "-q", "-b", "memory/utc", str(request), "context-memory")
+    memfs(request, "convention", "propose", "Columns hold UTC.", "--title", "Times are UTC", "--id", "utc")
+    memfs(request, "commit")
+    assert ids(memfs, code) == {"fact"}
+    assert "utc" in memfs(request, "review", "context-memory..HEAD")
+    assert "utc" in memfs(code, "review", "context-memory..memory/utc")
+    memfs(request, "convention", "accept", "utc")
+    memfs(request, "commit")
+    place = code / ".git/memfs/memory"
+    git(place, "merge", "-q", "--no-ff", "-m", "Times are UTC", "memory/utc")
+    assert "Times are UTC" in memfs(code, "convention", "list")
+    assert git(place, "status", "--porcelain") == ""
+    assert ".github/workflows/memory-review.yml" in git(code, "ls-tree", "-r", "--name-only", "context-memory")
+
+
+def test_an_agents_branch_starts_from_it_and_lies_beside_the_code(code: Path, git: Git, memfs: Said) -> None:
+    """branch start, merge and drop work with the memory's branch; the working tree lies beside the repository (D1)."""
+    memfs(code, "init", "--own-branch")
+    memfs(code, "branch", "start", "scout", "--agent", "scout")
+    folder = code.parent / "code.branches/scout"
+    assert (folder / "memfs.toml").is_file()
+    memfs(folder, "remember", "From the scout", "--id", "scouted")
+    assert ids(memfs, code) == set()
+    memfs(code, "branch", "merge", "scout")
+    assert ids(memfs, code) == {"scouted"}
+    memfs(code, "branch", "drop", "scout")
