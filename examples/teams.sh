@@ -113,4 +113,19 @@ run 'memfs sync'
 run 'memfs check'
 expect "No problems found"
 
+say "10. Memory for all branches of a repository of code: on a branch of its own, which no command on code harms."
+git init --quiet --initial-branch=main "$team/shop"
+cd "$team/shop"
+git commit --quiet --allow-empty --message "Begin"
+git branch topic
+run 'memfs init --own-branch'
+run 'memfs remember "Labels are printed at 300 dpi." --id label-dpi'
+run 'git switch --quiet topic && git clean -ffdxq'
+run 'memfs recall "labels" --limit 1'
+expect label-dpi
+run 'git log --format=%s context-memory'
+expect "Remember: Labels"
+run 'git log --format=%s --branches=topic'
+refuse "Remember: Labels"
+
 say "That was a team. The clones are in .demo/teams/."

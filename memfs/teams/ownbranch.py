@@ -298,7 +298,8 @@ def _register(repository: Repository, memory: Path) -> None:
 
 
 def _links(common: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    linked, blocked = [], []
+    linked: list[Path] = []
+    blocked: list[Path] = []
     for top in ownbranch.work_trees(common):
         if os.path.lexists(top / SETTINGS_FILE):  # a branch of the memory is checked out there
             continue

@@ -282,7 +282,7 @@ def test_a_killed_init_is_completed_by_the_next(code: Path, git: Git, memfs: Sai
 
 
 def test_deinit_takes_out_the_place_and_the_links(code: Path, git: Git, memfs: Said, tmp_path: Path) -> None:
-    """deinit removes links and place and keeps the branch; --purge removes it, by force where it is unpublished (D2)."""
+    """deinit removes links and place and keeps the branch; --purge removes it, by force if unpublished (D2)."""
     before = (code / ".git/info/exclude").read_bytes() if (code / ".git/info/exclude").exists() else b""
     memfs(code, "init", "--own-branch")
     memfs(code, "remember", "A fact", "--id", "fact")

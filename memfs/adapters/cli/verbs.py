@@ -106,6 +106,7 @@ FAMILIES: dict[str, tuple[Verb, ...]] = {
         Verb("schema", "schema:schema", "Write the schemas by which editors check memory files."),
         Verb("plugins", "plugins:plugins", "Show what gives agents their context, and whether it works."),
         Verb("trust", "trusting:trust", "Let a workspace enable what its files ask for."),
+        Verb("admin", "admin:admin", "Move the memory to a branch of its own, or back."),
         Verb("deinit", "deinit:deinit", "Take memfs out of a repository, and the files on request."),
         Verb("completion", "completing:completion", "Print the completion script for a shell."),
     ),
