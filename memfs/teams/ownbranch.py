@@ -7,7 +7,7 @@ rename: until then there is none, after it there is all of it. Where it lies is 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from memfs.history.commits import build, store
 from memfs.history.configfile import read_config
 from memfs.history.group import Change, Group, Writer
 from memfs.history.layout import Layout, discover
-from memfs.history.refs import HEADS
+from memfs.history.refs import HEADS, Refs
 from memfs.history.remote import LOCK, Talk
 from memfs.history.remoteurl import configured, remote_of
 from memfs.history.repository import Repository
@@ -141,8 +141,6 @@ def _set_up(repository: Repository, moved: str) -> OwnBranch:
 
 
 def _plan(layout: Layout) -> OwnBranch:
-    from memfs.history.refs import Refs
-
     common = layout.common_dir
     memory = ownbranch.place_in(common)
     commit = Refs(layout).commit(REF) or ""
@@ -224,30 +222,31 @@ def _from_remote(repository: Repository) -> tuple[str, str]:
     return "", ""
 
 
-def is_offered(top: Path) -> bool:
-    """Whether a remote has the branch, as far as this clone can tell; one that knows few branches asks for the rest.
+def is_offered(layout: Layout, *, ask: bool) -> bool:
+    """Whether this clone has the branch, or a remote does as far as the clone can tell.
 
-    A remote that does not answer has none here: whoever asks for the branch by name is told so.
+    Args:
+        ask: ask the remotes of which the clone follows some branches only. One that does not answer has none here:
+            whoever asks for the branch by name is told so.
     """
+    config, refs = read_config(layout.common_dir / "config"), Refs(layout)
+    remotes = {key.split(".", 1)[1].rpartition(".")[0] for key in config if key.startswith("remote.")}
+    if refs.commit(REF) or any(refs.commit(f"refs/remotes/{name}/{BRANCH}") for name in remotes):
+        return True
+    if not ask or not any(_is_narrow(config, name) for name in remotes):
+        return False
     with suppress(MemfsError):
-        found = Repository.find(top, trusted=trust.repository)
-        if found is None:
-            return False
-        with closing(found) as repository:
-            if repository.ref_commit(REF):
-                return True
-            for name in configured(repository):
-                if repository.ref_commit(f"refs/remotes/{name}/{BRANCH}"):
-                    return True
-                if _was_reached(repository, name) and _is_narrow(repository, name):
-                    return bool(_from_remote(repository)[0])
+        found = Repository.find(layout.work_tree, trusted=trust.repository)
+        if found is not None:
+            with closing(found) as repository:
+                return bool(_from_remote(repository)[0])
     return False
 
 
-def _is_narrow(repository: Repository, remote: str) -> bool:
+def _is_narrow(config: Mapping[str, str], remote: str) -> bool:
     """Whether a clone was told to follow some of the remote's branches only."""
-    fetched = read_config(repository.common_dir / "config").get(f"remote.{remote}.fetch", "")
-    return "*" not in fetched
+    fetched = config.get(f"remote.{remote}.fetch", "")
+    return bool(fetched) and "*" not in fetched
 
 
 def _was_reached(repository: Repository, name: str) -> bool:

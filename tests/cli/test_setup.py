@@ -79,15 +79,16 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize(("answer", "code"), [("n\n", 1), ("y\n", 0)])
+@pytest.mark.parametrize(("answer", "code"), [("apart\n", 1), ("here\n", 0)])
 def test_init_goes_by_the_answer(
     bare: Memfs, project: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
-    """On a terminal it asks once, and does nothing after a no."""
+    """On a terminal it asks once, where the memory shall lie, and does nothing for a repository apart (D2)."""
     monkeypatch.setattr("memfs.adapters.cli.setup.somebody_types", lambda: True)
     ran = bare("init", str(project), stdin=answer)
     assert ran.code == code
-    assert ran.err.count("Go ahead?") == 1
+    assert ran.err.count("Where shall the memory lie?") == 1
+    assert "Go ahead?" not in ran.err
     assert (project / "memfs.toml").exists() == (code == 0)
 
 

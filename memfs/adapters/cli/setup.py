@@ -21,7 +21,7 @@ from memfs.config import find_workspace, first_policies
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.files.ownbranch import place_in
 from memfs.files.whereabouts import MEMORY_FOLDER
-from memfs.history.layout import Layout, discover
+from memfs.history.layout import discover
 from memfs.history.repository import Repository
 from memfs.setting_values import toml
 from memfs.settings import SPECS
@@ -71,11 +71,13 @@ def init(
     """
     if here + own + user > 1:
         raise click.UsageError("--here, --own-branch and --user exclude each other", ctx)
-    if not user and not (here or nested) and (top := _own_top(ctx, path, own, ask=not (yes or dry_run))) is not None:
-        from memfs.adapters.cli.ownbranch import set_up  # wanted once in a repository's life
+    if not (user or nested or here):
+        top, yes = _decide(ctx, path, own, yes, editor, dry_run)
+        if top is not None:
+            from memfs.adapters.cli.ownbranch import set_up  # wanted once in a repository's life
 
-        set_up(top, editor=editor, dry_run=dry_run, as_json=as_json)
-        return
+            set_up(top, editor=editor, dry_run=dry_run, as_json=as_json)
+            return
     if dry_run:
         if user:
             raise click.UsageError("--dry-run is for a workspace in a folder, not for --user", ctx)
@@ -94,6 +96,8 @@ def init(
         print_json({**facts, "merge_driver": driver, "schemas": exported})
     elif made:
         _print_created(shown, created, found)
+        if not (created.repository_made or here or nested):
+            print_raw("  it lies among the code, on its branches (--here); --own-branch gives all branches one memory")
     else:
         print_raw(f"{clean(shown)} is a workspace already")
     if driver and not as_json:
@@ -104,47 +108,54 @@ def init(
         note(f"the commit waits: {found.reason}")
 
 
-def _own_top(ctx: click.Context, path: str | None, own: bool, ask: bool) -> Path | None:
+def _decide(
+    ctx: click.Context, path: str | None, own: bool, yes: bool, editor: bool, dry_run: bool
+) -> tuple[Path | None, bool]:
+    """Where a memory gets a branch of its own, None where it does not; and whether anything is still to be asked."""
+    top = _own_top(ctx, path, own, dry_run)
+    if top is None and not (yes or dry_run) and (asked := _chosen_place(ctx, path, editor)):
+        return (asked[1] if asked[0] == "own" else None), True
+    return top, yes
+
+
+def _own_top(ctx: click.Context, path: str | None, own: bool, dry_run: bool) -> Path | None:
     """The folder of the repository whose memory is to be on its own branch, or is there already; None for neither."""
-    if path is not None and not path.strip():
-        return None
     from memfs.teams.ownbranch import is_offered  # wanted once in a repository's life
 
+    if path is not None and not path.strip():
+        return None
     root = Path(ctx.ensure_object(Invocation).workspace or ".", path or ".").resolve()
     place = _nearest_folder(root)
-    layout = discover(place)
     if own:
         return place
+    layout = discover(place)
     if layout is None or root != layout.work_tree or (root / "memfs.toml").exists():
         return None
-    if place_in(layout.common_dir) is not None:
-        return place
-    if not (root / MEMORY_FOLDER).is_dir() and is_offered(root):
-        return place
-    if ask and somebody_types() and not (root / MEMORY_FOLDER).is_dir():
-        return place if _choose(layout) else None
-    if not (root / MEMORY_FOLDER).is_dir():
-        note("among the code, on its branches (--here); --own-branch gives all branches one memory")
-    return None
+    there = place_in(layout.common_dir) is not None
+    return place if there or (not (root / MEMORY_FOLDER).is_dir() and is_offered(layout, ask=not dry_run)) else None
 
 
-def _choose(layout: Layout) -> bool:
-    """Ask once where the memory shall lie; whether that is a branch of its own.
+def _chosen_place(ctx: click.Context, path: str | None, editor: bool) -> tuple[str, Path] | None:
+    """Ask once where the memory of a repository of code shall lie, where that is open and there is somebody to ask.
 
     Raises:
-        MemfsError: the answer is a repository of its own, or none.
+        MemfsError: the answer is a repository of its own.
     """
-    note(f"{layout.work_tree} is a git repository already. Where shall the memory lie?")
-    for line in (
-        "  here  a folder among the code: reviewed with it, and each branch has its own (--here)",
-        "  own   a branch of its own: one memory for all branches, shared by 'memfs sync' (--own-branch)",
-        "  apart a repository of its own, in a folder elsewhere: memfs init FOLDER",
-    ):
+    root = _root(ctx, path, nested=False)
+    layout = discover(root) if root.is_dir() and somebody_types() else None
+    if layout is None or root != layout.work_tree or (root / MEMORY_FOLDER).is_dir():
+        return None
+    note(f"{root} is a git repository already. Where shall the memory lie?")
+    note("  here   a folder among the code: reviewed with it, and each branch has its own (--here)")
+    note("  own    a branch of its own: one memory for all branches, shared by 'memfs sync' (--own-branch)")
+    note("  apart  a repository of its own, in a folder elsewhere: memfs init FOLDER")
+    note("With 'here':")
+    for line in _plan_lines(_plan(root, editor)):
         note(line)
     chosen = click.prompt("Which", type=click.Choice(["here", "own", "apart"]), default="here", err=True)
     if chosen == "apart":
         raise MemfsError("nothing was written", hint="memfs init FOLDER, outside of this repository")
-    return str(chosen) == "own"
+    return str(chosen), root
 
 
 def _root(ctx: click.Context, path: str | None, nested: bool) -> Path:
