@@ -116,6 +116,7 @@ expect "No problems found"
 say "10. Memory for all branches of a repository of code: on a branch of its own, which no command on code harms."
 git init --quiet --initial-branch=main "$team/shop"
 cd "$team/shop"
+person ines
 git commit --quiet --allow-empty --message "Begin"
 git branch topic
 run 'memfs init --own-branch'
