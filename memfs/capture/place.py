@@ -63,8 +63,10 @@ class Whereabouts:
 
     @property
     def folder(self) -> Path:
-        """The folder from which files are named."""
-        return self.memory or self.project.folder
+        """The folder from which files are named: memory on a branch of its own lies in the git folder, code does not."""
+        git = self.project.git
+        within = self.memory is not None and git is not None and self.memory.is_relative_to(git)
+        return self.project.folder if self.memory is None or within else self.memory
 
 
 def find_place(cwd: str = "", environ: Mapping[str, str] | None = None, *, folder: str = "", into: str = "") -> Place:

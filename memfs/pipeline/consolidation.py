@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, QueryInvalid
 from memfs.files.secrets import reason_in
 from memfs.model import Candidate, Link, MemoryItem, Query
-from memfs.model.ids import slug
+from memfs.model.ids import slug, stem_of
 from memfs.model.item import BY_TRUST, Origin
 from memfs.model.occasion import Fire
 from memfs.model.query import MOST
@@ -29,6 +29,7 @@ from memfs.pipeline.patterns import Pattern, find_common_context, when
 from memfs.pipeline.wording import gist
 from memfs.store import Store
 from memfs.store.batch import Batch
+from memfs.store.parts import CONTENT
 from memfs.store.signing import signed_by, signer
 from memfs.usage import NEVER, Usage
 
@@ -43,6 +44,7 @@ _LISTED = 10
 _TRIES = 5
 _SETTLE_SECONDS = 2.0
 _COMPARED = 8
+_UNREADABLE = "its file cannot be read as it is now"
 _SOURCE = "consolidation"
 _PERSON = "user"
 
@@ -202,6 +204,9 @@ class Consolidation:
         items, left = self._loaded(self._store.seeking.every(named))
         told, _ = self._loaded(self._search(Query(text=session, types=frozenset({WORKING}), limit=MOST)))
         items |= {key: item for key, item in told.items() if item.metadata.get("session_id") == session}
+        for problem in self._store.problems():  # a file that was never readable says no session
+            if problem.path.startswith(f"{CONTENT}/memories/{WORKING}/"):
+                left.setdefault(stem_of(problem.path), _UNREADABLE)
         return sorted(items.values(), key=lambda item: (when(item), item.id)), left
 
     def _loaded(self, candidates: Iterable[Candidate]) -> tuple[dict[str, MemoryItem], dict[str, str]]:
@@ -210,7 +215,7 @@ class Consolidation:
         for candidate in candidates:
             loaded = self._store.load(candidate)
             if loaded is None or loaded.stale:
-                left[candidate.id] = "its file cannot be read as it is now"
+                left[candidate.id] = _UNREADABLE
             else:
                 items[candidate.id] = loaded.item
         return items, left

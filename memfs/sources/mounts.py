@@ -132,6 +132,7 @@ class Mounts:
 
     def private(self) -> Mount | None:
         """This user's private memory of the project, None where there is none or it cannot be read at present."""
+        self._parts.require_open()
         return next((mount for mount in self.opened() if mount.own), None) if self else None
 
     # -- standing ---------------------------------------------------------------------------------------------------

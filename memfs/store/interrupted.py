@@ -7,10 +7,13 @@ so it does not wait for the next commit. How a commit is ended is ``memfs.histor
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from memfs.errors import MemfsError
+from memfs.files import io
 from memfs.model import Problem
 from memfs.store.parts import Parts
+from memfs.store.setaside import FOLDER
 
 _TRACES = (".tmp", "commit.json")
 _SECOND_NAME = "index."
@@ -21,20 +24,22 @@ def end_interrupted(parts: Parts) -> list[Problem]:
 
     It never raises and never waits: whoever commits next comes this way again.
     """
-    if not _traces(parts):
+    aside = parts.repository.state / FOLDER
+    if not _traces(parts.repository.state) and not _traces(aside):
         return []
     from memfs.history.commits import recover  # a process that finds nothing is spared what commits need
 
     try:
         with parts.commit_lock.hold("end an interrupted commit", timeout=0):
+            io.sweep(aside)  # contents that it was about to set aside
             return recover(parts.repository)
     except MemfsError:
         return []
 
 
-def _traces(parts: Parts) -> bool:
+def _traces(folder: Path) -> bool:
     try:
-        names = os.listdir(parts.repository.state)
+        names = os.listdir(folder)
     except OSError:
         return False
     return any(name.endswith(_TRACES) or name.startswith(_SECOND_NAME) for name in names)

@@ -319,7 +319,7 @@ def test_the_store_behaves_like_a_dictionary(
 def test_the_machine_notices_a_broken_store(prepared: Path, variant: str) -> None:
     """The same runs against a store without one of its safeguards end with a difference."""
 
-    @seed(1)  # any number finds one; this one soon
+    @seed(7)  # any number finds one; this one soon
     class Machine(StoreMachine):
         pass
 
