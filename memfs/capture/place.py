@@ -63,7 +63,7 @@ class Whereabouts:
 
     @property
     def folder(self) -> Path:
-        """The folder from which files are named: memory on a branch of its own lies in the git folder, code does not."""
+        """The folder from which files are named: that of the code where memory, on a branch of its own, lies in git."""
         git = self.project.git
         within = self.memory is not None and git is not None and self.memory.is_relative_to(git)
         return self.project.folder if self.memory is None or within else self.memory
