@@ -94,6 +94,31 @@ def take(repository: Repository, step: Step) -> frozenset[bytes] | None:
     return prepared.left
 
 
+@contextmanager
+def index_lock(repository: Repository) -> Iterator[None]:
+    """Hold the lock of the person's index, so that no git command of theirs changes files meanwhile.
+
+    A checkout holds it until it has laid out all files and written their entries: who has it finds in the index which
+    files git takes for the branch's own, whatever HEAD says yet. If the process is killed, ``commits.recover`` unlocks.
+    The caller holds ``commit.lock``.
+
+    Raises:
+        GitBusy: somebody else holds it.
+    """
+    state, index = repository.state, index_of(repository.git_dir)
+    sweep(state)
+    try:
+        facts = _copy(index, state / OWN_LINK)
+        _sync_file(state / OWN_LINK)
+        where = os.path.relpath(repository.git_dir, repository.common_dir)
+        record = Record(ref="HEAD", old=NULL, new=NULL, git_dir=where, had_index=facts is not None)
+        io.write_file(state / RECORD, json.dumps(asdict(record)).encode())
+        _lock(repository, index)
+        yield
+    finally:
+        settle(repository, state)
+
+
 def _was_killed(child: subprocess.Popen[bytes]) -> bool:
     """Whether git ended without removing its locks: it did not hear in time that it should end, or memory was short."""
     return child.returncode == -signal.SIGKILL

@@ -11,18 +11,28 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from memfs.errors import ContentError, GitBusy, HistoryUnavailable, LockTimeout, MemfsError
+from memfs.errors import (
+    ContentError,
+    GitBusy,
+    HistoryUnavailable,
+    ItemTooLarge,
+    LockTimeout,
+    MemfsError,
+    NotRegularFile,
+    PathEscape,
+)
 from memfs.files.operation import FileChange, Operation
-from memfs.files.placing import FileChanged
+from memfs.files.placing import FileChanged, sha256
 from memfs.files.secrets import refuse_text
 from memfs.history import commits, maintenance
 from memfs.history.busy import let_moves_end
 from memfs.history.commits import Change, Group, Writer
 from memfs.history.refs import Head
+from memfs.history.step import index_lock
 from memfs.model import Problem
 from memfs.model.time import utc_now
 from memfs.store.edits import HandEdits
-from memfs.store.leftovers import sweep
+from memfs.store.leftovers import content_now, sweep
 from memfs.store.message import and_more, called, gathered
 from memfs.store.parts import Parts, is_item
 from memfs.store.person_commits import PersonCommits
@@ -255,7 +265,7 @@ class Committing:
             if not checked_out:
                 others = (operation for operation in parts.journal.operations() if operation.id not in done)
                 wanted = {change.path for operation in others for change in operation.changes}
-                self._take_out(operations, head, wanted)
+                self._take_out(operations, wanted)
             parts.journal.catch_up()
             known = {*done, *parts.journal.taken}  # what failed here half-way may lie there, too
             taken = parts.secondary.may_hold(known) if parts.secondary else None
@@ -267,24 +277,33 @@ class Committing:
         last = {change.path.rpartition("/")[0]: operation for operation in operations for change in operation.changes}
         return [problem for folder, operation in last.items() for problem in sweep(self._parts, folder, operation)]
 
-    def _take_out(self, operations: Sequence[Operation], head: Head, wanted: set[str]) -> None:
-        """Where a file is still as the other branch's operations left it, bring back what this branch has there.
+    def _take_out(self, operations: Sequence[Operation], wanted: set[str]) -> None:
+        """Where a file is still as the other branch's operations left it, bring back what the index has there.
 
-        A checkout that begins meanwhile puts files of its own there: they stay.
+        What a checkout has laid out stays, even before it has moved HEAD: it has written the index by then.
+
+        Raises:
+            GitBusy: a person's command is at work; the next flush takes out what is left.
         """
+        parts = self._parts
         last = {change.path: change.new for operation in operations for change in operation.changes}
-        for path, digest in last.items():
-            if path in wanted:
-                continue
-            theirs = self._parts.repository.read(head.commit, path) if head.commit else None
-            let_moves_end(self._parts.repository.layout)
-            if self._head().ref != head.ref:
-                return
-            with contextlib.suppress(FileChanged):
-                if theirs is None and digest:
-                    self._parts.tree.remove(path, over=digest)
-                elif theirs is not None:
-                    self._parts.tree.write(path, theirs, over=digest)
+        paths = [path for path, digest in last.items() if path not in wanted and self._is_still(path, digest)]
+        if not paths:
+            return
+        with index_lock(parts.repository):
+            for path, blob in parts.repository.staged(paths).items():
+                theirs = parts.repository.blob(blob) if blob else None
+                with contextlib.suppress(FileChanged):
+                    if theirs is not None and sha256(theirs) != last[path]:
+                        parts.tree.write(path, theirs, over=last[path])
+                    elif blob is None and last[path]:
+                        parts.tree.remove(path, over=last[path])
+
+    def _is_still(self, path: str, digest: str) -> bool:
+        try:
+            return content_now(self._parts.tree, path) == digest
+        except (NotRegularFile, PathEscape, ItemTooLarge):
+            return False
 
 
 def windows(operations: Iterable[Operation]) -> list[Group]:

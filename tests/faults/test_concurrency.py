@@ -43,7 +43,7 @@ def work_beside(crowd: Crowd, person: Person) -> tuple[list[list[str]], str]:
 
 def prepared(opened: Opened, git: Git) -> Workspace:
     """A workspace with a second branch and a file of the person's that git follows."""
-    workspace = opened(history__commit="session")  # as the crowd: what waits goes to the branch it was written on
+    workspace = opened()
     (workspace.root / "notes.txt").write_text("first\n")
     git(workspace.root, "add", "notes.txt")
     git(workspace.root, "commit", "-q", "-m", "notes", "notes.txt")

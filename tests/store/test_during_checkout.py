@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -11,12 +12,17 @@ from typing import Any
 
 import pytest
 
+from memfs.files.tree import Tree
 from memfs.history import busy
+from memfs.history.repository import Repository
+from memfs.history.step import index_lock
 from memfs.model import MemoryItem
-from memfs.workspace import open_workspace
+from memfs.store import committing
+from memfs.workspace import Workspace, open_workspace
 
 Git = Callable[..., str]
 SETTINGS: dict[str, Any] = {"index.engine": "memory", "history.commit": "manual", "history.adopt": "auto"}
+SESSION: dict[str, Any] = {**SETTINGS, "history.commit": "session"}
 
 
 def _says(path: Path, words: bytes) -> bool:
@@ -61,3 +67,75 @@ def test_a_write_during_a_checkout_goes_to_the_branch_that_comes(
         store.flush()
     assert "as on the first branch" in git(tmp_path, "show", f"{first}:{path}")
     assert "said during the checkout" in git(tmp_path, "show", f"other:{path}")
+
+
+def waiting_for_other(workspace: Workspace, git: Git) -> str:
+    """An item that lies in the branch ``other`` already while its write still waits, with ``main`` checked out."""
+    root = workspace.root
+    git(root, "commit", "-q", "--allow-empty", "-m", "first")
+    git(root, "checkout", "-q", "-b", "other")
+    path = workspace.store.put(MemoryItem("as on the other branch", "semantic", id="shared-note-abcdef")).path
+    git(root, "add", path)
+    git(root, "commit", "-q", "-m", "by hand")
+    git(root, "checkout", "-q", "-")
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(
+        git(root, "show", f"other:{path}").encode()
+    )  # as a write that was not committed leaves it
+    return path
+
+
+def test_a_checkout_that_begins_while_files_leave_the_tree_is_not_undone(
+    tmp_path: Path, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files that it lays out stay: the person's next ``commit -a`` would else remove them from their branch."""
+    with open_workspace(tmp_path, create=True, watch=False, settings=SESSION) as workspace:
+        path = waiting_for_other(workspace, git)
+        remove = Tree.remove
+        tries: list[int] = []
+
+        def beside(tree: Tree, name: str, **options: Any) -> None:
+            if name == path and not tries:
+                os.rename(tmp_path / path, tmp_path / "aside")  # git does not lay a file over one it does not know
+                tries.append(subprocess.run(["git", "checkout", "-q", "other"], cwd=tmp_path).returncode)
+                os.replace(tmp_path / "aside", tmp_path / path)
+            remove(tree, name, **options)
+
+        monkeypatch.setattr(Tree, "remove", beside)
+        assert workspace.store.flush(adopt=False).waiting == 0
+        assert tries
+        assert not (tmp_path / path).exists() or tries == [0]
+        git(tmp_path, "checkout", "-q", "other")
+        assert git(tmp_path, "status", "--porcelain") == ""
+        assert (tmp_path / path).exists()
+
+
+def test_files_of_a_checkout_that_has_not_moved_head_yet_stay(
+    tmp_path: Path, git: Git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its last file and the moved HEAD, the index says what the files belong to."""
+    with open_workspace(tmp_path, create=True, watch=False, settings=SESSION) as workspace:
+        path = waiting_for_other(workspace, git)
+        (tmp_path / path).unlink()
+        hook, done, there = (tmp_path / ".git" / name for name in ("hooks/post-index-change", "done", "there"))
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\n> '{there}'; while [ ! -e '{done}' ]; do sleep 0.02; done\n")
+        begun: list[subprocess.Popen[bytes]] = []
+
+        def late(repository: Repository) -> Any:
+            hook.chmod(0o755)
+            begun.append(subprocess.Popen(["git", "checkout", "-q", "other"], cwd=tmp_path))
+            while not there.exists():
+                time.sleep(0.005)
+            return index_lock(repository)
+
+        # the file is as the write left it when that is looked at first, and a checkout's own a moment later
+        monkeypatch.setattr("memfs.store.committing.index_lock", late)
+        monkeypatch.setattr(committing.Committing, "_is_still", lambda *_: True)
+        try:
+            workspace.store.flush(adopt=False)
+            assert (tmp_path / path).exists()
+        finally:
+            done.touch()
+        assert begun[0].wait(60) == 0
+        assert git(tmp_path, "status", "--porcelain") == ""
