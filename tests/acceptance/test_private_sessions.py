@@ -60,13 +60,10 @@ class Person:
         asked = [sys.executable, "-m", "memfs", *words]
         return subprocess.run(asked, cwd=self.clone, capture_output=True, text=True, check=True).stdout
 
-    def inbox(self) -> tuple[list[str], bool]:
-        """The first words of what is suggested in the clone, and whether it says that more waits in private memory."""
-        asked = [sys.executable, "-m", "memfs", "inbox", "--json"]
-        listed = json.loads(subprocess.run(asked, cwd=self.clone, capture_output=True, check=True).stdout)
-        said = subprocess.run(asked[:-1], cwd=self.clone, capture_output=True, text=True, check=True).stderr
-        first = [one["content"].split()[0] for one in listed["suggestions"]]
-        return first, "1 suggestion waits in private memory" in said
+    def inbox(self) -> list[str]:
+        """What is suggested in the clone: whose it is, and its first word."""
+        listed = json.loads(self.memfs("inbox", "--json"))["suggestions"]
+        return [f"{one['id'].rpartition(':')[0]}:{one['content'].split()[0]}" for one in listed]
 
     @property
     def memory(self) -> Path | None:
@@ -203,7 +200,7 @@ def test_each_memory_teaches_its_own_inbox(people: tuple[Path, Person, Person]) 
     for folder, word in ((ada.clone, "service"), (ada.memory, "depot")):
         with open_workspace(folder, watch=False, one_shot=True) as workspace:
             assert [one.item.content.split()[0] for one in workspace.inbox.waiting()] == [word]
-    assert ada.inbox() == (["service"], True)
+    assert ada.inbox() == [":service", "private:depot"]
 
 
 def test_without_memory_in_the_repository_private_memory_works_alone(

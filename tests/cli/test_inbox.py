@@ -195,12 +195,38 @@ def test_what_private_memory_holds_is_listed(memfs: Memfs, root: Path) -> None:
     assert memfs("inbox", "--json").json["to_share_count"] == 0
 
 
-def test_suggestions_of_private_memory_are_counted(memfs: Memfs, root: Path) -> None:
-    """What was learned in private memory waits there, and the inbox says so (D1)."""
+def test_suggestions_of_private_memory_are_decided_about_by_their_ids(memfs: Memfs, root: Path) -> None:
+    """What was learned in private memory is listed as its own; accepted it stays there, refused it goes (D1, C6)."""
+    remember(memfs, 1, 2, 3)
     place = find_place(str(root))
     with open_workspace(place.root, watch=False) as private:
         for number in range(1, 4):
-            private.store.put(MemoryItem(f"service {number} listens on port 80{number}", "semantic"))
+            private.store.put(MemoryItem(f"depot {number} opens at {number} sharp", "semantic"))
+            private.store.put(MemoryItem(f"ledger {number} closes in month {number}", "semantic"))
         private.learner.run()
 
-    assert f"1 suggestion waits in private memory: memfs -C {place.root} inbox" in memfs("inbox").err
+    listed = memfs("inbox", "--json").json
+    (own,) = [one["id"] for one in listed["suggestions"] if not one["id"].startswith("private:")]
+    depot, ledger = sorted(one["id"] for one in listed["suggestions"] if one["id"].startswith("private:"))
+    assert listed["count"] == 3
+    assert f"  {depot}  from private" in memfs("inbox").out
+    assert memfs("inbox", "accept", own, depot).code == 2
+    assert memfs("inbox", "accept", "team:depot").code == 2
+    (item,) = memfs("inbox", "accept", depot, "--json").json["accepted"]
+    assert item["id"] == depot
+    assert memfs("inbox", "refuse", ledger[:-4]).code == 0
+    assert [one["id"] for one in memfs("inbox", "--json").json["suggestions"]] == [own]
+    assert [one["id"] for one in memfs("inbox", "--refused", "--json").json["suggestions"]] == [ledger]
+    assert memfs("show", depot).code == 0
+    assert "depot" not in git(root, "ls-files", "--others", "--cached")
+    assert git(place.root, "ls-files", item["path"]) != ""
+
+
+def test_without_a_workspace_private_memory_is_named(memfs: Memfs, tmp_path: Path) -> None:
+    """In a project that has private memory alone, the error says how to work in that (C6, D1)."""
+    project = tmp_path / "plain"
+    project.mkdir()
+    assert "private memory" not in memfs("-C", str(project), "inbox").err
+    place = find_place(str(project))
+    assert f"your private memory of this project answers to -C {place.root}" in memfs("-C", str(project), "inbox").err
+    assert memfs("-C", str(place.root), "inbox").code == 0

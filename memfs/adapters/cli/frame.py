@@ -6,14 +6,15 @@ Owns how a verb looks from outside (help, example, ``-C`` and ``--json``). Knows
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from memfs.errors import MemfsError
+
 if TYPE_CHECKING:
-    from memfs.errors import MemfsError
     from memfs.model import Problem
     from memfs.workspace import Workspace
 
@@ -116,7 +117,7 @@ def opened(ctx: click.Context) -> Iterator[Workspace]:
         WorkspaceNotFound: there is none; the hint offers ``memfs init``.
         Unclear: a value given with ``--set`` is none for its setting.
     """
-    from memfs.errors import SettingInvalid
+    from memfs.errors import SettingInvalid, WorkspaceNotFound
     from memfs.served.recipient import served_to
     from memfs.workspace import open_workspace  # costs start-up time, which --help and completion must not pay
 
@@ -127,11 +128,27 @@ def opened(ctx: click.Context) -> Iterator[Workspace]:
         if error.path is None and error.field in asked.settings:
             raise Unclear.of(error, f"--set {error.field}") from error
         raise
+    except WorkspaceNotFound as error:
+        _hint_private(error, asked.workspace or ".")
+        raise
     workspace.behaviours.on("storage_threshold", _tell_threshold)
     with workspace, served_to(door="cli"):
         yield workspace
         if workspace.quota.written and workspace.quota.problem is not None:
             _tell_problem(workspace.quota.problem)
+
+
+def _hint_private(error: MemfsError, folder: str) -> None:
+    """Where a project has no workspace and private memory alone, say how to work in that."""
+    import shlex
+
+    from memfs import private
+
+    with suppress(MemfsError, OSError):
+        found = private.find(private.project_at(folder))
+        if found is not None:
+            told = f"your private memory of this project answers to -C {shlex.quote(str(found))}"
+            error.hint = f"{error.hint}; {told}" if error.hint else told
 
 
 def _tell_problem(problem: Problem) -> None:

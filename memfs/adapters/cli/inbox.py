@@ -5,25 +5,26 @@ Owns how suggestions look on the command line. What is suggested, and what accep
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.frame import Unclear, opened, verb
 from memfs.adapters.cli.landing import SOURCE, land
 from memfs.adapters.cli.output import clean, count, item_json, note, one_line, print_json, print_raw, progress, styled
 from memfs.adapters.cli.private import private_folder
 from memfs.adapters.cli.share import print_waiting
 from memfs.adapters.cli.streams import is_interactive
 from memfs.errors import ContentError, MemfsError
+from memfs.model.ids import of_mount, without_mount
 from memfs.model.item import Trust
 from memfs.model.suggestion import Decision, Source, Suggestion
 from memfs.pipeline.inbox import item_in, text_of
 from memfs.pipeline.wording import gist
+from memfs.private import NAME
 
 if TYPE_CHECKING:
     from memfs.model import MemoryItem
@@ -37,11 +38,10 @@ _WHAT = {Source.PATTERN: ("memory", "memories"), Source.RULE: ("failure", "failu
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """What waits in private memory: the items that could be shared, and how many suggestions."""
+    """What waits in private memory: suggestions, and the items that could be shared."""
 
-    folder: Path
+    suggestions: list[Suggestion]
     to_share: list[MemoryItem]
-    suggestions: int
 
 
 @verb(
@@ -74,17 +74,20 @@ def inbox(
     leave behind wait here, outside of git, and are not recalled. 'accept' makes a memory of one, 'refuse' never
     suggests it again; accepting what was refused takes that back. An ID may be shortened.
 
-    What your private memory of the project holds and nobody else has is listed, too: 'memfs share' copies it.
+    Suggestions of your private memory of the project are listed with them; their ids begin with 'private:', and what
+    is accepted stays private. What private memory holds and nobody else has follows: 'memfs share' copies it.
     """
     _refuse_unfit(ctx, action, ids, content is not None, edit, refused)
-    with opened(ctx) as workspace:
+    mount = of_mount(ids[0]) if ids else ""
+    with opened(ctx) as asked, _owner(asked, mount) as workspace:
         if action == "list":
             _list(workspace, refused, limit, as_json)
             return
-        found = list({one.id: one for one in map(workspace.inbox.find, ids)}.values())
+        names = [without_mount(one) if mount else one for one in ids]
+        found = list({one.id: one for one in map(workspace.inbox.find, names)}.values())
         if action == "refuse":
             workspace.inbox.refuse(found)
-            _tell_refused(found, as_json)
+            _tell_refused(found, mount, as_json)
             return
         if content is not None or edit:
             found = [_changed(workspace, found[0], content)]
@@ -92,11 +95,11 @@ def inbox(
         stored = workspace.inbox.accept(found, trust="" if agent else Trust.REVIEWED.value, source=SOURCE)
         landed = land(workspace, stored[-1])
     if as_json:
-        print_json({"accepted": [_stored_json(item) for item in stored], **landed.json()})
+        print_json({"accepted": [_stored_json(item, mount) for item in stored], **landed.json()})
         return
     for item in stored:
-        print_raw(f"Accepted {styled(item.id, fg='green', bold=True)}")
-        print_raw(f"  {clean(item.path)}")
+        print_raw(f"Accepted {styled(_named(item.id, mount), fg='green', bold=True)}")
+        print_raw(f"  {clean(str(workspace.root / item.path) if mount else item.path)}")
     if landed.reason:
         note(f"stored; its commit waits: {landed.reason}")
 
@@ -114,23 +117,44 @@ def _refuse_unfit(
         raise click.UsageError("change one suggestion at a time, with --content or with --edit", ctx)
     if action != "list" and refused:
         raise click.UsageError("--refused lists: leave out the action", ctx)
+    if len({of_mount(one) for one in ids}) > 1:
+        raise click.UsageError("suggestions of private memory are decided about in a command of their own", ctx)
+
+
+@contextmanager
+def _owner(workspace: Workspace, mount: str) -> Iterator[Workspace]:
+    """Whose suggestions are meant: the workspace's, or those of the private memory beside it."""
+    from memfs.workspace import open_workspace
+
+    if not mount:
+        yield workspace
+        return
+    folder = private_folder(workspace) if mount == NAME else None
+    if folder is None:
+        raise Unclear(f"nothing is suggested by {mount!r}", "'memfs inbox' lists what is")
+    with open_workspace(folder, watch=False, one_shot=True) as private:
+        yield private
+
+
+def _named(suggestion_id: str, mount: str) -> str:
+    return clean(f"{mount}:{suggestion_id}" if mount else suggestion_id)
 
 
 # -- listing ------------------------------------------------------------------------------------------------------
 def _list(workspace: Workspace, refused: bool, limit: int, as_json: bool) -> None:
     learned = _learn(workspace)
-    box = workspace.inbox
-    every = [one for one in box.all() if one.decision is Decision.REFUSED] if refused else box.waiting()
+    beside = _beside(workspace, refused)
+    every = [(one, "") for one in _told(workspace, refused)] + [(one, NAME) for one in beside.suggestions]
     shown = every[:limit]
-    beside = None if refused else _beside(workspace)
     if as_json:
-        to_share = list(map(item_json, beside.to_share[:limit])) if beside is not None else []
-        facts = {"suggestions": [_json_of(one) for one in shown], "count": len(every), "to_share": to_share}
-        print_json({**facts, "to_share_count": len(beside.to_share) if beside is not None else 0})
+        to_share = list(map(item_json, beside.to_share[:limit]))
+        facts = {"suggestions": [_json_of(*one) for one in shown], "count": len(every), "to_share": to_share}
+        print_json({**facts, "to_share_count": len(beside.to_share)})
         return
-    for one in shown:
+    for one, mount in shown:
+        whose = "  from private" if mount else ""
         print_raw(f"{styled(one.source.value, dim=True)}  {styled(one_line(gist(one.item), 100), bold=True)}")
-        print_raw(f"  {clean(one.id)}")
+        print_raw(f"  {_named(one.id, mount)}{styled(whose, dim=True)}")
         print_raw(f"  {_evidence(one)}")
     further = f"; {len(every) - limit:,} more with --limit" if len(every) > limit else ""
     told = count(len(every), "suggestion")
@@ -139,33 +163,31 @@ def _list(workspace: Workspace, refused: bool, limit: int, as_json: bool) -> Non
         note("'memfs inbox accept ID' makes a memory of one, 'memfs inbox refuse ID' never suggests it again")
     if learned is not None and learned.written:
         note(f"{count(len(learned.written), 'pattern')} written, as learning.patterns says")
-    if beside is not None:
-        _tell_beside(beside, limit)
+    if beside.to_share:
+        print_waiting(beside.to_share, limit)
+        note("'memfs share ID' copies one into this workspace, 'memfs share ID --keep-private' takes it off this list")
 
 
-def _beside(workspace: Workspace) -> _Beside | None:
+def _told(workspace: Workspace, refused: bool) -> list[Suggestion]:
+    """The suggestions that wait, or those that were refused."""
+    box = workspace.inbox
+    return [one for one in box.all() if one.decision is Decision.REFUSED] if refused else box.waiting()
+
+
+def _beside(workspace: Workspace, refused: bool) -> _Beside:
     """What waits in private memory; what keeps it from being read is said, and hides nothing else."""
     from memfs.pipeline.share import waiting
     from memfs.workspace import open_workspace
 
     folder = private_folder(workspace)
     if folder is None:
-        return None
+        return _Beside([], [])
     try:
         with open_workspace(folder, watch=False, one_shot=True) as private:
-            return _Beside(folder, waiting(private.store), len(private.inbox.waiting()))
+            return _Beside(_told(private, refused), [] if refused else waiting(private.store))
     except MemfsError as error:
         note(f"private memory was not read: {clean(str(error))}")
-        return None
-
-
-def _tell_beside(beside: _Beside, limit: int) -> None:
-    if beside.to_share:
-        print_waiting(beside.to_share, limit)
-        note("'memfs share ID' copies one into this workspace, 'memfs share ID --keep-private' lists it no more")
-    if beside.suggestions:
-        told = f"{count(beside.suggestions, 'suggestion')} {'waits' if beside.suggestions == 1 else 'wait'}"
-        note(f"{told} in private memory: memfs -C {clean(shlex.quote(str(beside.folder)))} inbox")
+        return _Beside([], [])
 
 
 def _learn(workspace: Workspace) -> Learned | None:
@@ -189,9 +211,9 @@ def _evidence(one: Suggestion) -> str:
     return ": ".join(filter(None, (told, listed))) or "said once"
 
 
-def _json_of(one: Suggestion) -> dict[str, Any]:
+def _json_of(one: Suggestion, mount: str) -> dict[str, Any]:
     return {
-        "id": one.id,
+        "id": f"{mount}:{one.id}" if mount else one.id,
         "source": one.source.value,
         "type": one.item.type,
         "title": one.item.title,
@@ -206,16 +228,16 @@ def _json_of(one: Suggestion) -> dict[str, Any]:
 
 
 # -- deciding -----------------------------------------------------------------------------------------------------
-def _tell_refused(found: Sequence[Suggestion], as_json: bool) -> None:
+def _tell_refused(found: Sequence[Suggestion], mount: str, as_json: bool) -> None:
     if as_json:
-        print_json({"refused": [one.id for one in found]})
+        print_json({"refused": [_named(one.id, mount) for one in found]})
         return
     for one in found:
-        print_raw(f"Refused {clean(one.id)}: it is not suggested again")
+        print_raw(f"Refused {_named(one.id, mount)}: it is not suggested again")
 
 
-def _stored_json(item: MemoryItem) -> dict[str, Any]:
-    return {"id": item.id, "type": item.type, "path": item.path, "sha256": item.sha256}
+def _stored_json(item: MemoryItem, mount: str) -> dict[str, Any]:
+    return {"id": _named(item.id, mount), "type": item.type, "path": item.path, "sha256": item.sha256}
 
 
 def _changed(workspace: Workspace, one: Suggestion, content: str | None) -> Suggestion:

@@ -126,8 +126,8 @@ def install(asked: _Asked) -> None:
 
     What a person types and what the agent answers and does is recorded then, in that person's private memory of the
     project: a folder outside the repository that nobody else can read. 'memfs share' copies from there what others
-    shall see. With '--into repository' what sessions teach goes into the memory of the repository, for all who can read
-    that.
+    should see. With '--into repository' what sessions teach goes into the repository's memory instead, where all who
+    can read the repository can read it; it quotes people where they state a fact or say what is to be done.
 
     Everything that is there stays as it is, to the byte; installing again brings memfs's part up to date. memfs commits
     none of these files. 'memfs private' shows what is kept, 'memfs uninstall PROGRAM' turns it off.
@@ -268,7 +268,7 @@ def _note_recorded(asked: _Asked, scope: Scope) -> None:
         note(
             f"what that teaches goes into ContextMemory/ of {_shown(asked.project)}: all who read it there can read it"
         )
-        note("what you type stays on this machine, and in no commit")
+        note("it quotes you where you state a fact or say what is to be done; your other prompts stay on this machine")
         return
     folder = private.find(private.project_at(asked.project)) if scope is not Scope.USER else None
     note(f"it goes into your private memory: {clean(str(folder or private.projects_folder()))}")

@@ -27,17 +27,18 @@ if TYPE_CHECKING:
     "private",
     example='memfs private\nmemfs private --path\nmemfs private --join\nmemfs -C "$(memfs private --path)" list',
 )
-@click.option("--path", "only_path", is_flag=True, help="Print its folder alone, for -C.")
+@click.option("--path", "only_path", is_flag=True, help="Print the folder and nothing else.")
 @click.option("--join", "joins", is_flag=True, help="Use the private memory of another clone of the same origin here.")
-@click.option("--of", "key", metavar="KEY", default="", help="With --join: which one, by the name of its folder.")
+@click.option("--of", "key", metavar="KEY", default="", help="With --join: the one in the folder of this name.")
 @click.option("--yes", is_flag=True, help="With --join: do not ask.")
 @click.pass_context
 def private(ctx: click.Context, /, only_path: bool, joins: bool, key: str, yes: bool, as_json: bool) -> None:
     """Show where your private memory of this project lies, and what it holds.
 
-    What agents' sessions tell is kept there: outside the repository, readable by you alone, shared with nobody unless
-    you say 'memfs share'. Worktrees have one together; a copy, a fork or a fresh clone begins with none. --join lets a
-    fresh clone use the memory of another clone of the same origin.
+    Hooks keep there what you type to an agent and what its sessions teach: outside the repository, readable by you
+    alone. Nothing of it reaches others unless you say 'memfs share'. All branches and worktrees of a repository have
+    one together; a copy, a fork or a fresh clone begins with none. --join lets a clone use the private memory of
+    another clone of the same origin, and brings along what it had of its own.
     """
     project = memory.project_at(ctx.ensure_object(Invocation).workspace or ".")
     if joins:
@@ -143,7 +144,7 @@ def _tell(facts: Mapping[str, Any]) -> None:
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<10}', dim=True)}{clean(value)}")
     if facts["folder"]:
-        note(f"memfs -C {shlex.quote(facts['folder'])} list")
+        note(f"to list it: memfs -C {shlex.quote(facts['folder'])} list")
         note("'memfs share' lists what could be shared")
-    elif clones:
+    if clones:
         note("'memfs private --join' uses the other clone's here, too")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs import trust
+from memfs import private, trust
 from memfs.adapters.cli.frame import Invocation, check_key, opened, verb
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_table, styled
 from memfs.adapters.cli.streams import somebody_types
@@ -77,6 +77,7 @@ def init(
             from memfs.adapters.cli.ownbranch import set_up  # wanted once in a repository's life
 
             set_up(top, editor=editor, dry_run=dry_run, as_json=as_json)
+            _ask_to_join(top, silent=as_json or dry_run)
             return
     if dry_run:
         if user:
@@ -106,6 +107,15 @@ def init(
         print_raw(f"  wrote {count(exported, 'file')} for editors into {EDITOR_FOLDER}/, which git leaves out")
     if found.reason:
         note(f"the commit waits: {found.reason}")
+    _ask_to_join(Path(shown), silent=as_json or user)
+
+
+def _ask_to_join(root: Path, *, silent: bool) -> None:
+    """Ask whether a fresh clone uses the private memory of another one."""
+    from memfs.adapters.cli.private import ask_to_join  # wanted once in a clone's life
+
+    if not silent:
+        ask_to_join(private.project_at(root))
 
 
 def _decide(

@@ -40,12 +40,14 @@ _TOLD = {
     "memfs share always-use-pnpm --to ../team-memory --dry-run\nmemfs share always-use-pnpm --keep-private",
 )
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--to", metavar="FOLDER", type=click.Path(file_okay=False), help="Another workspace than this one.")
-@click.option("--keep-private", is_flag=True, help="Do not share it, and list it no more.")
+@click.option(
+    "--to", metavar="FOLDER", type=click.Path(file_okay=False), help="Copy into this workspace, not the one at hand."
+)
+@click.option("--keep-private", is_flag=True, help="Share nothing: take these IDs off the list.")
 @click.option("--replace", is_flag=True, help="Replace a copy that was edited there.")
 @click.option("--allow-secret", metavar="REASON", default="", help="Why what looks like a secret may stay.")
 @click.option("--dry-run", is_flag=True, help="Tell what would be shared, and write nothing.")
-@click.option("--yes", is_flag=True, help="Share edits made by hand, too, that are in no commit yet.")
+@click.option("--yes", is_flag=True, help="Do not ask before sharing what you edited by hand and have not committed.")
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=_SHOWN, help="List at most so many; 20.")
 @click.pass_context
 def share(
@@ -63,8 +65,9 @@ def share(
 ) -> int:
     """Copy items of your private memory into this workspace, for others to see.
 
-    Without an ID it lists what could be shared. A copy is a file to be reviewed like any other; it keeps id, trust and
-    origin, and nothing of the session that it comes from. Sharing again brings it up to date. An ID may be shortened.
+    Without an ID it lists what could be shared. A copy is a file to be reviewed like any other. It keeps its id, its
+    trust and who said it in which session; what was typed in that session stays private. Sharing again brings the copy
+    up to date. An ID may be shortened.
     """
     if keep_private and (to or replace or allow_secret or dry_run or not ids):
         raise click.UsageError("--keep-private takes IDs, and nothing else", ctx)
@@ -126,7 +129,7 @@ def _share(private: Workspace, workspace: Workspace, names: Sequence[str], wishe
         for one in done:
             _tell(workspace, one, wishes.dry_run)
         if workspace.settings.history.commit == "manual" and any(one.fate.became == "stored" for one in done):
-            note("look at it with 'git diff' and commit it with git: until then nobody else has it")
+            note("review the file, then add and commit it with git: until then nobody else has it")
     if reason:
         note(f"stored; the commit waits: {reason}")
     return int(any(one.fate.became in ("refused", "kept") for one in done))
@@ -180,7 +183,7 @@ def _list(private: Workspace, limit: int, as_json: bool) -> None:
         return
     print_waiting(found, limit)
     if found:
-        note("'memfs share ID' copies one into this workspace; with --keep-private it is listed no more")
+        note("'memfs share ID' copies one into this workspace, 'memfs share ID --keep-private' takes it off this list")
 
 
 def print_waiting(found: Sequence[MemoryItem], limit: int) -> None:
