@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,10 @@ from memfs.workspace import open_workspace
 
 Git = Callable[..., str]
 SETTINGS = {"index.engine": "memory"}
+STREAMS = Path(__file__).parents[1] / "adapters" / "streams"
+RECORDED = {"main": "monday", "feature": "recorded", "fix": "tuesday", "docs": "letta"}
+QUOTED = 24
+"""So many characters in a row of what was typed are a quotation."""
 BRANCHES = ("main", "feature", "fix", "docs")
 TYPED = {
     "main": "Why does the quokka importer time out on Mondays?",
@@ -54,6 +58,22 @@ class Person:
         hook.run(json.dumps(told).encode())
         assert remarks == []
         return json.loads(said[0])["hookSpecificOutput"]["additionalContext"] if said and said[0] else ""
+
+    def replays(self, stream: str, cwd: Path) -> list[str]:
+        """Tell all events of a recorded session in a folder; return what a person typed in it."""
+        typed: list[str] = []
+        for line in (STREAMS / f"{stream}.jsonl").read_text().splitlines():
+            event = json.loads(line.replace("{root}", str(cwd)))
+            self.hears(event)
+            typed += [event["prompt"]] if "prompt" in event else []
+        return typed
+
+    def hears(self, event: dict[str, Any], into: str = "") -> None:
+        """Let the hook keep an event as a program tells it, whatever it answers; it may complain of nothing."""
+        said: list[str] = []
+        remarks: list[str] = []
+        Hook("", into=into, settings=SETTINGS, say=said.append, complain=remarks.append).run(json.dumps(event).encode())
+        assert remarks == []
 
     def memfs(self, *words: str) -> str:
         """What a command of memfs's prints in the clone."""
@@ -107,18 +127,25 @@ def a_day(ada: Person, git: Git) -> None:
     git(ada.clone, "checkout", "-q", "main")
 
 
+def bytes_in(folder: Path) -> Iterator[bytes]:
+    """All that a folder holds, the objects of git among it unpacked."""
+    objects = ["git", "cat-file", "--batch-all-objects", "--batch"]
+    yield subprocess.run(objects, cwd=folder, capture_output=True, check=False).stdout
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            yield path.read_bytes()
+
+
 def words_in(folder: Path) -> set[str]:
     """Which of the words that were typed stand anywhere in a folder, packed objects included."""
-    found: set[str] = set()
-    listed = subprocess.run(
-        ["git", "cat-file", "--batch-all-objects", "--batch"], cwd=folder, capture_output=True, check=False
-    ).stdout
-    texts = [listed, *(path.read_bytes() for path in folder.rglob("*") if path.is_file() and not path.is_symlink())]
-    for text in texts:
-        found |= {
-            word for word in (*TYPED.values(), "quokka", "wombat", "numbat", "pnpm in this") if word.encode() in text
-        }
-    return found
+    words = (*TYPED.values(), "quokka", "wombat", "numbat", "pnpm in this")
+    return {word for text in bytes_in(folder) for word in words if word.encode() in text}
+
+
+def quoted_in(folder: Path, typed: Iterable[str]) -> set[str]:
+    """What of texts is quoted anywhere in a folder."""
+    pieces = {text[at : at + QUOTED] for text in typed for at in range(max(len(text) - QUOTED, 0) + 1)}
+    return {piece for held in bytes_in(folder) for piece in pieces if len(piece) > 5 and piece.encode() in held}
 
 
 def test_what_is_typed_stays_with_who_typed_it(people: tuple[Path, Person, Person], git: Git) -> None:
@@ -151,6 +178,53 @@ def test_what_is_typed_stays_with_who_typed_it(people: tuple[Path, Person, Perso
     bo.sits_down()
     assert "pnpm" not in bo.tells("SessionStart", "b1", source="startup")
     assert bo.tells("UserPromptSubmit", "b1", prompt="how are the totals of invoices rounded?") == ""
+
+
+def test_recorded_sessions_leave_no_quotation_behind(people: tuple[Path, Person, Person], git: Git) -> None:
+    """Recorded sessions on four branches, in a subfolder and a worktree: the repository quotes nobody (C6, D1)."""
+    hub, ada, bo = people
+    linked, deep = ada.clone.parent / "linked", ada.clone / "src" / "deep"
+    git(ada.clone, "worktree", "add", "-q", "--detach", str(linked))
+    typed: list[str] = []
+    for branch, stream in RECORDED.items():
+        git(ada.clone, "checkout", "-q", branch)
+        deep.mkdir(parents=True, exist_ok=True)
+        typed += ada.replays(stream, {"fix": linked, "docs": deep}.get(branch, ada.clone))
+    git(ada.clone, "checkout", "-q", "main")
+    assert len(typed) == 9
+    told = ada.tells("SessionStart", "next", source="compact", cwd=str(deep))
+    assert "never npm" in told
+    assert "signing keys" in told
+    ada.memfs("recall", "half to even")
+    ada.memfs("maintain")
+    git(ada.clone, "add", "-A")
+    git(ada.clone, "commit", "-q", "--allow-empty", "-m", "Take in all there is", check=False)
+    git(ada.clone, "push", "-q", "--all", "origin")
+    for folder in (ada.clone, linked, hub, bo.clone):
+        assert quoted_in(folder, typed) == set()
+    assert ada.memory is not None
+    assert quoted_in(ada.memory, typed) != set()  # else nothing was looked for
+
+
+def test_into_the_repository_prompts_stay_out_of_its_commits(people: tuple[Path, Person, Person], git: Git) -> None:
+    """Where sessions are kept in the repository, what was typed and is no fact or plan is in no commit (C6, D1)."""
+    hub, ada, _ = people
+    told = {"session_id": "r1", "cwd": str(ada.clone)}
+    for event in (
+        {"hook_event_name": "SessionStart", "source": "startup"},
+        {"hook_event_name": "UserPromptSubmit", "prompt": TYPED["main"]},
+        {"hook_event_name": "UserPromptSubmit", "prompt": TYPED["docs"]},
+        {"hook_event_name": "UserPromptSubmit", "prompt": TYPED["feature"]},
+        {"hook_event_name": "Stop", "last_assistant_message": DECIDED},
+        {"hook_event_name": "SessionEnd", "reason": "other"},
+    ):
+        ada.hears({**told, **event}, into="repository")
+    git(ada.clone, "add", "-A")
+    git(ada.clone, "commit", "-qm", "Keep what the session taught", check=False)
+    git(ada.clone, "push", "-q", "--all", "origin")
+    assert b"half to even" in b"".join(bytes_in(hub))
+    assert words_in(hub) == set()
+    assert ada.memory is None
 
 
 def test_one_fact_is_shared_as_a_file_to_be_reviewed(people: tuple[Path, Person, Person], git: Git) -> None:

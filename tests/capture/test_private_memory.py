@@ -192,6 +192,49 @@ def test_a_template_and_a_fork_share_nothing(shop: Path, tmp_path: Path, git: Gi
     assert clones(project_at(begun)) == []
 
 
+def test_a_template_of_gits_carries_no_memory(shop: Path, tmp_path: Path, git: Git) -> None:
+    """A key that a clone or a new repository gets from git's template folder is another project's (C6)."""
+    folder = made(shop)
+    template = tmp_path / "template"
+    shutil.copytree(shop / ".git" / "memfs", template / "memfs")
+    git(tmp_path, "clone", "-q", f"--template={template}", str(shop), str(tmp_path / "cloned"))
+    (tmp_path / "begun").mkdir()
+    git(tmp_path / "begun", "init", "-q", f"--template={template}")
+    for root in (tmp_path / "cloned", tmp_path / "begun"):
+        assert key_in(root) == folder.name
+        assert memory_of(root) is None
+        assert made(root) != folder
+    assert made(shop) == folder
+
+
+def test_a_project_in_the_place_of_another_shows_nothing_of_it(shop: Path, tmp_path: Path, git: Git) -> None:
+    """Whatever stands where a repository stood is a project of its own; the old one is known where it went (C6)."""
+    folder = made(shop)
+    shop.rename(tmp_path / "aside")
+    shop.mkdir()
+    assert memory_of(shop) is None
+    git(shop, "init", "-q")
+    assert memory_of(shop) is None
+    other = made(shop)
+    assert other != folder
+    assert made(tmp_path / "aside") == folder
+    shutil.rmtree(shop)
+    shutil.copytree(tmp_path / "aside", shop)
+    assert memory_of(shop) not in (folder, other)
+
+
+def test_a_worktree_and_a_clone_that_were_moved_keep_theirs(shop: Path, tmp_path: Path, git: Git) -> None:
+    """Repository and worktree moved, the worktree repaired or made anew: one memory as before (C6)."""
+    folder = made(shop)
+    git(shop, "worktree", "add", "-q", "-b", "side", str(tmp_path / "side"))
+    assert memory_of(tmp_path / "side") == folder
+    shop.rename(tmp_path / "moved")
+    (tmp_path / "side").rename(tmp_path / "other")
+    assert memory_of(tmp_path / "other") is None
+    git(tmp_path / "moved", "worktree", "repair", str(tmp_path / "other"))
+    assert made(tmp_path / "other") == made(tmp_path / "moved") == folder
+
+
 @pytest.mark.parametrize("how", [[], ["--depth=1"], ["--single-branch"], ["--bare"]])
 def test_a_fresh_clone_starts_empty_and_is_joined_when_asked(
     shop: Path, tmp_path: Path, git: Git, how: list[str]
@@ -236,6 +279,23 @@ def test_a_submodule_is_a_project_of_its_own(shop: Path, tmp_path: Path, git: Gi
     assert inner.root != folder
     assert (inner.memory, find_place(str(shop), {}).memory) == (None, shop)
     assert inner.root.name.startswith("lib-")
+
+
+def test_a_git_folder_that_moves_takes_the_memory_along(shop: Path, tmp_path: Path, git: Git) -> None:
+    """A repository that becomes a submodule, or whose git folder is put elsewhere, is the same project (C6)."""
+    inner = shop / "lib"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    git(inner, "commit", "-q", "--allow-empty", "-m", "Begin")
+    folder = made(inner)
+    assert folder != made(shop)
+    git(shop, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "./lib", "lib")
+    git(shop, "submodule", "absorbgitdirs")
+    assert (inner / ".git").is_file()
+    assert made(inner) == folder
+    around = made(shop)
+    git(shop, "init", "-q", f"--separate-git-dir={tmp_path / 'elsewhere'}")
+    assert made(shop) == around
 
 
 def test_a_git_file_that_leads_elsewhere_gives_nothing_away(shop: Path, tmp_path: Path) -> None:
