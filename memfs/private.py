@@ -252,9 +252,23 @@ def _read_key(git: Path) -> str:
 
 
 def _path_key(project: Project) -> str:
+    """A key for the project's place, and for its origin where a clone of another one had that place before."""
     from hashlib import sha256
 
-    return _named(project, sha256(os.fsencode(project.place)).digest())
+    place = os.fsencode(project.place)
+    key = _named(project, sha256(place).digest())
+    record, origin = read_record(projects_folder() / key), _origin(project)
+    if record is None or not origin or record.origin in ("", origin) or _stands_still(project, record):
+        return key
+    return _named(project, sha256(place + b"\0" + os.fsencode(origin)).digest())
+
+
+def _stands_still(project: Project, record: Record) -> bool:
+    """Whether a place is the very folder that it was: then its origin was changed, and not the project."""
+    with suppress(OSError):
+        found = os.stat(project.place)
+        return Home(str(project.place), found.st_dev, found.st_ino) in record.homes
+    return False
 
 
 def _given_key(project: Project, git: Path) -> str:
@@ -270,8 +284,7 @@ def _new_key(project: Project) -> str:
     """A key for a git folder that has none of its own: what was kept there by its path goes on."""
     for before in (project, Project(project.folder)):
         record = read_record(projects_folder() / (key := _path_key(before)))
-        found = os.stat(before.place)
-        if record is not None and Home(str(before.place), found.st_dev, found.st_ino) in record.homes:
+        if record is not None and _stands_still(before, record):
             return key
     return _named(project, os.urandom(16))
 

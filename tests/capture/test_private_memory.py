@@ -223,6 +223,27 @@ def test_a_project_in_the_place_of_another_shows_nothing_of_it(shop: Path, tmp_p
     assert memory_of(shop) not in (folder, other)
 
 
+def test_clones_that_take_no_key_follow_each_other_in_one_place(shop: Path, git: Git) -> None:
+    """Where only the path tells, another origin in the same place is another project (C6)."""
+    git(shop, "remote", "add", "origin", "https://example.org/acme/shop.git")
+    (shop / ".git" / "memfs").mkdir()
+    with _no_writes(shop / ".git" / "memfs"):
+        folder = made(shop)
+        git(shop, "remote", "set-url", "origin", "https://example.org/acme/store.git")
+        assert made(shop) == folder
+        shop.rename(shop.with_name("aside"))
+        shop.mkdir()
+        git(shop, "init", "-q")
+        git(shop, "remote", "add", "origin", "https://example.org/bo/blog.git")
+        (shop / ".git" / "memfs").mkdir()
+        assert memory_of(shop) is None
+        other = made(shop)
+        assert other != folder
+        assert made(shop) == memory_of(shop) == other
+        git(shop, "remote", "set-url", "origin", "https://example.org/acme/store.git")
+        assert memory_of(shop) == folder
+
+
 def test_a_worktree_and_a_clone_that_were_moved_keep_theirs(shop: Path, tmp_path: Path, git: Git) -> None:
     """Repository and worktree moved, the worktree repaired or made anew: one memory as before (C6)."""
     folder = made(shop)

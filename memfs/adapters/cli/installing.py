@@ -129,8 +129,8 @@ def install(asked: _Asked) -> None:
     should see. With '--into repository' what sessions teach goes into the repository's memory instead, where all who
     can read the repository can read it; it quotes people where they state a fact or say what is to be done.
 
-    Everything that is there stays as it is, to the byte; installing again brings memfs's part up to date. memfs commits
-    none of these files. 'memfs private' shows what is kept, 'memfs uninstall PROGRAM' turns it off.
+    The rest of these settings stays as it is, to the byte; installing again brings memfs's part up to date. memfs
+    commits none of these files. 'memfs private' shows what is kept, 'memfs uninstall PROGRAM' turns it off.
     """
     if asked.plugin is not None:
         _lay(asked, asked.plugin)
@@ -263,7 +263,7 @@ def _note_recorded(asked: _Asked, scope: Scope) -> None:
     from memfs import private
     from memfs.adapters.claude_code.settingsfile import Scope
 
-    note("recorded is what you type, and what the agent answers and does, from the next session on")
+    note("from the next session on, what you type and what the agent answers and does is recorded")
     if asked.into == "repository":
         note(
             f"what that teaches goes into ContextMemory/ of {_shown(asked.project)}: all who read it there can read it"
@@ -272,7 +272,7 @@ def _note_recorded(asked: _Asked, scope: Scope) -> None:
         return
     folder = private.find(private.project_at(asked.project)) if scope is not Scope.USER else None
     note(f"it goes into your private memory: {clean(str(folder or private.projects_folder()))}")
-    note("nobody else can read that; into a repository goes only what you copy with 'memfs share'")
+    note("nobody else can read that, and no repository gets any of it but what you copy with 'memfs share'")
     if scope is Scope.PROJECT:
         note("with these settings each person who works here has a private memory of their own")
 

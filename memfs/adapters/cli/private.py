@@ -139,12 +139,14 @@ def _held(found: Mapping[str, Any]) -> str:
 def _tell(facts: Mapping[str, Any]) -> None:
     clones: Sequence[Mapping[str, str]] = facts["clones"]
     rows = {"project": facts["project"], "folder": facts["folder"] or "none yet: hooks make it"}
-    rows |= {"holds": _held(facts), "readable": "by you alone; in no repository"} if facts["folder"] else {}
+    rows |= {"holds": _held(facts), "readable": "by you alone; outside the repository"} if facts["folder"] else {}
     rows |= {"also": f"{clones[0]['home']} is a clone of the same origin, with {clones[0]['folder']}"} if clones else {}
     for name, value in rows.items():
         print_raw(f"{styled(f'{name:<10}', dim=True)}{clean(value)}")
     if facts["folder"]:
         note(f"to list it: memfs -C {shlex.quote(facts['folder'])} list")
         note("'memfs share' lists what could be shared")
+    else:
+        note("'memfs install claude-code' sets up the hooks")
     if clones:
         note("'memfs private --join' uses the other clone's here, too")
