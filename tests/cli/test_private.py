@@ -1,0 +1,72 @@
+"""``memfs private``: where private memory lies, and how a clone joins that of another one (C6, D1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memfs.capture.place import find_place
+from memfs.model import MemoryItem
+from memfs.workspace import open_workspace
+from tests.cli.conftest import Memfs, git
+
+
+@pytest.fixture
+def clones(tmp_path: Path, memfs: Memfs) -> tuple[Path, Path]:
+    """Two clones of one origin that holds a workspace; the first one has private memory."""
+    origin = tmp_path / "origin"
+    assert memfs("init", str(origin)).code == 0
+    git(tmp_path, "clone", "-q", str(origin), "first")
+    git(tmp_path, "clone", "-q", str(origin), "second")
+    with open_workspace(find_place(str(tmp_path / "first"), {}).root, watch=False) as workspace:
+        workspace.store.put(MemoryItem("Deploys go to Frankfurt.", "semantic", id="region"))
+    return tmp_path / "first", tmp_path / "second"
+
+
+def test_it_says_where_it_lies_and_what_it_holds(memfs: Memfs, clones: tuple[Path, Path]) -> None:
+    """People and programs learn the folder and its contents, and how to list and share them (C6)."""
+    first, second = map(str, clones)
+    folder = find_place(first, {}).root
+    shown = memfs("-C", first, "private")
+    assert f"folder    {folder}\nholds     1 memory\nreadable  by you alone" in shown.out
+    assert f"memfs -C {folder} list" in shown.err
+    assert "memfs share" in shown.err
+    assert memfs("-C", first, "private", "--path").out == f"{folder}\n"
+    none = memfs("-C", second, "private", "--path")
+    assert (none.code, "memfs install claude-code" in none.err) == (2, True)
+    facts = memfs("-C", second, "private", "--json").json
+    assert (facts["folder"], [one["folder"] for one in facts["clones"]]) == (None, [str(folder)])
+
+
+def test_a_fresh_clone_is_offered_the_memory_of_another(memfs: Memfs, clones: tuple[Path, Path]) -> None:
+    """Whoever sets a clone up hears of it; nothing is joined before somebody says so, and then nothing is lost (C6)."""
+    first, second = map(str, clones)
+    folder = find_place(first, {}).root
+    assert f"another clone has a private memory: {first}" in memfs("-C", second, "init").err
+    assert "region" not in memfs("-C", second, "recall", "Frankfurt").out
+    with open_workspace(find_place(second, {}).root, watch=False) as workspace:
+        workspace.store.put(MemoryItem("Backups go to Oslo.", "semantic", id="backups"))
+    assert "'memfs private --join'" in memfs("-C", second, "private").err
+
+    asked = memfs("-C", second, "private", "--join")
+    assert (asked.code, "add --yes" in asked.err) == (2, True)
+    assert find_place(second, {}).root != folder
+    assert "1 memory of this clone went along" in memfs("-C", second, "private", "--join", "--yes").err
+    for clone in (first, second):
+        assert find_place(clone, {}).root == folder
+        assert "private:region" in memfs("-C", clone, "recall", "Frankfurt").out
+        assert "private:backups" in memfs("-C", clone, "recall", "Oslo").out
+    assert memfs("-C", second, "private", "--join", "--yes").code == 2
+
+
+def test_memory_whose_clone_is_gone_is_found_by_its_key(memfs: Memfs, clones: tuple[Path, Path]) -> None:
+    """What a clone that was deleted had remembered is taken up by another one, by name where origins differ (C6)."""
+    first, second = clones
+    folder = find_place(str(first), {}).root
+    first.rename(first.with_name("gone"))
+    git(second, "remote", "set-url", "origin", "https://example.org/elsewhere.git")
+    missing = memfs("-C", str(second), "private", "--join", "--yes")
+    assert (missing.code, "--of KEY" in missing.err) == (2, True)
+    assert memfs("-C", str(second), "private", "--join", "--of", folder.name, "--yes").code == 0
+    assert "private:region" in memfs("-C", str(second), "recall", "Frankfurt").out
