@@ -21,6 +21,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from kit.patience import until
 from memfs.adapters.cli.app import run
 from memfs.adapters.mcp import MemoryServer
+from memfs.capture.place import find_place
 from memfs.model import Query
 from memfs.workspace import open_workspace
 
@@ -323,6 +324,20 @@ def test_without_a_workspace_the_users_own_is_served(
     out, err = server.communicate((greeting() + call(1, "memory_store", content="I am at home.")).encode(), SECONDS)
     assert not json.loads(out.splitlines()[-1])["result"]["isError"], err
     assert list((own_world / ".local/share/memfs/ContextMemory/memories/semantic").rglob("i-am-at-home-*.yaml"))
+
+
+def test_without_a_workspace_private_memory_of_the_project_is_served(start: Callable[..., Any], tmp_path: Path) -> None:
+    """Where hooks keep a project's sessions and it has no other memory, agents ask and teach that one (C6, D1)."""
+    project = tmp_path / "plain"
+    project.mkdir()
+    place = find_place(str(project), {})
+    server = start(cwd=project)
+    out, err = server.communicate(
+        (greeting() + call(1, "memory_store", content="Tests need a tmpfs.")).encode(), SECONDS
+    )
+    assert not json.loads(out.splitlines()[-1])["result"]["isError"], err
+    assert list((place.root / "ContextMemory/memories/semantic").rglob("tests-need-a-tmpfs-*.yaml"))
+    assert list(project.iterdir()) == []
 
 
 def test_only_the_tools_asked_for_are_offered(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

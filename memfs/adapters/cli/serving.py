@@ -69,7 +69,8 @@ def _workspace(asked: Invocation) -> tuple[str, Callable[[], Workspace]]:
     Raises:
         WorkspaceNotFound: one was named, and there is none.
     """
-    from memfs.config import WORKSPACE_VARIABLE, find_workspace  # costs start-up time, which --help must not pay
+    from memfs import private  # these cost start-up time, which --help must not pay
+    from memfs.config import WORKSPACE_VARIABLE, find_workspace
     from memfs.errors import WorkspaceNotFound
 
     settings: dict[str, Any] = dict(asked.settings)
@@ -78,7 +79,10 @@ def _workspace(asked: Invocation) -> tuple[str, Callable[[], Workspace]]:
     except WorkspaceNotFound:
         if asked.workspace is not None or os.environ.get(WORKSPACE_VARIABLE):
             raise
-        return "your own workspace", partial(_open_own, settings)
+        found = private.find(private.project_at("."))
+        if found is None:
+            return "your own workspace", partial(_open_own, settings)
+        root = found
     return str(root), partial(_open, root, settings)
 
 
