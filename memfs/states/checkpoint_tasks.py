@@ -34,9 +34,12 @@ def task_id(task: Any) -> str:
 
 
 def is_final(output: Mapping[str, Any]) -> bool:
-    """Whether an output ends its task: it neither brings state along nor tells of some."""
+    """Whether an output ends its task: it does unless it names a continuation token, under which the task goes on.
+
+    An ``internal_state`` alone is what the agent knows between its tasks, and leaves none of them undone.
+    """
     data = output.get("state_data")
-    return not isinstance(data, Mapping) or (data.get("internal_state") is None and not data.get("continuation_token"))
+    return not isinstance(data, Mapping) or not data.get("continuation_token")
 
 
 def finished(

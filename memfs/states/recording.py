@@ -144,8 +144,9 @@ class Recorder:
     def agent_output(self, output: AgentOutput | Mapping[str, Any], iteration: int | None = None) -> Acknowledgement:
         """Keep what an agent made of a task (S2, S9).
 
-        With an ``internal_state`` it also keeps that, under a token that is acknowledged, for the task to go on; an
-        output without ``state_data`` is final and ends the task's tokens. The same output again is the same document.
+        With an ``internal_state`` it also keeps that, under a token that is acknowledged, for the agent to go on from;
+        an output without ``state_data`` ends the task's tokens. Each completes the task but one that names a
+        ``continuation_token``: of that the task goes on. The same output again is the same document.
 
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.

@@ -108,25 +108,28 @@ def test_tasks_of_a_large_update_are_found_behind_a_later_one(workspace: Workspa
 
 @pytest.mark.parametrize("taken", ["before", "after"], ids=["then a checkpoint", "after the checkpoint"])
 def test_a_task_with_its_final_output_is_not_handed_out_again(workspace: Workspace, taken: str) -> None:
-    """What was completed since the update that names it, before or after the checkpoint, is completed; an output that
-    goes on, of another agent, or of an earlier time completes nothing (S7).
+    """What was completed since the update that names it, before or after the checkpoint, is completed, be it with the
+    agent's state; an output under whose token the task goes on, of another agent, or of an earlier time completes
+    nothing (S7).
     """
     memory, checkpoints = workspace.states.recorder, workspace.states.checkpoints
-    tasks = ["A", {"task_id": "B", "agent": "judge"}, {"id": "C"}, {"task_id": "D", "agent": "Judge"}, "E" * 300, "t1"]
+    tasks = ["A", {"task_id": "B", "agent": "judge"}, {"id": "C"}, {"task_id": "D", "agent": "Judge"}, "E" * 300, "t1", "F"]
     data = {"in_flight_tasks": tasks}
     memory.state_update({"timestamp": NOON + timedelta(hours=2), "checkpoint_data": data})
     if taken == "after":
         checkpoints.create()
     later = NOON + timedelta(hours=3)
-    for agent, task, state in (("x", "A", None), ("Judge", "B", None), ("x", "C", {"s": 1}), ("x", "D", None)):
+    for agent, task, state in (("x", "A", None), ("Judge", "B", {"s": 1}), ("x", "F", {"s": 1}), ("x", "D", None)):
         memory.agent_output(output(agent, task, state, later))
+    token = workspace.states.continuations.save("x", "C", {"page": 2})
+    memory.agent_output({**output("x", "C", None, later), "state_data": {"continuation_token": token}})
     memory.agent_output(output("x", "E" * 300, None, later))
     if taken == "before":
         checkpoints.create()
     state = checkpoints.recover()
     assert list(state.active_tasks) == [{"id": "C"}, {"task_id": "D", "agent": "Judge"}, "t1"]
     named = state.completed_work.get("completed_since", [])
-    assert named == (["A", {"task_id": "B", "agent": "judge"}, "E" * 300] if taken == "after" else [])
+    assert named == (["A", {"task_id": "B", "agent": "judge"}, "E" * 300, "F"] if taken == "after" else [])
     memory.agent_output(output("x", "C", None, later))
     assert {"id": "C"} not in checkpoints.recover().active_tasks
 
