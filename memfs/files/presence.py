@@ -37,12 +37,13 @@ class Present:
 class Presence:
     """This process's own note. Where none can be written, nothing is said: a note is for messages only."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, home: Path | None = None) -> None:
+        """``home``: a folder above, which is not made, and from which no link may lead here."""
         self._path = folder
         self._fd = -1
         self._owner = os.getpid()
         with suppress(MemfsError, OSError):
-            io.make_private_folder(folder)
+            io.make_private_folder(folder, home)
             while self._fd < 0:
                 self._begin(folder / f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}")
 

@@ -30,6 +30,7 @@ _LONGEST_RETRY = 30.0
 _SHORTEST_SCAN = 2.0
 _REST_AFTER_SCAN = 50
 _SAY_SECONDS = 10.0
+_ABOVE = 2  # the git folder, above the folder of its workspaces, that of this one, and the notes in it
 
 Listener = Callable[["Noticed"], None]
 
@@ -105,7 +106,7 @@ class Watcher:
         self._retry_at = 0.0
         self._retry_after = _FIRST_RETRY
         self._said_at = 0.0
-        self._presence = Presence(notes) if notes is not None else None
+        self._presence = Presence(notes, notes.parents[_ABOVE]) if notes is not None else None
         self.degraded = ""
         self._hearing = self._listen()
         self._tend()

@@ -391,6 +391,19 @@ def test_who_says_nothing_holds_no_place(monkeypatch: pytest.MonkeyPatch) -> Non
     assert twice.count(b"HTTP/1.1 204") == 2
 
 
+@pytest.mark.parametrize("said", [b"", b"POST /mcp HTTP/1.1\r\nHost: "], ids=["nothing", "half a head"])
+def test_many_who_say_nothing_keep_nobody_out(server: Serving, said: bytes) -> None:
+    """More half-open connections than there are places, and a client with the token is served at once (B5)."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            line = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), SECONDS))
+            with contextlib.suppress(ConnectionError):
+                line.sendall(said)
+        for _ in range(3):
+            status, answer = server.ask(post(HELLO), HELLO)
+            assert status == 200, answer
+
+
 @pytest.mark.parametrize(
     "host", ["0.0.0.0", "::", "192.168.1.5", "example.org", "", "127.0.0.2", "localhost.evil.example"]
 )

@@ -52,6 +52,16 @@ def test_41_nothing_is_written_where_a_link_leads(opened: Opened, tmp_path: Path
     assert workspace.store.flush().reason == ""
 
 
+def test_41_whoever_only_looks_writes_nothing_there_either(opened: Opened, tmp_path: Path) -> None:
+    """A watch that begins after the trade leaves no note where the link leads."""
+    workspace = opened()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    trade(workspace.repository.common_dir / "memfs", elsewhere)
+    workspace.recall.search("first")
+    assert list(elsewhere.rglob("*")) == []
+
+
 @pytest.mark.parametrize("what", ["memfs", "objects"])
 def test_41_a_trade_in_the_middle_of_a_write_is_an_error_of_ours(opened: Opened, tmp_path: Path, what: str) -> None:
     """At whichever operation it happens, what comes out is an error with path and remedy, never a bare one."""

@@ -29,6 +29,7 @@ PORT = 8377
 _FAMILIES = {"127.0.0.1": socket.AF_INET, "localhost": socket.AF_INET, "::1": socket.AF_INET6}
 _MOST_SESSIONS = 256  # clients that end without saying so are let go of after half an hour
 _MOST_CONNECTIONS = 256
+_MOST_UNKNOWN = 128
 _GRACE_SECONDS = 5
 _HEAD_SECONDS = 10.0
 _IDLE_SECONDS = 600  # a client that thinks between two calls finds its connection as it left it
@@ -151,7 +152,9 @@ def _ending_sessions(app: App, server: MemoryServer) -> App:
 class _Punctual(H11Protocol):
     """Hangs up on whoever does not say in time what they want: else anybody could hold all places by saying nothing.
 
-    Who was answered has shown the token, as a refusal ends the connection, and may be silent for longer.
+    Of those who have said nothing yet there are never so many that no place is left: the one that has been silent
+    longest makes room. Who was answered has shown the token, as a refusal ends the connection, and may be silent for
+    longer.
     """
 
     _late: asyncio.TimerHandle | None = None
@@ -159,6 +162,7 @@ class _Punctual(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as theirs
         super().connection_made(transport)
         self._mind()
+        self._make_room()
 
     def handle_events(self) -> None:
         super().handle_events()
@@ -171,6 +175,12 @@ class _Punctual(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._mind(gone=True)
+
+    def _make_room(self) -> None:
+        open_ones = [one for one in self.connections if isinstance(one, _Punctual) and not one.transport.is_closing()]
+        unknown = [(one._late.when(), one) for one in open_ones if one.cycle is None and one._late is not None]
+        if len(unknown) > _MOST_UNKNOWN:
+            min(unknown, key=lambda found: found[0])[1].transport.close()
 
     def _mind(self, *, gone: bool = False) -> None:
         """Let the time run while no request is under way."""
