@@ -40,6 +40,7 @@ LARGEST = 9_000
 _LOOKED_AT = 15
 _WARNINGS = 1
 _WARNED = "warned:"
+_BEGINS, _BEGUN = "begins:", "begun:"
 _REMINDERS_SHARE = 0.4
 _LEAST_TOKENS = 60
 _BEGUN_ANEW = frozenset({"compact", "clear"})
@@ -56,6 +57,14 @@ _PENDING = (
 _MORE = 'More is remembered here: `{0} recall "words" --fenced` finds it, and `{0} show ID` prints an item whole.'
 
 
+def announce(event: SessionEvent, place: Place) -> None:
+    """Note that a session begins, before anything is opened: what it cannot be told in time, its next prompt tells."""
+    told = _told_of(event, place)
+    if event.text("source") in _BEGUN_ANEW:
+        told.forget()
+    told.claim([_BEGINS])
+
+
 class Telling:
     """Tells the agent of one session. Made anew for each event."""
 
@@ -66,8 +75,9 @@ class Telling:
             command: how the agent can call memfs.
         """
         self._workspace, self._event, self._folder = workspace, event, place.folder
-        self._told = Told(place.state, event.session, event.text("agent_id"))
+        self._told = _told_of(event, place)
         self._given: tuple[str, ...] = ()
+        self._handed: list[tuple[str, Iterable[str], str]] = []
         alone = place.private and place.memory is None  # then the folder at hand leads to no workspace
         self._command = f"{command} -C {shlex.quote(str(place.root))}" if alone else command
 
@@ -77,15 +87,20 @@ class Telling:
 
         What a session that goes on was told already is not repeated, unless it lost it.
         """
-        if self._event.text("source") in _BEGUN_ANEW:
-            self._told.forget()
         self._told.sweep()
-        with self._workspace.store.looking_once(), not_handed_out():
-            told = _within(self._start, self._workspace.settings.hooks.start_tokens)
-        if not told or not self._told.claim([mark_of(told)]):
+        return self._begun(self._beginning())
+
+    def _begun(self, told: str) -> str:
+        """The beginning of the session, from now on told; "" where it was told before."""
+        marks = [mark_of(told), *self._given] if told else []
+        if self._told.claim([_BEGUN, *marks]).isdisjoint(marks[:1]):
             return ""
-        self._note("automatic", self._given)
+        self._handed.append(("automatic", self._given, ""))
         return told
+
+    def _beginning(self) -> str:
+        with self._workspace.store.looking_once(), not_handed_out():
+            return _within(self._start, self._workspace.settings.hooks.start_tokens)
 
     def _start(self, tokens: int) -> str:
         workspace, event = self._workspace, self._event
@@ -101,7 +116,6 @@ class Telling:
         most = min(workspace.settings.memory.automatic_tokens or room, room)
         state = StateSnapshot(agent=event.agent, session=event.session)
         given = workspace.sources.delivery.automatic(state, max_tokens=most)
-        self._told.claim(given.ids)
         reminders = _listed(waiting, left - count_tokens(given.text))
         self._given = (*given.ids, *(entry.id for entry in waiting if bullet(entry) in reminders))
         return "\n\n".join(filter(None, (given.text, reminders, more)))
@@ -134,23 +148,33 @@ class Telling:
     def at_prompt(self) -> str:
         """What is remembered of what a person just said; "" where nothing really fits (C6).
 
-        Where agents may not ask, they are not told so either.
+        Where agents may not ask, they are not told so either. A session whose beginning was not told, because the time
+        was over, is told that first.
         """
+        had = self._told.names()
+        late = self._beginning() if _BEGINS in had and _BEGUN not in had else None
+        room = LARGEST - len(f"{late or ''}\n\n".encode("utf-8", "replace"))
+        told, ids = self._recalled(had.union(self._given), room)
+        begun = "" if late is None else self._begun(late)
+        if not told or not self._told.claim(ids):
+            return begun
+        self._handed.append(("recall", ids, own_words(self._event)))
+        return f"{begun}\n\n{told}" if begun else told
+
+    def _recalled(self, had: frozenset[str], largest: int) -> tuple[str, list[str]]:
+        """What fits the prompt in so many bytes, and the ids of it."""
         prompt, workspace = own_words(self._event), self._workspace
         settings = workspace.settings.hooks
         wanted = workspace.settings.memory.on_demand and settings.prompt_items
         if not wanted or prompt.startswith(_SHELL) or TrivialFilter().is_trivial(prompt):
-            return ""
+            return "", []
         with workspace.store.looking_once(), not_handed_out():
-            entries = self._fitting(prompt, settings.prompt_items)
-        told = _within(lambda tokens: _quoted(entries, prompt, tokens), settings.prompt_tokens)
-        if not told or not self._told.claim(_in(entries, told)):
-            return ""
-        self._note("recall", _in(entries, told), prompt)
-        return told
+            entries = self._fitting(prompt, settings.prompt_items, had)
+        told = _within(lambda tokens: _quoted(entries, prompt, tokens), settings.prompt_tokens, largest)
+        return told, _in(entries, told)
 
-    def _fitting(self, prompt: str, most: int) -> list[Entry]:
-        """The items that fit a prompt and are new to the session, the best first."""
+    def _fitting(self, prompt: str, most: int, had: frozenset[str]) -> list[Entry]:
+        """The items that fit a prompt and that the session has not had, the best first."""
         workspace = self._workspace
         beside = workspace.sources.mounts.each(lambda mount: mount.seeking.counted())
         fit = Fit(prompt, workspace.store.seeking.counted(), *beside.values())
@@ -159,7 +183,7 @@ class Telling:
         seconds = workspace.settings.review.relevance_seconds / 2 if workspace.settings.review.endpoint else None
         strategy = "fading" if workspace.settings.memory.decay else ""
         query = Query(text=prompt, limit=_LOOKED_AT, deduplicate=True, strategy=strategy, seconds=seconds)
-        had, now = self._told.names(), workspace.parts.clock()
+        now = workspace.parts.clock()
         answer = workspace.sources.mounts.recall.search(query, leave_out=withheld)
         hits = (hit for hit in answer.hits if self._new(hit, had, now))
         return [_entry(hit.item) for hit in fit.among(hits)][:most]
@@ -184,18 +208,23 @@ class Telling:
         with not_handed_out():
             given = self._workspace.sources.delivery.triggered(state, told=warned, most=_WARNINGS)
         fits = len(given.text.encode("utf-8", "replace")) <= LARGEST
-        fresh = fits and self._told.claim([_WARNED + one for one in given.ids])
-        self._told.claim(given.ids)
-        if not fresh:
+        warnings = [_WARNED + one for one in given.ids]
+        if not fits or self._told.claim([*warnings, *given.ids]).isdisjoint(warnings):
             return ""
-        self._note("triggered", given.ids)
+        self._handed.append(("triggered", given.ids, ""))
         return given.text
 
-    def _note(self, way: str, ids: Iterable[str], question: str = "") -> None:
-        """Note which items the session was told."""
+    # -- afterwards -------------------------------------------------------------------------------------------------
+    def note(self) -> None:
+        """Note which items the session was told, once they are printed: nothing comes between a claim and its text."""
         workspace, event = self._workspace, self._event
         served, now = workspace.usage.served, workspace.parts.clock()
-        served.note(way, ids, now, agent=event.agent, session=event.session, question=question)
+        for way, ids, question in self._handed:
+            served.note(way, ids, now, agent=event.agent, session=event.session, question=question)
+
+
+def _told_of(event: SessionEvent, place: Place) -> Told:
+    return Told(place.state, event.session, event.text("agent_id"))
 
 
 def _listed(waiting: Iterable[Entry], tokens: int) -> str:
@@ -232,11 +261,11 @@ def _in(entries: Iterable[Entry], told: str) -> list[str]:
     return [entry.id for entry in entries if f"[{entry.id};" in told or f"[{entry.id}]" in told]
 
 
-def _within(make: Callable[[int], str], tokens: int) -> str:
+def _within(make: Callable[[int], str], tokens: int, largest: int = LARGEST) -> str:
     """A text of at most so many tokens that no program cuts; "" where none is short enough."""
     while tokens >= _LEAST_TOKENS:
         text = make(tokens)
-        if len(text.encode("utf-8", "replace")) <= LARGEST:
+        if len(text.encode("utf-8", "replace")) <= largest:
             return text
         tokens //= 2
     return ""

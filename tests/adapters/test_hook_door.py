@@ -127,6 +127,43 @@ def test_a_session_is_told_a_thing_once(program: Program) -> None:
     assert "Frankfurt" in program.asks(prompt)
 
 
+def test_a_beginning_that_came_too_late_is_told_with_the_next_prompt(
+    program: Program, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C6: what a session could not be told at its start in time comes once, before what fits the prompt."""
+    workspace.store.put(MemoryItem("Always use pnpm here.", memory_type="preference", id="pnpm", trust="human"))
+
+    def late(*_: object) -> None:
+        raise StorageFull("the time was over")
+
+    with monkeypatch.context() as hung:
+        hung.setattr("memfs.adapters.claude_code.answers._opened", late)
+        assert program.context("SessionStart", source="startup") == ""
+        assert program.asks("which region do deploys go to?") == ""
+    told = program.asks("which region do deploys go to?")
+    assert told.index("Always use pnpm") < told.index("Frankfurt")
+    assert program.asks("which region do deploys go to, and is pnpm used here?") == ""
+    assert "Always use pnpm" not in program.asks("which region do deploys go to?", session="never started")
+    assert "Always use pnpm" in program.context("SessionStart", "s3", source="startup")
+    assert "Always use pnpm" not in program.asks("which region do deploys go to?", session="s3")
+
+
+def test_a_memory_counts_as_told_only_with_its_answer(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C6: whatever is noted about an answer, and fails or hangs, comes after it is printed."""
+    said: list[str] = []
+    hook = Hook("", into="repository", settings=SETTINGS, say=said.append, complain=program.remarks.append)
+
+    def checked(*_: object, **__: object) -> None:
+        assert "Frankfurt" in "".join(said)
+        raise StorageFull("no room for a note")
+
+    monkeypatch.setattr("memfs.capture.telling.Telling.note", checked)
+    told = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": str(program.root)}
+    hook.run(json.dumps({**told, "prompt": "which region do deploys go to?"}).encode())
+    assert "Frankfurt" in "".join(said)
+    assert "no room for a note" in program.remarks[0]
+
+
 def test_a_session_is_not_told_its_own_words(program: Program, workspace: Workspace) -> None:
     """C6: the prompt just kept as working memory does not come back as a memory; another session's may."""
     text = "the billing module crashes on leap days"

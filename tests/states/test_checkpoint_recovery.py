@@ -113,7 +113,15 @@ def test_a_task_with_its_final_output_is_not_handed_out_again(workspace: Workspa
     nothing (S7).
     """
     memory, checkpoints = workspace.states.recorder, workspace.states.checkpoints
-    tasks = ["A", {"task_id": "B", "agent": "judge"}, {"id": "C"}, {"task_id": "D", "agent": "Judge"}, "E" * 300, "t1", "F"]
+    tasks = [
+        "A",
+        {"task_id": "B", "agent": "judge"},
+        {"id": "C"},
+        {"task_id": "D", "agent": "Judge"},
+        "E" * 300,
+        "t1",
+        "F",
+    ]
     data = {"in_flight_tasks": tasks}
     memory.state_update({"timestamp": NOON + timedelta(hours=2), "checkpoint_data": data})
     if taken == "after":

@@ -17,7 +17,7 @@ from typing import Any
 from memfs.adapters.claude_code.events import DRAINS, LEARNING_SECONDS, PLAIN_CLIENTS
 from memfs.capture.event import PRE_TOOL, PROMPT, SESSION_START, SUBAGENT_START, SessionEvent
 from memfs.capture.place import Place
-from memfs.capture.telling import Telling
+from memfs.capture.telling import Telling, announce
 from memfs.errors import MemfsError
 from memfs.files import spoolfile
 from memfs.private import NAME
@@ -49,6 +49,8 @@ def answer(
     Raises:
         MemfsError: the workspace cannot be opened or read.
     """
+    if event.name == SESSION_START:
+        announce(event, place)
     if event.name in DRAINS and event.name != SESSION_START and place.private:
         _drain(event, place, complain, settings)
         return
@@ -62,9 +64,11 @@ def answer(
             _drain_in(workspace, event, place, complain)
         tell = _TELLS.get(event.name)
         if tell is not None:
+            telling = Telling(workspace, event, place, command())
             with served_to("hook", event.agent, event.session):
-                told = tell(Telling(workspace, event, place, command()))
+                told = tell(telling)
             say(output(event, told))
+            telling.note()
         if event.name == SESSION_START:
             _learn(workspace, complain)
         if event.name in DRAINS:
