@@ -47,19 +47,44 @@ class MemoryCoordinator(Facade):
             storage, retrieval: the pipelines, where a subclass reads or ranks memories in its own way.
         """
         super().__init__(path, db_path=db_path, workspace=workspace)
-        self.agent_review = agent_review
-        self._storage, self._retrieval = storage, retrieval
+        self._agent_review = agent_review
+        self._pipelines = storage, retrieval
+        self._storage: StoragePipeline | None = None
+        self._retrieval: RetrievalPipeline | None = None
         self._later = Later()
 
     @property
     def storage(self) -> StoragePipeline:
-        """What stores."""
-        return self._storage(workspace=self.workspace, agent_review=self.agent_review)
+        """What stores, the same object each time; another may be set, and works in this workspace then (D7)."""
+        workspace = self.workspace
+        if self._storage is None:
+            self._storage = self._pipelines[0](workspace=workspace, agent_review=self._agent_review)
+        return self._storage.working_in(workspace)
+
+    @storage.setter
+    def storage(self, pipeline: StoragePipeline) -> None:
+        self._storage = pipeline
 
     @property
     def retrieval(self) -> RetrievalPipeline:
-        """What retrieves."""
-        return self._retrieval(workspace=self.workspace, agent_review=self.agent_review)
+        """What retrieves, as ``storage``."""
+        workspace = self.workspace
+        if self._retrieval is None:
+            self._retrieval = self._pipelines[1](workspace=workspace, agent_review=self._agent_review)
+        return self._retrieval.working_in(workspace)
+
+    @retrieval.setter
+    def retrieval(self, pipeline: RetrievalPipeline) -> None:
+        self._retrieval = pipeline
+
+    @property
+    def agent_review(self) -> AgentReview | None:
+        """Who judges drafts and answers, None for the reviewers that the settings name; setting it counts for both."""
+        return self._agent_review
+
+    @agent_review.setter
+    def agent_review(self, review: AgentReview | None) -> None:
+        self._agent_review = self.storage.agent_review = self.retrieval.agent_review = review
 
     def store(
         self,

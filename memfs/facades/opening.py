@@ -140,6 +140,11 @@ class Facade:
         opened.repository.require_readable()
         return opened
 
+    def working_in(self: _Some, workspace: Workspace) -> _Some:
+        """The same facade, from now on in this open workspace, which stays open when the facade is closed."""
+        self._given = workspace
+        return self
+
     def _opened(self) -> Workspace:
         if self._closed:
             raise WorkspaceClosed(f"this {type(self).__name__}")

@@ -31,6 +31,7 @@ from memfs import (
     TrivialFilter,
     Workspace,
 )
+from memfs.errors import WorkspaceClosed
 from memfs.model.item import Trust
 
 Open = Callable[..., Workspace]
@@ -57,6 +58,16 @@ class Whole(AgentReview):
 
     def score_relevance(self, memory: Any, query: str) -> float:
         return 0.9 if "green" in memory.content else 0.0
+
+
+class Severe(AgentReview):
+    """Lets no draft through, and thinks little of every answer."""
+
+    def _score_storage(self, memory: MemoryItem, agent_type: str) -> tuple[float, str]:
+        return 1.0, "no"
+
+    def score_relevance(self, memory: Any, query: str) -> float:
+        return 0.25
 
 
 class Failing(AgentReview):
@@ -108,6 +119,24 @@ def test_extraction_of_ones_own_is_called_by_type(opened: Open) -> None:
 
 
 # -- storing ------------------------------------------------------------------------------------------------------
+def test_what_is_set_on_a_pipeline_counts(opened: Open) -> None:
+    """A pipeline is the same object each time, takes a judge, and may be replaced, as seed 003 does it (C3, D7)."""
+    workspace = opened()
+    with MemoryCoordinator(workspace=workspace) as memory:
+        assert memory.storage is memory.storage
+        memory.storage.agent_review = Severe()
+        assert not memory.store("Decided to use PostgreSQL for the orders", "episodic").stored
+        memory.storage = Tagged(":memory:")
+        kept = memory.store("Decided to use PostgreSQL for the orders", "episodic")
+        assert workspace.store.get(kept.memory_id or "").metadata["colour"] == "green"
+        memory.agent_review = Severe()
+        assert not memory.store("Decided to use Redis for the sessions", "episodic").stored
+        [found] = memory.retrieve("which database for orders?")
+        assert found.relevance_score == 0.25
+    with pytest.raises(WorkspaceClosed):
+        _ = memory.storage
+
+
 def test_storage_above_threshold() -> None:
     """The seed's first test: a decision is stored, with its score and an id (C3)."""
     with StoragePipeline(":memory:") as pipeline:
