@@ -15,6 +15,7 @@ from memfs.model import Hit, MemoryItem, MemoryType
 from memfs.model.time import Moment, format_time
 from memfs.pipeline.relevance import relevances
 from memfs.pipeline.tokens import count_tokens
+from memfs.pipeline.undecided import told
 from memfs.pipeline.wording import gist
 from memfs.usage import NEVER, Use
 
@@ -34,6 +35,7 @@ class Memory:
         metadata: free facts.
         context: the circumstances it belongs to.
         relevance_score: how well it answers the question it was found with, 0 to 1; 1 where nothing was asked.
+        undecided: what a merge left open, with the other value; "" where nothing is.
     """
 
     id: str
@@ -44,6 +46,7 @@ class Memory:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
     relevance_score: float | None = None
+    undecided: str = ""
 
     @property
     def relevance(self) -> float:
@@ -77,6 +80,7 @@ def memory_of(item: MemoryItem, relevance: float | None = None, use: Use | None 
         metadata={**item.metadata, **({} if use is None else _told(use))},
         context=dict(item.context),
         relevance_score=relevance,
+        undecided=told(item),
     )
 
 

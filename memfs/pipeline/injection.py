@@ -13,6 +13,7 @@ from memfs.model import MemoryItem, Query
 from memfs.pipeline.conventions import withheld
 from memfs.pipeline.relevance import relevances
 from memfs.pipeline.retrieval import Recaller
+from memfs.pipeline.undecided import told
 from memfs.pipeline.wording import gist
 
 ADDED = "relevant_memories"
@@ -27,7 +28,10 @@ def question(situation: Mapping[str, Any]) -> str:
 
 
 def relevant(recall: Recaller, situation: Mapping[str, Any], limit: int = LIMIT) -> list[dict[str, Any]]:
-    """What is remembered about a situation, best first: type, content, relevance and context of each memory."""
+    """What is remembered about a situation, best first: type, content, relevance and context of each memory.
+
+    One of which a merge left something open also has ``undecided``, with the other value.
+    """
     asked = question(situation)
     if not asked.strip():
         return []
@@ -43,9 +47,6 @@ def injected(recall: Recaller, context: Mapping[str, Any], situation: Mapping[st
 
 
 def _row(item: MemoryItem, relevance: float) -> dict[str, Any]:
-    return {
-        "type": item.type,
-        "content": gist(item),
-        "relevance": relevance,
-        "context": dict(item.context),
-    }
+    row = {"type": item.type, "content": gist(item), "relevance": relevance, "context": dict(item.context)}
+    left = told(item)
+    return {**row, "undecided": left} if left else row

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs import open_workspace
+from memfs import MemoryContext, MemoryCoordinator, MemoryInjector, open_workspace
 from memfs.model import MemoryItem, RecordedConflict
 from tests.cli.conftest import Memfs
 
@@ -42,6 +42,16 @@ def test_json_names_the_other_value(words: tuple[str, ...], key: str, contested:
     assert [(one["field"], one["kept"], one["lost"], one["by"]) for one in item["conflicts"]] == [
         ("content", "Deploy to Vienna", "Deploy to Linz", "bo")
     ]
+
+
+def test_the_classes_of_python_name_the_other_value(contested: Path) -> None:
+    """So do the memories that an agent's program recalls, retrieves, or has put into a context (B3)."""
+    with open_workspace(contested, watch=False) as workspace:
+        memory = MemoryContext(workspace=workspace)
+        given = MemoryInjector(memory).inject({}, {"tool": "deploy"})
+        [recalled], [retrieved] = memory.recall("deploy"), MemoryCoordinator(workspace=workspace).retrieve("deploy")
+    assert recalled.undecided == retrieved.undecided == LEFT
+    assert [one["undecided"] for one in given["relevant_memories"]] == [LEFT]
 
 
 def test_an_edit_of_the_field_decides(contested: Path, memfs: Memfs) -> None:
