@@ -45,7 +45,10 @@ class SimilarState(Shape):
 
 
 def find_similar_states(reading: StateReading, state: Mapping[str, Any], limit: int = 5) -> list[SimilarState]:
-    """The past states most like a given one, the likest first; among equals the newest.
+    """Past states like a given one, the likest first; among equals the newest.
+
+    Compared are those that come nearest in one figure or share words of the focus, whatever their number: among
+    thousands one that is a little off in every figure may be passed over.
 
     Args:
         state: a state update, or as much of one: ``system_statistics``, ``orchestration_state``. Other figures, as in

@@ -33,6 +33,7 @@ _DAYS = 365.0
 _OLDEST = 0.1
 _TRIES = 3
 _SLACK = 100
+_REASONS = 3
 _EVERY = 3600.0
 _ACTIONS = ("archive", "delete")
 
@@ -52,6 +53,11 @@ class PruneResult:
 
     items: tuple[Weak, ...]
     action: str
+
+    @property
+    def reason(self) -> str:
+        """Why they are due."""
+        return _reasons(self.items)
 
 
 def importance_of(candidate: Candidate, use: Use, now: datetime) -> float:
@@ -309,7 +315,13 @@ def _candidate(item: MemoryItem, now: datetime) -> Candidate:
     )
 
 
+def _reasons(weak: Sequence[Weak]) -> str:
+    """Why these are due, each reason once, the first few of many."""
+    found = list(dict.fromkeys(one.reason for one in weak))
+    return "; ".join(found[:_REASONS]) + ("; and others" if len(found) > _REASONS else "")
+
+
 def _message(weak: Sequence[Weak], action: str, reason: str) -> str:
     way = "into the archive" if action == "archive" else "for good; history has them"
-    said = " ".join(reason.split()) or weak[0].reason
+    said = " ".join(reason.split()) or _reasons(weak)
     return of_items("Prune", [one.item for one in weak], f"{way}: {said}")

@@ -76,6 +76,17 @@ def test_the_policy_goes_before_the_kind(talk: Workspace) -> None:
     assert {one.item.id for one in later(talk, 61).pruner.prune(dry_run=True).items} == {"one-interaction"}
 
 
+def test_each_reason_is_told(talk: Workspace, git: Git) -> None:
+    """Where several types are due, the result and the commit say for how long each is kept (S15)."""
+    said(talk.root, kinds={"knowledge": 5})
+    done = later(talk, 31).pruner.prune()
+    both = ["interaction memories are kept for 30 days", "knowledge memories are kept for 5 days"]
+    assert sorted(done.reason.split("; ")) == both
+    talk.store.flush()
+    told = " ".join(git(talk.root, "log", "-2", "--format=%B").split())
+    assert [one for one in both if one not in told] == [], told
+
+
 def test_it_goes_by_itself_only_where_somebody_said_so(talk: Workspace) -> None:
     """Whoever writes takes along what the policy names, and leaves what only a built-in kind says (S15, D1)."""
     later(talk, 400)

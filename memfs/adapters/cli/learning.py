@@ -126,7 +126,7 @@ def _print_result(result: PruneResult, dry_run: bool) -> None:
     way = "into the archive" if result.action == "archive" else "for good"
     if not rows:
         return
-    note(f"{'would go' if dry_run else 'went'} {way}: {count(len(rows), 'item')}; {result.items[0].reason}")
+    note(f"{'would go' if dry_run else 'went'} {way}: {count(len(rows), 'item')}; {result.reason}")
     if not dry_run and result.action == "archive":
         note("'memfs prune --bring-back ID' puts one back; 'memfs list --archived' shows them all")
 
