@@ -158,9 +158,11 @@ class _Punctual(H11Protocol):
     """
 
     _late: asyncio.TimerHandle | None = None
+    _since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as theirs
         super().connection_made(transport)
+        self._since = self.loop.time()
         self._mind()
         self._make_room()
 
@@ -177,10 +179,12 @@ class _Punctual(H11Protocol):
         self._mind(gone=True)
 
     def _make_room(self) -> None:
-        open_ones = [one for one in self.connections if isinstance(one, _Punctual) and not one.transport.is_closing()]
-        unknown = [(one._late.when(), one) for one in open_ones if one.cycle is None and one._late is not None]
+        unknown = [one for one in self.connections if isinstance(one, _Punctual) and one._is_unknown()]
         if len(unknown) > _MOST_UNKNOWN:
-            min(unknown, key=lambda found: found[0])[1].transport.close()
+            min(unknown, key=lambda one: one._since).transport.close()
+
+    def _is_unknown(self) -> bool:
+        return not self.transport.is_closing() and self.cycle is None
 
     def _mind(self, *, gone: bool = False) -> None:
         """Let the time run while no request is under way."""
