@@ -235,11 +235,12 @@ def test_a_repeat_is_found_whoever_stored_it_first(opened: Open) -> None:
 
 # -- retrieving ---------------------------------------------------------------------------------------------------
 def test_a_memory_has_the_eight_fields(coordinator: MemoryCoordinator) -> None:
-    """retrieve gives values with every field of the seed, the score filled (C1)."""
+    """retrieve gives values with every field of the seed, the score filled, and what a merge left open (C1, B3)."""
     result = coordinator.store(REDIS, "episodic", {"component": "authentication"}, {"project": "shop"})
     (memory,) = coordinator.retrieve("why Redis?")
     assert [field.name for field in dataclasses.fields(Memory)] == [
         "id", "type", "content", "timestamp", "token_count", "metadata", "context", "relevance_score",
+        "undecided",
     ]  # fmt: skip
     assert (memory.id, memory.type, memory.content) == (result.memory_id, MemoryType.EPISODIC, REDIS)
     assert memory.timestamp.tzinfo is not None
