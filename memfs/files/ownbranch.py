@@ -151,6 +151,34 @@ def work_trees(common: Path) -> Iterator[Path]:
             yield top
 
 
+def code_of(root: Path, start: Path) -> Path:
+    """The folder in which what belongs beside the code lies, such as ``AGENTS.md``.
+
+    Args:
+        root: the workspace.
+        start: where somebody works.
+
+    Returns:
+        Of a memory on its own branch the working tree of code around ``start``, else the main one; of every other
+        workspace the workspace itself.
+    """
+    common = root.parent.parent
+    if place_in(common) != root:
+        return root
+    with suppress(FileNotFoundError):  # the current folder may have been removed
+        folder = Path(os.path.realpath(start))
+        for candidate in (folder, *folder.parents):
+            if candidate != root and os.path.lexists(candidate / ".git") and common_of(candidate) == common:
+                return candidate
+    return next(work_trees(common), root)
+
+
+def code_trees(root: Path, start: Path) -> tuple[Path, ...]:
+    """All such folders of a workspace, the one of ``code_of`` first; only a memory on its own branch has several."""
+    found, common = code_of(root, start), root.parent.parent
+    return (found, *(top for top in work_trees(common) if top != found)) if found != root else (root,)
+
+
 def exclude(before: bytes | None, wanted: bool) -> bytes:
     """Git's exclude file with the lines about the link, or without them; every other byte stays."""
     lines = (before or b"").splitlines(keepends=True)

@@ -66,8 +66,8 @@ class AgentsBlock:
     ) -> None:
         """
         Args:
-            root: the workspace's folder, in which ``AGENTS.md`` lies by default.
-            top: the repository's top folder; no file outside it is touched.
+            root: the folder in which ``AGENTS.md`` lies by default: the workspace, or the code's working tree.
+            top: the top folder of the working tree around it; no file outside it is touched.
             conventions: where they are read.
             preferences: gives all that hold.
         """
@@ -75,6 +75,17 @@ class AgentsBlock:
         self._top = Path(os.path.realpath(top))
         self._conventions = conventions
         self._preferences = preferences
+
+    @property
+    def folder(self) -> Path:
+        """In which ``AGENTS.md`` lies by default."""
+        return self._root
+
+    def beside(self, folder: Path) -> AgentsBlock:
+        """The block in another folder, which is a working tree of the same repository, or is in it."""
+        if folder == self._root:
+            return self
+        return AgentsBlock(folder, folder, self._conventions, self._preferences)
 
     # -- what it says ---------------------------------------------------------------------------------------------
     def text(self, preferences: bool = False) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from memfs.errors import MemfsError
+from memfs.files.ownbranch import code_of
 from memfs.model.ids import of_mount
 
 if TYPE_CHECKING:
@@ -137,7 +138,9 @@ class Sources:
         def wishes() -> Sequence[Preference]:
             return self.preferences.get_relevant("", limit=MOST_PREFERENCES)
 
-        made = AgentsBlock(self.root, self.parts.repository.work_tree, self.conventions, wishes)
+        folder = code_of(self.root, Path())
+        top = self.parts.repository.work_tree if folder == self.root else folder
+        made = AgentsBlock(folder, top, self.conventions, wishes)
         return self._first("agents_block", made)
 
     def item(self, name: str) -> MemoryItem | None:

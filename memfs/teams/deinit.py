@@ -200,14 +200,14 @@ class Deinit:
         return self._store.edits.is_own(path) or bool(document_of_sidecar(path)) or path.endswith(_OUTSIDE_GIT)
 
     def _blocks(self) -> list[str]:
-        """The files for agents that hold a block of memfs, named from the workspace."""
+        """The files for agents that hold a block of memfs, named from the folder they lie in."""
         if not self._purge:
             return []
         return [name for name in _AGENT_FILES if self._block_at(name) is not None]
 
     def _block_at(self, name: str) -> Standing | None:
         with suppress(MemfsError):
-            looked = self._block.check(self._root / name)
+            looked = self._block.check(self._block.folder / name)
             if looked.line:
                 return looked.standing
         return None
@@ -346,7 +346,7 @@ class Deinit:
             raise GitBusy(flushed.reason, hint="leave when that is over")
 
     def _take_block(self, name: str, force: bool) -> bool:
-        done = self._block.remove(self._root / name, force=force)
+        done = self._block.remove(self._block.folder / name, force=force)
         return done in (Done.REMOVED, Done.DELETED)
 
 

@@ -26,6 +26,7 @@ from memfs.adapters.claude_code.settingsfile import (
 from memfs.config import MEMORY_FOLDER
 from memfs.errors import MemfsError, WorkspaceNotFound
 from memfs.files import jsontext
+from memfs.files.ownbranch import code_of
 
 _TOPS = (MEMORY_FOLDER, ".git")
 
@@ -62,6 +63,8 @@ class Outcome:
 def project_folder(start: str | os.PathLike[str] | None = None) -> Path:
     """The folder that is a project to Claude Code: the nearest with a workspace or repository, else the folder itself.
 
+    Within a memory on its own branch, which a link leads to, it is the main working tree of the code.
+
     Raises:
         WorkspaceNotFound: there is no such folder.
     """
@@ -70,7 +73,7 @@ def project_folder(start: str | os.PathLike[str] | None = None) -> Path:
         raise WorkspaceNotFound(f"there is no folder {str(start)!r}", hint="name one that exists")
     for candidate in (folder, *folder.parents):
         if any(os.path.exists(candidate / name) for name in _TOPS):
-            return candidate
+            return code_of(candidate, folder)
     return folder
 
 

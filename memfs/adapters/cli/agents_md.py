@@ -6,12 +6,14 @@ Owns how it looks on the command line. What the block says, and how it is put in
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.adapters.cli.frame import opened, verb
+from memfs.adapters.cli.frame import Invocation, opened, verb
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, print_text, styled
+from memfs.files.ownbranch import code_of
 
 if TYPE_CHECKING:
     from memfs.sources.agents_block import AgentsBlock, Done, Looked
@@ -41,7 +43,12 @@ _STANDS = {
     "memfs agents-md check\nmemfs agents-md remove",
 )
 @click.argument("action", type=click.Choice(["write", "check", "show", "remove"]))
-@click.option("--file", metavar="FILE", type=click.Path(dir_okay=False), help="By default AGENTS.md in the workspace.")
+@click.option(
+    "--file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="By default AGENTS.md here, beside the code.",
+)
 @click.option("--preferences", "wanted", flag_value="yes", help="Preferences belong into it, too.")
 @click.option("--no-preferences", "wanted", flag_value="no", help="None do; by default it is as it was.")
 @click.option("--force", is_flag=True, help="With write, remove: even if somebody edited the block.")
@@ -64,19 +71,26 @@ def agents_md(
     with opened(ctx) as workspace:
         if action in ("write", "show"):
             workspace.repository.require_readable()
-        block = workspace.sources.agents_block
+        block = block_of(ctx, workspace)
         if action == "show":
             _show(block, file, preferences, as_json)
         elif action == "check":
-            if not _check(workspace, block.check(file, preferences), as_json):
+            if not _check(block, block.check(file, preferences), as_json):
                 ctx.exit(1)
         else:
             write = action == "write"
             done = block.write(file, preferences=preferences, force=force) if write else block.remove(file, force=force)
-            _tell(workspace, block, done, file, as_json)
+            _tell(block, done, file, as_json)
             if write and done.value == "nothing" and not as_json:
                 _note_left_out(block)
                 note(_NOTHING)
+
+
+def block_of(ctx: click.Context, workspace: Workspace) -> AgentsBlock:
+    """The block beside the code: with a memory on its own branch, in the working tree in which memfs was called."""
+    block = workspace.sources.agents_block
+    code = code_of(workspace.root, Path(ctx.ensure_object(Invocation).workspace or "."))
+    return block if code == workspace.root else block.beside(code)
 
 
 def _show(block: AgentsBlock, file: str | None, preferences: bool | None, as_json: bool) -> None:
@@ -90,12 +104,12 @@ def _show(block: AgentsBlock, file: str | None, preferences: bool | None, as_jso
     note(f"about {count(_tokens(text), 'token')}" if text else _NOTHING)
 
 
-def _check(workspace: Workspace, looked: Looked, as_json: bool) -> bool:
+def _check(block: AgentsBlock, looked: Looked, as_json: bool) -> bool:
     good = looked.standing.value == "current"
     if as_json:
         print_json({"file": str(looked.path), "standing": looked.standing.value, "line": looked.line or None})
         return good
-    name = _name(workspace, str(looked.path))
+    name = _name(block, str(looked.path))
     if good and not looked.line:
         print_raw(f"{styled(name, bold=True)} {styled('needs no block: nothing is agreed on yet', fg='green')}")
         return good
@@ -107,13 +121,13 @@ def _check(workspace: Workspace, looked: Looked, as_json: bool) -> bool:
     return good
 
 
-def _tell(workspace: Workspace, block: AgentsBlock, done: Done, file: str | None, as_json: bool) -> None:
+def _tell(block: AgentsBlock, done: Done, file: str | None, as_json: bool) -> None:
     looked = block.check(file)
     if as_json:
         facts: dict[str, Any] = {"file": str(looked.path), "done": done.value, "standing": looked.standing.value}
         print_json({**facts, "left_out": [one.id for one in block.left_out()]})
         return
-    print_raw(f"{styled(_TOLD[done.value], fg='green')} {clean(_name(workspace, str(looked.path)))}")
+    print_raw(f"{styled(_TOLD[done.value], fg='green')} {clean(_name(block, str(looked.path)))}")
     if done.value in ("created", "written", "updated"):
         note(f"about {count(_tokens(looked.wanted), 'token')}; commit the file yourself")
         _note_left_out(block)
@@ -131,5 +145,5 @@ def _tokens(text: str) -> int:
     return count_tokens(text)
 
 
-def _name(workspace: Workspace, path: str) -> str:
-    return clean(os.path.relpath(path, os.path.realpath(workspace.root)))
+def _name(block: AgentsBlock, path: str) -> str:
+    return clean(os.path.relpath(path, block.folder))

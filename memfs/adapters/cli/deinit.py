@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import click
 
 from memfs import private
+from memfs.adapters.cli.agents_md import block_of
 from memfs.adapters.cli.frame import Invocation, verb
 from memfs.adapters.cli.output import clean, count, note, print_json, print_raw, styled
 from memfs.adapters.cli.private import counts
+from memfs.files.ownbranch import code_trees
 
 if TYPE_CHECKING:
     from memfs.adapters.claude_code.settingsfile import Changed
@@ -52,16 +54,17 @@ def deinit(ctx: click.Context, purge: bool, with_private: bool, dry_run: bool, f
     from memfs.teams.deinit import take_out
 
     with _opened(ctx) as workspace:
-        root, made = workspace.root, _deinit(workspace, purge)
+        root, made = workspace.root, _deinit(ctx, workspace, purge)
+        tops = code_trees(root, Path(ctx.ensure_object(Invocation).workspace or "."))
         backups = _backups(workspace)
         planned, own = made.plan(), _private(root, with_private)
-        clients = _clients(root, dry=True)
+        clients = _clients(tops, dry=True)
         if not dry_run:
             commit, edited = made.files(force)
     if dry_run:
         _show(planned, own, clients, backups, as_json, dry_run=True)
         return 1 if planned.refused and not force else 0
-    _clients(root, dry=False)
+    _clients(tops, dry=False)
     if own is not None and own.goes:
         private.forget(own.folder)
     take_out(root, keep_key=own is not None and not own.goes, purge=purge)
@@ -88,8 +91,8 @@ def _opened(ctx: click.Context) -> Workspace:
     return open_left(left)
 
 
-def _deinit(workspace: Workspace, purge: bool) -> Deinit:
-    return workspace.teams.deinit(workspace.recovered, workspace.sources.agents_block, purge=purge)
+def _deinit(ctx: click.Context, workspace: Workspace, purge: bool) -> Deinit:
+    return workspace.teams.deinit(workspace.recovered, block_of(ctx, workspace), purge=purge)
 
 
 def _backups(workspace: Workspace) -> list[str]:
@@ -111,21 +114,22 @@ def _private(root: Path, asked: bool) -> _Private | None:
     return _Private(folder=folder, items=counts(folder)["items"], others=others, goes=asked and not others)
 
 
-def _clients(root: Path, *, dry: bool) -> list[Changed]:
-    """Take memfs out of the settings that agents' programs keep in the project's folder."""
+def _clients(tops: Sequence[Path], *, dry: bool) -> list[Changed]:
+    """Take memfs out of the settings that agents' programs keep in the project's folders."""
     from memfs.adapters import mcpclients
     from memfs.adapters.claude_code import installer
     from memfs.adapters.claude_code.settingsfile import Done, Scope
     from memfs.errors import MemfsError
 
     found: list[Changed] = []
-    for scope in (Scope.PROJECT, Scope.LOCAL):
-        with suppress(MemfsError):  # a file that nobody can read holds nothing of ours
-            found += installer.uninstall(scope, root, dry=dry).files
-    for name, client in mcpclients.CLIENTS.items():
-        if client.project:
-            with suppress(MemfsError):
-                found.append(mcpclients.uninstall(name, Scope.PROJECT, root, dry=dry))
+    for top in tops:
+        for scope in (Scope.PROJECT, Scope.LOCAL):
+            with suppress(MemfsError):  # a file that nobody can read holds nothing of ours
+                found += installer.uninstall(scope, top, dry=dry).files
+        for name, client in mcpclients.CLIENTS.items():
+            if client.project:
+                with suppress(MemfsError):
+                    found.append(mcpclients.uninstall(name, Scope.PROJECT, top, dry=dry))
     return [one for one in found if one.done is not Done.SAME]
 
 
