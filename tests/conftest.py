@@ -132,6 +132,21 @@ def git() -> Callable[..., str]:
 
 
 @pytest.fixture
+def memfs(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a command in a folder: ``memfs(folder, "list")``; what it printed, once it ended as expected."""
+    from memfs.adapters.cli.app import run
+
+    def call(root: Path, *words: str, code: int = 0) -> str:
+        capsys.readouterr()
+        found = run(["-C", str(root), *words])
+        said = capsys.readouterr()
+        assert found == code, said
+        return said.out + said.err
+
+    return call
+
+
+@pytest.fixture
 def learning_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """What memfs learns by itself is written, as where a workspace has a memory context or a ``[memory]`` table."""
     monkeypatch.setenv("MEMFS_LEARNING_PATTERNS", "write")

@@ -7,6 +7,7 @@ are not memory, links, files that no rule can join. Writes nothing.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from memfs.history.ancestry import merge_bases, objects_beyond
 from memfs.history.objects import REGULAR, Entry
 from memfs.history.repository import Repository
 from memfs.history.snapshots import Snapshot, snapshots
+from memfs.teams.ownbranch import is_separate
 from memfs.teams.treejoin import Contested, TreeJoin, Unjoined, Version, Versions, crossing
 
 _SHOWN = 3
@@ -78,7 +80,7 @@ class HistoryJoin:
         commits = [ours, theirs, *self._below(bases)]
         taken = snapshots(self._repository, commits)
         if memory_only:
-            self._refuse_outside(taken, [taken[commits.index(base)] for base in bases])
+            self._refuse_outside(theirs, taken, [taken[commits.index(base)] for base in bases])
         versions = {
             commit or "": self._versions(snapshot) for commit, snapshot in zip(commits, taken, strict=True)
         }  # a commit that stands there twice has the same versions
@@ -134,7 +136,7 @@ class HistoryJoin:
         below = ((self._repository.below(path), entry) for path, entry in snapshot.items())
         return {path: Version(entry.id) for path, entry in below if path is not None and _is_file(path, entry)}
 
-    def _refuse_outside(self, taken: Sequence[Snapshot], bases: Sequence[Snapshot]) -> None:
+    def _refuse_outside(self, commit: str, taken: Sequence[Snapshot], bases: Sequence[Snapshot]) -> None:
         """Refuse what the other line changed beside memory: there memfs writes nothing."""
         ours, theirs = taken[:2]
         foreign = sorted(
@@ -149,8 +151,16 @@ class HistoryJoin:
             raise MergeRefused(
                 f"the other line changes {len(foreign)} file(s) that memfs does not merge: {named}",
                 path=foreign[0].decode("utf-8", "backslashreplace"),
-                hint="join it with git pull --no-rebase or git merge: memory is merged by memfs there, too",
+                hint=self._by_git(commit, strangers=not bases),
             )
+
+    def _by_git(self, commit: str, *, strangers: bool) -> str:
+        """How a person joins it; the memory's own branch is joined where it is checked out, not among the code."""
+        if not is_separate(self._repository):
+            return "join it with git pull --no-rebase or git merge: memory is merged by memfs there, too"
+        option = "--allow-unrelated-histories " if strangers else ""
+        place = shlex.quote(str(self._repository.work_tree))
+        return f"git -C {place} merge {option}{commit[:12]} joins it: memory is merged by memfs there, too"
 
     def _is_memory(self, path: bytes, entries: Sequence[Entry | None]) -> bool:
         below = self._repository.below(path)

@@ -99,7 +99,14 @@ class Merger:
         self._histories = HistoryJoin(parts.repository, TreeJoin(parts.repository, parts.codec, parts.kinds))
 
     def merge(
-        self, commit: str, message: str, *, source: str = "", dry_run: bool = False, adopt: bool | None = None
+        self,
+        commit: str,
+        message: str,
+        *,
+        source: str = "",
+        dry_run: bool = False,
+        adopt: bool | None = None,
+        strangers: bool = False,
     ) -> Joined:
         """Join a commit's memory with what is here; the branch then holds both lines (B1, B3).
 
@@ -112,6 +119,7 @@ class Merger:
             source: which door asked for it, for the commit's trailers.
             dry_run: tell what would happen, write nothing; what waits for its commit is left out.
             adopt: whether edits by hand are committed first; None as ``history.adopt`` says.
+            strangers: also join a line that has no commit in common with this one.
 
         Returns:
             What changed, and what both sides changed differently.
@@ -127,7 +135,7 @@ class Merger:
             if not dry_run:
                 self._commit_what_waits(adopt)
                 self._take_news()
-            planned = self._plan(commit)
+            planned = self._plan(commit, strangers)
             if planned is None:
                 return Joined(commit=self._parts.repository.head_commit() or "", nothing=True)
             self._refuse_edited([one.path for one in planned.wanted])
@@ -155,7 +163,7 @@ class Merger:
         elif news:
             self._store.following.refresh(news)
 
-    def _plan(self, commit: str) -> _Planned | None:
+    def _plan(self, commit: str, strangers: bool) -> _Planned | None:
         """What is to be done; None where the branch holds the commit already."""
         repository = self._parts.repository
         if busy := repository.busy():
@@ -167,7 +175,7 @@ class Merger:
         if ours is not None and is_ancestor(repository, commit, ours):
             return None
         bases = merge_bases(repository, ours, commit) if ours else ()
-        if ours and not bases:
+        if ours and not bases and not strangers:
             raise MergeRefused(
                 f"{commit[:10]} has no history in common with this branch",
                 hint=f"'git merge --allow-unrelated-histories {commit[:12]}' joins them; memfs merges memory there",

@@ -8,6 +8,7 @@ whose history was rewritten. How git talks to a remote is ``memfs.history.remote
 from __future__ import annotations
 
 import random
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -325,7 +326,14 @@ class Syncer:
     def _merge(self, asked: _Asked, theirs: str) -> Joined:
         name = f"{asked.remote.name}/{asked.branch}"
         require_clean(self._repository, theirs)
-        joined = self._merger.merge(theirs, f"Merge {name}", source="sync", dry_run=asked.dry_run, adopt=False)
+        joined = self._merger.merge(
+            theirs,
+            f"Merge {name}",
+            source="sync",
+            dry_run=asked.dry_run,
+            adopt=False,
+            strangers=asked.branch == BRANCH and is_separate(self._repository),  # two people may both have begun one
+        )
         if not asked.dry_run and not joined.waiting:
             self._seen.note(asked.remote.name, asked.branch, theirs)
         return joined
@@ -373,9 +381,12 @@ class Syncer:
         foreign = sorted(name for name in found if not self._is_memory(name))
         if foreign:
             named = named_files(name.decode("utf-8", "backslashreplace") for name in foreign)
+            place = shlex.quote(str(self._repository.work_tree))
+            own = f"git -C {place} push {asked.remote.name} {BRANCH}"  # where the code lies git pushes code
+            push = own if is_separate(self._repository) else "git push"
             raise PushRefused(
                 f"{asked.remote.name}/{asked.branch} would get {len(foreign)} file(s) that are not memory: {named}",
-                hint="git push publishes them, if they are ready; then sync again. Until then: memfs sync --no-push",
+                hint=f"{push} publishes them, if they are ready; then sync again. Until then: memfs sync --no-push",
             )
 
     def _is_memory(self, name: bytes) -> bool:

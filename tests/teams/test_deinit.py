@@ -7,10 +7,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from codebeside import Git, Said, begin_code
 
 from memfs import private
 from memfs.adapters.cli.app import run
@@ -18,40 +18,19 @@ from memfs.capture.place import find_place
 from memfs.store.writing import Writing
 from memfs.teams import deinit
 
-Git = Callable[..., str]
-Said = Callable[..., str]
 ITEM = "ContextMemory/memories/semantic/2026-01/by-hand.yaml"
 
 
 @pytest.fixture
 def code(tmp_path: Path, git: Git) -> Path:
     """A repository with code, a remote, a branch, a staged change and an untracked file."""
-    root = tmp_path / "code"
-    root.mkdir()
-    git(root, "init", "-q", "-b", "main")
-    (root / "main.py").write_text("x = 1\n")
-    git(root, "add", "main.py")
-    git(root, "commit", "-qm", "Begin")
+    root = begin_code(tmp_path / "code", git)
     git(root, "branch", "topic")
     git(root, "remote", "add", "origin", str(tmp_path / "remote.git"))
     (root / "main.py").write_text("x = 2\n")
     git(root, "add", "main.py")
     (root / "notes.txt").write_text("untracked\n")
     return root
-
-
-@pytest.fixture
-def memfs(capsys: pytest.CaptureFixture[str]) -> Said:
-    """Run a command; what it printed, once it ended as expected."""
-
-    def call(root: Path, *words: str, code: int = 0) -> str:
-        capsys.readouterr()
-        found = run(["-C", str(root), *words])
-        said = capsys.readouterr()
-        assert found == code, said
-        return said.out + said.err
-
-    return call
 
 
 def snapshot(root: Path, git: Git) -> dict[str, object]:

@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from codebeside import Git, Said, begin_code, ids
 
-from memfs.adapters.cli.app import run
 from memfs.files import ownbranch
 
-Git = Callable[..., str]
-Said = Callable[..., str]
 LINK = "ContextMemory"
-
-
-@pytest.fixture
-def memfs(capsys: pytest.CaptureFixture[str]) -> Said:
-    """Run a command; what it printed, once it ended as expected."""
-
-    def call(root: Path, *words: str, code: int = 0) -> str:
-        capsys.readouterr()
-        found = run(["-C", str(root), *words])
-        said = capsys.readouterr()
-        assert found == code, said
-        return said.out + said.err
-
-    return call
 
 
 @pytest.fixture
 def code(tmp_path: Path, git: Git, memfs: Said) -> Path:
     """A repository of code with two memories among the code, one of them changed on a branch that was merged."""
-    root = tmp_path / "code"
-    root.mkdir()
-    git(root, "init", "-q", "-b", "main")
-    (root / "main.py").write_text("x = 1\n")
-    git(root, "add", "main.py")
-    git(root, "commit", "-qm", "Begin")
+    root = begin_code(tmp_path / "code", git)
     memfs(root, "init", "--here")
     memfs(root, "remember", "A fact", "--id", "fact")
     memfs(root, "commit")
@@ -54,11 +31,6 @@ def code(tmp_path: Path, git: Git, memfs: Said) -> Path:
     git(root, "commit", "-qam", "Only code")
     git(root, "merge", "-q", "--no-ff", "-m", "Merge topic", "topic")
     return root
-
-
-def ids(memfs: Said, root: Path) -> set[str]:
-    """What is remembered, as seen from a folder."""
-    return {item["id"] for item in json.JSONDecoder().raw_decode(memfs(root, "list", "--json"))[0]["items"]}
 
 
 def test_the_history_of_the_memory_goes_along(code: Path, git: Git, memfs: Said) -> None:

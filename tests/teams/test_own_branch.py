@@ -2,56 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from codebeside import Git, Said, begin_code, ids
 
-from memfs.adapters.cli.app import run
 from memfs.files import ownbranch
 from memfs.files.whereabouts import find_workspace
 
-Git = Callable[..., str]
-Said = Callable[..., str]
 LINK = "ContextMemory"
 
 
 @pytest.fixture
 def code(tmp_path: Path, git: Git) -> Path:
     """A repository of code with four branches."""
-    root = tmp_path / "code"
-    root.mkdir()
-    git(root, "init", "-q", "-b", "main")
-    (root / "main.py").write_text("x = 1\n")
-    git(root, "add", "main.py")
-    git(root, "commit", "-qm", "Begin")
+    root = begin_code(tmp_path / "code", git)
     for name in ("one", "two", "three"):
         git(root, "branch", name)
     return root
-
-
-@pytest.fixture
-def memfs(capsys: pytest.CaptureFixture[str]) -> Said:
-    """Run a command; what it printed, once it ended as expected."""
-
-    def call(root: Path, *words: str, code: int = 0) -> str:
-        capsys.readouterr()
-        found = run(["-C", str(root), *words])
-        said = capsys.readouterr()
-        assert found == code, said
-        return said.out + said.err
-
-    return call
-
-
-def ids(memfs: Said, root: Path) -> set[str]:
-    """What is remembered, as seen from a folder."""
-    return {item["id"] for item in json.JSONDecoder().raw_decode(memfs(root, "list", "--json"))[0]["items"]}
 
 
 def test_four_branches_and_two_working_trees_share_one_memory(
@@ -347,3 +320,98 @@ def test_an_agents_branch_starts_from_it_and_lies_beside_the_code(code: Path, gi
     memfs(code, "branch", "merge", "scout")
     assert ids(memfs, code) == {"scouted"}
     memfs(code, "branch", "drop", "scout")
+
+
+def two_beginnings(code: Path, git: Git, memfs: Said, tmp_path: Path) -> Path:
+    """A second clone; in both a memory was begun before either was synced, and that of the first is published."""
+    remote, clone = tmp_path / "remote.git", tmp_path / "clone"
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote))
+    git(code, "remote", "add", "origin", str(remote))
+    git(code, "push", "-q", "origin", "main")
+    git(tmp_path, "clone", "-q", str(remote), str(clone))
+    for root, name in ((code, "ada"), (clone, "bo")):
+        git(root, "config", "user.name", name)  # else both make the same first commit, within a second
+        memfs(root, "init", "--own-branch")
+        memfs(root, "remember", f"Known to {name}", "--id", f"from-{name}")
+        memfs(root, "remember", f"{name} deploys on Tuesdays", "--id", "deploys")
+    memfs(code, "sync")
+    return clone
+
+
+def test_two_memories_that_were_begun_apart_are_joined_by_sync(
+    code: Path, git: Git, memfs: Said, tmp_path: Path
+) -> None:
+    """Two people begin the branch before either syncs: sync joins both histories, and nothing is lost (B3, D1)."""
+    clone = two_beginnings(code, git, memfs, tmp_path)
+    before = git(clone, "rev-parse", "context-memory").strip()
+    assert "Would merge" in memfs(clone, "sync", "--dry-run")
+    assert git(clone, "rev-parse", "context-memory").strip() == before
+    memfs(clone, "sync")
+    memfs(code, "sync")
+    assert ids(memfs, code) == ids(memfs, clone) == {"from-ada", "from-bo", "deploys"}
+    assert git(code, "rev-parse", "context-memory") == git(clone, "rev-parse", "context-memory")
+    assert len(git(code, "rev-list", "--max-parents=0", "context-memory").split()) == 2
+    held = git(code, "grep", "-h", "deploys on Tuesdays", "context-memory")
+    assert "ada deploys" in held
+    assert "bo deploys" in held
+    for root in (code, clone):
+        assert git(root, "log", "--format=%s", "main").strip() == "Begin"
+        assert git(root / ".git/memfs/memory", "status", "--porcelain") == ""
+
+
+def test_beginnings_whose_other_files_differ_are_joined_in_the_place_of_the_memory(
+    code: Path, git: Git, memfs: Said, tmp_path: Path
+) -> None:
+    """Where what is no memory differs, sync changes nothing, and the command it names joins both there (B3, D1)."""
+    clone = two_beginnings(code, git, memfs, tmp_path)
+    place = clone / ".git/memfs/memory"
+    (place / "README.md").write_text("Ours\n")
+    git(place, "add", "README.md")
+    git(place, "commit", "-qm", "Say what this is")
+    place = code / ".git/memfs/memory"
+    (place / "README.md").write_text("Theirs\n")
+    git(place, "add", "README.md")
+    git(place, "commit", "-qm", "Say what it is")
+    git(place, "push", "-q", "origin", "context-memory")
+    said = memfs(clone, "sync", code=1)
+    assert ids(memfs, clone) == {"from-bo", "deploys"}
+    command = next(line.strip() for line in said.splitlines() if "--allow-unrelated-histories" in line)
+    words = shlex.split(command.partition(" joins it")[0])
+    assert words[:4] == ["git", "-C", str(clone / ".git/memfs/memory"), "merge"]
+    git(Path(words[2]), *words[3:], check=False)
+    (Path(words[2]) / "README.md").write_text("Ours and theirs\n")
+    git(Path(words[2]), "add", "README.md")
+    git(Path(words[2]), "commit", "-qm", "Join")
+    said = memfs(clone, "sync", code=1)
+    push = next(line.strip() for line in said.splitlines() if "push origin" in line)
+    git(clone, *shlex.split(push.partition(" publishes")[0])[1:])
+    memfs(clone, "sync")
+    assert ids(memfs, clone) == {"from-ada", "from-bo", "deploys"}
+    assert not (clone / "README.md").exists()
+
+
+def test_what_agents_read_lies_beside_the_code(code: Path, git: Git, memfs: Said, tmp_path: Path) -> None:
+    """agents-md, install and deinit write in the working tree they are called in, not in the memory (D1, K8)."""
+    memfs(code, "init", "--own-branch")
+    memfs(code, "convention", "propose", "Columns hold UTC.", "--title", "Times are UTC", "--id", "utc")
+    memfs(code, "convention", "accept", "utc")
+    other = tmp_path / "other"
+    git(code, "worktree", "add", "-q", str(other), "one")
+    place = code / ".git/memfs/memory"
+    assert "AGENTS.md" in memfs(other, "agents-md", "write")
+    assert "Columns hold UTC." in (other / "AGENTS.md").read_text()
+    assert not (code / "AGENTS.md").exists()
+    memfs(code, "agents-md", "write", "--file", str(code / "CLAUDE.md"))
+    assert "is current" in memfs(code, "agents-md", "check", "--file", str(code / "CLAUDE.md"))
+    memfs(code / LINK, "install", "claude-code")
+    memfs(other, "install", "claude-code", "--local")
+    memfs(other, "install", "cursor")
+    assert (code / ".claude/settings.json").is_file()
+    assert (other / ".claude/settings.local.json").is_file()
+    assert (other / ".cursor/mcp.json").is_file()
+    assert sorted(path.name for path in place.iterdir()) == [".git", LINK, "memfs.toml"]
+    memfs(other, "deinit", "--purge", "--force")
+    for path in (".claude/settings.json", ".claude/settings.local.json", ".cursor/mcp.json"):
+        assert not (code / path).exists()
+        assert not (other / path).exists()
+    assert not (other / "AGENTS.md").exists()
