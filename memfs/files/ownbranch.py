@@ -133,6 +133,13 @@ def is_link(top: Path) -> bool:
         return False
 
 
+def replaced(common: Path) -> Iterator[Path]:
+    """What stands in working trees of code in the place of the link; left alone, and never read."""
+    for top in work_trees(common):
+        if os.path.lexists(top / _LINK) and not is_link(top) and not os.path.lexists(top / _SETTINGS):
+            yield top / _LINK
+
+
 def unlink(top: Path) -> None:
     """Remove the link from a working tree, if it is one of ours."""
     if is_link(top):

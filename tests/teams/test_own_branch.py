@@ -96,6 +96,8 @@ def test_a_missing_or_replaced_link_forgets_nothing(
     assert git(code, "rev-parse", "context-memory") == before
     assert list(elsewhere.iterdir()) == []
     assert (code / LINK / "memories").is_dir() == (instead == "nothing")
+    for verb in ("status", "check"):
+        assert ("where the link to the memory belongs" in memfs(code, verb)) == (instead != "nothing")
     if instead != "nothing":
         assert "something else" in memfs(code, "init", "--own-branch")
 
