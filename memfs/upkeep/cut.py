@@ -17,6 +17,7 @@ from pathlib import Path
 from memfs.errors import EraseRefused, GitBusy, GitFailed, LockTimeout, MemfsError
 from memfs.files import io
 from memfs.files.journal import Journal
+from memfs.files.ownbranch import place_in
 from memfs.history.bundle import Snapshot, write_bundle
 from memfs.history.commitobject import EXPORT, Parsed, compose, encode_commit, parse_commit, trailer_value
 from memfs.history.commits import recover
@@ -297,6 +298,11 @@ class HistoryCut:
             self._repository.git.run("commit-graph", *options, timeout=PATIENCE)
 
     def _require_own(self) -> None:
+        if place_in(self._repository.common_dir) == self._repository.work_tree:
+            raise EraseRefused(
+                "this memory has a branch in a repository of code, whose history memfs does not rewrite",
+                hint="only the history of a repository that 'memfs init' made is cut",
+            )
         if is_shared(self._repository):
             raise EraseRefused(
                 "memfs did not make this repository: others may rely on its history",

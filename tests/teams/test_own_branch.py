@@ -417,3 +417,14 @@ def test_what_agents_read_lies_beside_the_code(code: Path, git: Git, memfs: Said
         assert not (code / path).exists()
         assert not (other / path).exists()
     assert not (other / "AGENTS.md").exists()
+
+
+def test_its_history_is_not_cut_within_a_repository_of_code(code: Path, git: Git, memfs: Said, tmp_path: Path) -> None:
+    """A cut is refused with what to do instead, and no ref of code or memory moves (D1)."""
+    memfs(code, "init", "--own-branch")
+    memfs(code, "remember", "A fact", "--id", "fact")
+    before = git(code, "for-each-ref")
+    cut = ("maintain", "--cut-before", "2040-01-01", "--export", str(tmp_path / "old.bundle"), "--yes")
+    assert "does not rewrite" in memfs(code, *cut, code=1)
+    assert git(code, "for-each-ref") == before
+    assert ids(memfs, code) == {"fact"}
