@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memfs.errors import HistoryUnavailable, MemfsError
+from memfs.files.ownbranch import BRANCH
 from memfs.history.ancestry import cut_off, merge_bases
 from memfs.history.repository import Repository
 from memfs.settings import Settings
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from memfs.teams.past import Past, Travel
 
 _REMOTES = "refs/remotes/"
+_OWN_BASES = (f"{_REMOTES}origin/{BRANCH}", BRANCH)
 _BASES = (f"{_REMOTES}origin/HEAD", f"{_REMOTES}origin/main", f"{_REMOTES}origin/master", "main", "master")
 _HINT = "write BASE..HEAD, such as main..HEAD"
 
@@ -106,10 +108,12 @@ class Reviews:
 
     def _main(self) -> str:
         """The branch that a pull request most likely is for."""
-        for name in _BASES:
+        head = self._repository.head_commit()
+        for name in (*_OWN_BASES, *_BASES):
             with suppress(HistoryUnavailable):
-                self._repository.resolve(name)
-                return name
+                commit = self._repository.resolve(name)
+                if name in _BASES or (head and merge_bases(self._repository, head, commit)):
+                    return name
         raise HistoryUnavailable("nobody says what to compare with", hint=_HINT)
 
     def _common(self, left: str, right: str) -> str:

@@ -301,6 +301,7 @@ def test_a_pull_request_against_it_is_reviewed_and_merged(code: Path, git: Git, 
     memfs(request, "commit")
     assert ids(memfs, code) == {"fact"}
     assert "utc" in memfs(request, "review", "context-memory..HEAD")
+    assert "utc" in memfs(request, "review")
     assert "utc" in memfs(code, "review", "context-memory..memory/utc")
     memfs(request, "convention", "accept", "utc")
     memfs(request, "commit")
