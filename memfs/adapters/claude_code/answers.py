@@ -66,9 +66,8 @@ def answer(
         if tell is not None:
             telling = Telling(workspace, event, place, command())
             with served_to("hook", event.agent, event.session):
-                told = tell(telling)
-            say(output(event, told))
-            telling.note()
+                say(output(event, tell(telling)))
+                telling.note()
         if event.name == SESSION_START:
             _learn(workspace, complain)
         if event.name in DRAINS:
