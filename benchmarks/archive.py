@@ -23,10 +23,10 @@ from typing import Any
 
 from benchmarks.corpus import read
 from benchmarks.surroundings import hermetic
-from memfs.files import zstd
-from memfs.model.statepaths import hypothesis_path, output_path, system_state_path, tournament_path, update_path
+from memfs.admin.archive_file import FRAME_BYTES
+from memfs.fs import zstd
+from memfs.model.state_paths import hypothesis_path, output_path, system_state_path, tournament_path, update_path
 from memfs.model.time import format_time
-from memfs.upkeep.archivefile import FRAME_BYTES
 from memfs.workspace import Workspace, open_workspace
 
 SETTINGS = {"index.engine": "memory", "history.commit": "manual"}

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from benchmarks.corpus import Text, questions, read
 from benchmarks.surroundings import git, hermetic
-from memfs.index.place import past_folder
 from memfs.model import Query
-from memfs.teams.past import Travel
+from memfs.search.cache_folders import past_folder
+from memfs.team.asof import Travel
 from memfs.workspace import Workspace, open_workspace
 
 _COMMITS = 40

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from memfs.model.statepaths import (
+from memfs.model.state_paths import (
     CHECKPOINTS,
     hypothesis_path,
     output_path,

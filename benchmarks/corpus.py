@@ -17,9 +17,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memfs.files.secrets import find
-from memfs.index.analyzer import STOP_WORDS
+from memfs.format.secrets import find
 from memfs.model import MemoryItem
+from memfs.search.analyzer import STOP_WORDS
 
 _DEBIAN = Path("/var/lib/dpkg/status")
 _DOCSTRING = re.compile(r'^[ \t]*[rR]?("""|\'\'\')(.*?)\1', re.DOTALL | re.MULTILINE)

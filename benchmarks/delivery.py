@@ -28,9 +28,9 @@ from benchmarks.rows import RECORD, Row, timed
 from benchmarks.samples import Samples
 from benchmarks.surroundings import facts, hermetic
 from benchmarks.yardsticks import FTS5, WRITE, BareWrites
+from memfs.intake.episode_item import item_of
 from memfs.model import MemoryItem
 from memfs.model.episode import Action, Episode, StateSnapshot
-from memfs.pipeline.episodeitem import item_of
 from memfs.workspace import Workspace, open_workspace
 
 SETTINGS = {"history.commit": "manual", "history.adopt": "leave", "watch.enabled": True}

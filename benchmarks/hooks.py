@@ -23,7 +23,7 @@ from benchmarks.samples import Samples
 from benchmarks.starting import compile_all
 from benchmarks.surroundings import facts, hermetic, memfs_command
 from benchmarks.yardsticks import PYTHON
-from memfs.pipeline.episodeitem import item_of
+from memfs.intake.episode_item import item_of
 from memfs.workspace import open_workspace
 
 KEPT = ("PostToolUse", "PostToolUseFailure", "TaskCompleted", "SessionEnd")

@@ -20,7 +20,7 @@ from benchmarks.rows import Row, timed
 from benchmarks.samples import Samples
 from benchmarks.surroundings import facts, hermetic
 from benchmarks.yardsticks import WRITE, BareWrites
-from memfs.adapters.langgraph import MemfsSaver
+from memfs.doors.langgraph import MemfsSaver
 
 PUT, WRITES, NEWEST, LIST, PAGE = "put", "put_writes", "get_tuple, newest", "list, all", "list, limit=10"
 _PLACE = "ContextMemory/threads/bench"

@@ -19,13 +19,13 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.surroundings import hermetic
-from memfs.files import jsontext
-from memfs.model import statepaths as paths
-from memfs.states.evolution import hypothesis_history
-from memfs.states.parts import States
-from memfs.states.retrieval import Retrieval
-from memfs.states.similar import find_similar_states
-from memfs.store.statefiles import Change
+from memfs.format import json_text
+from memfs.model import state_paths as paths
+from memfs.state.hypotheses import hypothesis_history
+from memfs.state.parts import States
+from memfs.state.retrieval import Retrieval
+from memfs.state.search import find_similar_states
+from memfs.store.state_files import DocumentChange
 from memfs.testing import statecorpus as corpus
 from memfs.workspace import open_workspace
 
@@ -143,11 +143,11 @@ def _lay(root: Path, documents: corpus.Documents) -> None:
     for path, values in documents.items():
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(jsontext.document(values), encoding="utf-8")
+        place.write_text(json_text.document(values), encoding="utf-8")
 
 
 def _put(states: States, documents: corpus.Documents) -> None:
-    states.files.write([Change(path, values) for path, values in documents.items()], "Benchmark")
+    states.files.write([DocumentChange(path, values) for path, values in documents.items()], "Benchmark")
 
 
 def _median(act: Callable[[], Any], rounds: int) -> float:

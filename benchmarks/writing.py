@@ -8,8 +8,8 @@ from benchmarks.bench import Bench
 from benchmarks.rows import ACCOUNTED, COMMIT_1, COMMIT_50, PUT, SCAN, UPDATE, Row, timed
 from benchmarks.samples import Samples
 from benchmarks.yardsticks import GIT, WRITE, BareWrites, GitFolder
-from memfs.files.secrets import refuse_item
-from memfs.upkeep.quota import CONFIG
+from memfs.admin.quota import CONFIG
+from memfs.format.secrets import refuse_item
 from memfs.workspace import Workspace
 
 _PUTS = 300

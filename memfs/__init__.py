@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from memfs.version import __version__
 
 if TYPE_CHECKING:
+    from memfs.context.builtin_sources import EpisodicMemory, PreferencesMemory, SemanticMemory
+    from memfs.context.plugin import MemoryPlugin
     from memfs.errors import (
         AliasForbidden,
         ArchiveInvalid,
@@ -73,7 +75,6 @@ if TYPE_CHECKING:
     )
     from memfs.facades.context_memory import ContextMemory
     from memfs.facades.coordinator import MemoryCoordinator
-    from memfs.facades.detector import PatternDetector
     from memfs.facades.hooks import (
         consolidate_session_memory,
         on_session_start,
@@ -81,23 +82,27 @@ if TYPE_CHECKING:
         on_todo_write_complete,
         on_user_prompt_submit,
     )
-    from memfs.facades.injector import MemoryInjector
-    from memfs.facades.layered import MultiLayeredMemorySystem
+    from memfs.facades.layered import MultiLayeredMemorySystem, SimpleContextManager
     from memfs.facades.memory import Memory, MemoryStats
-    from memfs.facades.memory_context import MemoryContext
-    from memfs.facades.memory_layer import MemoryLayer, record_correction, record_outcome
-    from memfs.facades.retrieval import RetrievalPipeline, TimeWeightedRetrieval
-    from memfs.facades.review import AgentReview
-    from memfs.facades.session import SimpleContextManager
-    from memfs.facades.storage import StoragePipeline
-    from memfs.facades.stores import EpisodicStore, PatternMatcher, PreferenceStore, SemanticStore
-    from memfs.index.embedder import Embedder, register_embedder
+    from memfs.facades.memory_context import MemoryContext, MemoryInjector, PatternDetector
+    from memfs.facades.memory_layer import (
+        EpisodicStore,
+        MemoryLayer,
+        PatternMatcher,
+        PreferenceStore,
+        SemanticStore,
+        record_correction,
+        record_outcome,
+    )
+    from memfs.facades.pipelines import AgentReview, RetrievalPipeline, StoragePipeline, TimeWeightedRetrieval
+    from memfs.intake.filter import TrivialFilter
+    from memfs.learning.patterns import Pattern
     from memfs.model import Hit, MemoryItem, MemoryType, Origin, Query
     from memfs.model.episode import Action, Episode, Outcome, StateSnapshot
     from memfs.model.memory_config import MemoryConfig
     from memfs.model.review import ReviewResult, StoreResult
     from memfs.model.rule import Rule
-    from memfs.model.states import (
+    from memfs.model.state_documents import (
         Acknowledgement,
         AgentOutput,
         FeedbackData,
@@ -106,65 +111,59 @@ if TYPE_CHECKING:
         RetrievedState,
         StateUpdate,
     )
-    from memfs.pipeline.patterns import Pattern
-    from memfs.pipeline.reviewer import Score
-    from memfs.pipeline.reviewers import register_reviewer
-    from memfs.pipeline.strategies import register_strategy
-    from memfs.pipeline.trivial import TrivialFilter
-    from memfs.sources.episodic import EpisodicMemory
-    from memfs.sources.plugin import MemoryPlugin
-    from memfs.sources.preferences import PreferencesMemory
-    from memfs.sources.semantic import SemanticMemory
+    from memfs.recall.ranking import register_strategy
+    from memfs.recall.reviewers import Score, register_reviewer
+    from memfs.search.embedder import Embedder, register_embedder
     from memfs.workspace import Workspace, open_workspace
 
 _HOMES = {
-    "Acknowledgement": "memfs.model.states",
+    "Acknowledgement": "memfs.model.state_documents",
     "Action": "memfs.model.episode",
-    "AgentOutput": "memfs.model.states",
-    "AgentReview": "memfs.facades.review",
+    "AgentOutput": "memfs.model.state_documents",
+    "AgentReview": "memfs.facades.pipelines",
     "ContextMemory": "memfs.facades.context_memory",
-    "Embedder": "memfs.index.embedder",
-    "register_embedder": "memfs.index.embedder",
+    "Embedder": "memfs.search.embedder",
+    "register_embedder": "memfs.search.embedder",
     "Episode": "memfs.model.episode",
-    "EpisodicMemory": "memfs.sources.episodic",
-    "EpisodicStore": "memfs.facades.stores",
-    "FeedbackData": "memfs.model.states",
+    "EpisodicMemory": "memfs.context.builtin_sources",
+    "EpisodicStore": "memfs.facades.memory_layer",
+    "FeedbackData": "memfs.model.state_documents",
     "Hit": "memfs.model",
     "Memory": "memfs.facades.memory",
     "MemoryConfig": "memfs.model.memory_config",
     "MemoryContext": "memfs.facades.memory_context",
     "MemoryCoordinator": "memfs.facades.coordinator",
-    "MemoryInjector": "memfs.facades.injector",
+    "MemoryInjector": "memfs.facades.memory_context",
     "MemoryItem": "memfs.model",
     "MemoryLayer": "memfs.facades.memory_layer",
-    "MemoryPlugin": "memfs.sources.plugin",
+    "MemoryPlugin": "memfs.context.plugin",
     "MemoryStats": "memfs.facades.memory",
     "MemoryType": "memfs.model",
-    "MetaReviewStorage": "memfs.model.states",
+    "MetaReviewStorage": "memfs.model.state_documents",
     "MultiLayeredMemorySystem": "memfs.facades.layered",
     "Origin": "memfs.model",
     "Outcome": "memfs.model.episode",
-    "Pattern": "memfs.pipeline.patterns",
-    "PatternDetector": "memfs.facades.detector",
-    "PatternMatcher": "memfs.facades.stores",
-    "PreferenceStore": "memfs.facades.stores",
-    "PreferencesMemory": "memfs.sources.preferences",
+    "Pattern": "memfs.learning.patterns",
+    "PatternDetector": "memfs.facades.memory_context",
+    "PatternMatcher": "memfs.facades.memory_layer",
+    "PreferenceStore": "memfs.facades.memory_layer",
+    "PreferencesMemory": "memfs.context.builtin_sources",
     "Query": "memfs.model",
-    "RecoveryState": "memfs.model.states",
-    "RetrievalPipeline": "memfs.facades.retrieval",
-    "RetrievedState": "memfs.model.states",
+    "RecoveryState": "memfs.model.state_documents",
+    "RetrievalPipeline": "memfs.facades.pipelines",
+    "RetrievedState": "memfs.model.state_documents",
     "ReviewResult": "memfs.model.review",
     "Rule": "memfs.model.rule",
-    "Score": "memfs.pipeline.reviewer",
-    "SemanticMemory": "memfs.sources.semantic",
-    "SemanticStore": "memfs.facades.stores",
-    "SimpleContextManager": "memfs.facades.session",
+    "Score": "memfs.recall.reviewers",
+    "SemanticMemory": "memfs.context.builtin_sources",
+    "SemanticStore": "memfs.facades.memory_layer",
+    "SimpleContextManager": "memfs.facades.layered",
     "StateSnapshot": "memfs.model.episode",
-    "StateUpdate": "memfs.model.states",
-    "StoragePipeline": "memfs.facades.storage",
+    "StateUpdate": "memfs.model.state_documents",
+    "StoragePipeline": "memfs.facades.pipelines",
     "StoreResult": "memfs.model.review",
-    "TimeWeightedRetrieval": "memfs.facades.retrieval",
-    "TrivialFilter": "memfs.pipeline.trivial",
+    "TimeWeightedRetrieval": "memfs.facades.pipelines",
+    "TrivialFilter": "memfs.intake.filter",
     "Workspace": "memfs.workspace",
     "consolidate_session_memory": "memfs.facades.hooks",
     "on_session_start": "memfs.facades.hooks",
@@ -174,8 +173,8 @@ _HOMES = {
     "open_workspace": "memfs.workspace",
     "record_correction": "memfs.facades.memory_layer",
     "record_outcome": "memfs.facades.memory_layer",
-    "register_reviewer": "memfs.pipeline.reviewers",
-    "register_strategy": "memfs.pipeline.strategies",
+    "register_reviewer": "memfs.recall.reviewers",
+    "register_strategy": "memfs.recall.ranking",
 }
 
 

@@ -11,18 +11,18 @@ _INTERRUPTED = 130
 
 def run() -> int:
     """Run the command line and return its exit code."""
-    from memfs.adapters.cli.app import run as command  # click, which a hook does without
+    from memfs.doors.cli.app import run as command
 
     return command()
 
 
 def _driven(words: list[str]) -> int | None:
     """The exit code of a call of git's to the merge driver; None where it is not in git's form."""
-    from memfs.adapters.cli import driving  # what joins files, which nothing else wants that early
+    from memfs.doors.cli import merge_request
 
-    call = driving.called(words)
+    call = merge_request.called(words)
     try:
-        return None if call is None else driving.answer(call)
+        return None if call is None else merge_request.answer(call)
     except KeyboardInterrupt:  # as the command line has it
         return _INTERRUPTED
 
@@ -35,7 +35,7 @@ def main() -> None:
     """
     words = sys.argv[1:]
     if words[:1] == ["hook"] and not any(word.startswith("-") and not word.startswith("--into=") for word in words):
-        from memfs.adapters.claude_code.hook import main as hook  # ends the process
+        from memfs.doors.claude_code.hook import main as hook
 
         hook(words[1:])
     code = _driven(words[1:]) if words[:1] == ["merge-driver"] else None

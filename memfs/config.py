@@ -14,17 +14,16 @@ from types import MappingProxyType
 from typing import Any
 
 from memfs.errors import SettingInvalid, WorkspaceNotFound
-from memfs.files import tomltext
-from memfs.files.documents import MEMORY_CONTEXT
-from memfs.files.tomltext import FILE
-from memfs.files.whereabouts import MEMORY_FOLDER as MEMORY_FOLDER
-from memfs.files.whereabouts import WORKSPACE_VARIABLE as WORKSPACE_VARIABLE
-from memfs.files.whereabouts import find_workspace as find_workspace
-from memfs.files.whereabouts import workspace_at
+from memfs.format import toml_text
+from memfs.format.codec import MEMORY_CONTEXT
+from memfs.format.toml_text import FILE
+from memfs.fs.workspace_location import MEMORY_FOLDER as MEMORY_FOLDER
+from memfs.fs.workspace_location import WORKSPACE_VARIABLE as WORKSPACE_VARIABLE
+from memfs.fs.workspace_location import find_workspace as find_workspace
+from memfs.fs.workspace_location import workspace_at
 from memfs.model.kinds import nearest
-from memfs.setting_values import checked, from_text, toml
-from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, TABLES, Settings, spec_of
-from memfs.trust import Standing, standing
+from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, TABLES, Settings, checked, from_text, spec_of, toml
+from memfs.trust import TrustStatus, standing
 
 KEY_VARIABLES = frozenset({"MEMFS_REVIEW_KEY", "MEMFS_EMBEDDING_KEY"})
 """Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
@@ -67,8 +66,8 @@ def load(root: Path, arguments: Mapping[str, Any] | None = None, environ: Mappin
         SettingInvalid: an unknown name (the hint names the nearest) or a value of the wrong sort, with file and line.
         FormatUnsupported: a newer memfs wrote the workspace, whose settings this one need not know.
     """
-    text = tomltext.read(root)
-    found = _Found(Settings(), root)
+    text = toml_text.read(root)
+    found = _ConfigSource(Settings(), root)
     written = _Table(text)
     for key, value, line in written.entries():
         found.from_file(key, value, line)
@@ -107,7 +106,7 @@ def with_memory(settings: Settings, config: Mapping[str, Any], added: Iterable[s
         hint = 'give {"automatic": ["preferences"]}'
         raise SettingInvalid(f"expected a mapping, got {ascii(given)[:60]}", field="memory", hint=hint)
     inner: Any = given["memory"] if given.keys() == {"memory"} else given
-    found = _Found(settings)
+    found = _ConfigSource(settings)
     written = _Table("", {"memory": dict(inner) if isinstance(inner, Mapping) else inner})
     for key, value, _ in written.entries():
         found.put(key, value if _is_source_table(key) else checked(value, spec_of(key)), "argument")
@@ -125,7 +124,7 @@ def elsewhere(text: str, told: Settings) -> Settings:
     Raises:
         SettingInvalid: as ``load``.
     """
-    found = _Found(Settings())
+    found = _ConfigSource(Settings())
     written = _Table(text)
     for key, value, line in written.entries():
         found.from_file(key, value, line)
@@ -142,7 +141,7 @@ def _is_source_table(key: str) -> bool:
     return home == "memory" and key not in SPECS and name not in SOURCE_TABLES
 
 
-class _Found:
+class _ConfigSource:
     """The values found so far, over those of other settings, and where each came from."""
 
     def __init__(self, base: Settings, root: Path | None = None) -> None:
@@ -152,7 +151,7 @@ class _Found:
         self._origins = {**dict.fromkeys(SPECS, "default"), **base.origins}
         self._sources = {name: table for name, table in base.memory.sources.items() if name not in SOURCE_TABLES}
         self._mounts = dict(base.mounts)
-        self._asked: Standing | None = None
+        self._asked: TrustStatus | None = None
         self._left_out: set[str] = set()
 
     def from_file(self, key: str, value: Any, line: int | None) -> None:
@@ -224,14 +223,14 @@ class _Table:
     def __init__(self, text: str, tables: Mapping[str, Any] | None = None) -> None:
         self._text = text
         self._path = FILE if tables is None else None
-        self._tables = tomltext.parse(text) if tables is None else tables
+        self._tables = toml_text.parse(text) if tables is None else tables
         if tables is None:
-            tomltext.require_known_format(tomltext.format_version(self._tables, text))
+            toml_text.require_known_format(toml_text.format_version(self._tables, text))
 
     def entries(self) -> Iterator[tuple[str, Any, int | None]]:
         """Key, value and line of each setting; the table of a source from others is one value."""
         for table, entries in self._tables.items():
-            if table == tomltext.FORMAT and self._path is not None:
+            if table == toml_text.FORMAT and self._path is not None:
                 continue
             if table not in _TOP:
                 raise self._unknown(f"table [{table}]", table, _TOP, self._line(table))
@@ -276,7 +275,7 @@ class _Table:
         raise self._unknown(f"setting {name!r} in [{table}]", name, known, self._line(table, name), key)
 
     def _line(self, table: str, name: str | None = None) -> int | None:
-        return tomltext.line_of(self._text, table, name)
+        return toml_text.line_of(self._text, table, name)
 
     def _unknown(
         self, what: str, name: str, known: Iterable[str], line: int | None, key: str | None = None
@@ -316,7 +315,7 @@ def first_toml(policies: Mapping[str, Any]) -> str:
         SettingInvalid: a policy that is no setting, or of the wrong sort.
     """
     lines = ["# How memfs behaves here. 'memfs config' lists every setting and where its value comes from."]
-    lines += [f"{tomltext.FORMAT} = {tomltext.FORMAT_VERSION}"]
+    lines += [f"{toml_text.FORMAT} = {toml_text.FORMAT_VERSION}"]
     home = ""
     for key, value in policies.items():
         written = toml(checked(value, spec_of(key)))

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memfs.errors import FormatUnsupported, MemfsError, StorageReadOnly
-from memfs.files import io
-from memfs.files.flock import locked_within, release
-from memfs.files.whereabouts import MEMORY_FOLDER, user_folder
-from memfs.history.configfile import read_config
-from memfs.history.layout import common_folder, own_users
+from memfs.fs import io
+from memfs.fs.lock import locked_within, release
+from memfs.fs.workspace_location import MEMORY_FOLDER, user_folder
+from memfs.git.config import read_config
+from memfs.git.layout import common_folder, own_users
 
 NAME = "private"
 """What private memory is called where it is read together with other memory."""
@@ -65,7 +65,7 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class PrivateHome:
     """One place of a project: a git folder or, without git, a folder, by path, device and inode."""
 
     path: str
@@ -86,7 +86,7 @@ class Record:
         origin: the address it was cloned from, in one form; "" without one.
     """
 
-    homes: tuple[Home, ...] = ()
+    homes: tuple[PrivateHome, ...] = ()
     origin: str = ""
 
 
@@ -161,7 +161,7 @@ def read_record(folder: Path) -> Record | None:
         told = json.loads(io.read_file(path, _SMALL))
         if told["format"] > _FORMAT:
             raise FormatUnsupported("a newer memfs wrote this", path=str(path), hint="upgrade memfs")
-        homes = tuple(Home(str(path), int(device), int(inode)) for path, device, inode in told["homes"])
+        homes = tuple(PrivateHome(str(path), int(device), int(inode)) for path, device, inode in told["homes"])
         return Record(homes, str(told["origin"]))
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, RecursionError):
         return None
@@ -208,7 +208,7 @@ def join(project: Project, folder: Path) -> None:
             raise StorageReadOnly("this project has no git folder to write in", path=str(project.place), hint=hint)
         found = os.stat(project.git)
         others = tuple(home for home in record.homes if not home.is_at(project.git, found))
-        own = Home(str(project.git), found.st_dev, found.st_ino)
+        own = PrivateHome(str(project.git), found.st_dev, found.st_ino)
         _write_record(folder, replace(record, homes=(*others, own)[-_MOST_HOMES:]))  # first: else it looks like a copy
         _write_key(project.git, folder.name)
 
@@ -221,12 +221,12 @@ def forget(folder: Path) -> None:
     """
     import shutil
 
-    from memfs.index import caches  # few hooks forget
+    from memfs.search import cache_folders
 
     if not holds(folder) or read_record(folder) is None:
         raise StorageReadOnly("there is no private memory", path=str(folder), hint="see 'memfs private'")
     root = Path(os.path.realpath(folder))
-    caches.drop(folder / ".git" / "memfs", lambda made_for: made_for.is_relative_to(root))
+    cache_folders.drop(folder / ".git" / "memfs", lambda made_for: made_for.is_relative_to(root))
     gone = folder.with_name(f".{folder.name}.gone")  # killed from here on, no project finds it any more
     if not gone.exists():
         io.rename(str(folder), str(gone))
@@ -267,7 +267,7 @@ def _stands_still(project: Project, record: Record) -> bool:
     """Whether a place is the very folder that it was: then its origin was changed, and not the project."""
     with suppress(OSError):
         found = os.stat(project.place)
-        return Home(str(project.place), found.st_dev, found.st_ino) in record.homes
+        return PrivateHome(str(project.place), found.st_dev, found.st_ino) in record.homes
     return False
 
 
@@ -308,10 +308,10 @@ def _is_home(project: Project, key: str, record: Record) -> bool:
     return any(_read_key(Path(home.path)) != key for home in record.homes)
 
 
-def _homes_with(project: Project, key: str, record: Record) -> tuple[Home, ...]:
+def _homes_with(project: Project, key: str, record: Record) -> tuple[PrivateHome, ...]:
     """The homes with this project's place among them, in the place of one that it was moved from."""
     found = os.stat(project.place)
-    own = Home(str(project.place), found.st_dev, found.st_ino)
+    own = PrivateHome(str(project.place), found.st_dev, found.st_ino)
     if own in record.homes:
         return record.homes
     others = [home for home in record.homes if not home.is_at(project.place, found)]

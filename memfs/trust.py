@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from memfs.errors import ContentError, CorruptRecord, MemfsError
-from memfs.files import io, jsontext, tomltext, yamltext
-from memfs.files.decoding import decode
-from memfs.files.lock import FileLock
-from memfs.files.tree import Tree
-from memfs.history.layout import Trusted, discover
+from memfs.format import json_text, toml_text, yaml_text
+from memfs.format.decode import decode
+from memfs.fs import io
+from memfs.fs.lock import FileLock
+from memfs.fs.tree import Tree
+from memfs.git.layout import Trusted, discover
 from memfs.home import base_folder
 from memfs.model.kinds import nearest
 from memfs.model.problem import WARNING, Problem
@@ -45,7 +46,7 @@ _ANOTHER = "this is not the folder, or not the owner, that was trusted"
 
 
 @dataclass(frozen=True, slots=True)
-class Enabling:
+class PluginTrust:
     """One setting in a workspace's files that would enable something: file, dotted key, value, and its line."""
 
     file: str
@@ -56,13 +57,13 @@ class Enabling:
     @property
     def subject(self) -> str:
         """What it is about, in words: the key, or the names in it that need trust."""
-        spec = SPECS.get(self.key) if self.file == tomltext.FILE else None
+        spec = SPECS.get(self.key) if self.file == toml_text.FILE else None
         return f"{self.value!r} in {self.key}" if spec is not None and spec.harmless else self.key
 
     @property
     def mistyped(self) -> str:
         """``did you mean 'x'?`` where a name in it is nearly one that needs no trust, else ""."""
-        spec = SPECS.get(self.key) if self.file == tomltext.FILE else None
+        spec = SPECS.get(self.key) if self.file == toml_text.FILE else None
         if spec is None or not spec.harmless or not isinstance(self.value, list):
             return ""
         names = (str(name) for name in self.value if ":" not in str(name))
@@ -70,7 +71,7 @@ class Enabling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class TrustStatus:
     """How a workspace stands with this user.
 
     Attributes:
@@ -83,7 +84,7 @@ class Standing:
     root: Path
     trusted: bool
     reason: str = ""
-    wants: tuple[Enabling, ...] = ()
+    wants: tuple[PluginTrust, ...] = ()
 
     def value(self, file: str, key: str) -> Any:
         """The value of an enabling setting as it was trusted; None where it is absent or does not count.
@@ -125,7 +126,7 @@ def is_trusted(root: Path) -> bool:
     return standing(root).trusted
 
 
-def standing(root: Path) -> Standing:
+def standing(root: Path) -> TrustStatus:
     """How a workspace stands; never fails because of what stands in it, or in the list."""
     root = root.resolve()
     wants = tuple(enabling(root))
@@ -133,12 +134,12 @@ def standing(root: Path) -> Standing:
         recorded = _entry(_load(list_path()), _WORKSPACES, root)
     except (MemfsError, RuntimeError, OSError) as error:
         reason = f"the list of trusted folders cannot be read: {error}"
-        return Standing(root=root, trusted=False, reason=reason, wants=wants)
+        return TrustStatus(root=root, trusted=False, reason=reason, wants=wants)
     reason = _difference(recorded, root, wants)
-    return Standing(root=root, trusted=not reason, reason=reason, wants=wants)
+    return TrustStatus(root=root, trusted=not reason, reason=reason, wants=wants)
 
 
-def enabling(root: Path) -> list[Enabling]:
+def enabling(root: Path) -> list[PluginTrust]:
     """What in a workspace's files would loosen a protection or reach outside; a file that cannot be read counts not."""
     found = [*_from_settings(root), *_from_system_config(root), *_from_memory_contexts(root)]
     return [*found, *_from_feedback_template(root)]
@@ -158,7 +159,7 @@ def repository(work_tree: Path) -> Trusted:
 
 
 # -- changing -----------------------------------------------------------------------------------------------------
-def grant(root: Path, seen: Sequence[Enabling] | None = None) -> Standing:
+def grant(root: Path, seen: Sequence[PluginTrust] | None = None) -> TrustStatus:
     """Trust a workspace, and the owner of its repository where that is another user.
 
     Args:
@@ -182,7 +183,7 @@ def grant(root: Path, seen: Sequence[Enabling] | None = None) -> Standing:
             facts = {"inode": inode, "owners": owners, "git_dir": str(layout.elsewhere or ""), "granted": now}
             listed[_REPOSITORIES][str(layout.work_tree)] = facts
         _save(path, listed)
-    return Standing(root=root, trusted=True, wants=wants)
+    return TrustStatus(root=root, trusted=True, wants=wants)
 
 
 def revoke(root: Path) -> bool:
@@ -207,10 +208,10 @@ def revoke(root: Path) -> bool:
 
 
 # -- what would be enabled ----------------------------------------------------------------------------------------
-def _from_settings(root: Path) -> Iterator[Enabling]:
+def _from_settings(root: Path) -> Iterator[PluginTrust]:
     try:
-        text = tomltext.read(root)
-        tables = tomltext.parse(text)
+        text = toml_text.read(root)
+        tables = toml_text.parse(text)
     except (MemfsError, OSError):
         return
     for spec in SPECS.values():
@@ -219,10 +220,10 @@ def _from_settings(root: Path) -> Iterator[Enabling]:
         for part in table.split("."):
             entries = entries.get(part) if isinstance(entries, dict) else None
         if isinstance(entries, dict) and name in entries and (value := _reaching(spec, entries[name])) is not None:
-            yield Enabling(tomltext.FILE, spec.key, value, tomltext.line_of(text, table, name))
+            yield PluginTrust(toml_text.FILE, spec.key, value, toml_text.line_of(text, table, name))
     for table, names in (("memory", _foreign_tables(tables)), (MOUNTS, tables.get(MOUNTS))):
         for name, value in names.items() if isinstance(names, dict) else ():
-            yield Enabling(tomltext.FILE, f"{table}.{name}", value, tomltext.line_of(text, table, name))
+            yield PluginTrust(toml_text.FILE, f"{table}.{name}", value, toml_text.line_of(text, table, name))
 
 
 def _reaching(spec: Spec, value: Any) -> Any:
@@ -244,24 +245,24 @@ def _same(value: Any, default: Any) -> bool:
     return isinstance(value, bool) == isinstance(default, bool) and bool(value == default)
 
 
-def _from_system_config(root: Path) -> Iterator[Enabling]:
+def _from_system_config(root: Path) -> Iterator[PluginTrust]:
     secondary = _document(root, SYSTEM_CONFIG).get("secondary")
     if not isinstance(secondary, dict) or secondary.get("enabled", True) is False or not secondary.get("path"):
         return
-    yield Enabling(SYSTEM_CONFIG, "secondary.path", secondary["path"])
+    yield PluginTrust(SYSTEM_CONFIG, "secondary.path", secondary["path"])
 
 
-def _from_memory_contexts(root: Path) -> Iterator[Enabling]:
+def _from_memory_contexts(root: Path) -> Iterator[PluginTrust]:
     """The services to which memory contexts would send texts."""
     for path in _context_files(root):
         found: Any = _document(root, path)
         for name in EMBEDDING_ENDPOINT.split("."):
             found = found.get(name) if isinstance(found, dict) else None
         if found:
-            yield Enabling(path, EMBEDDING_ENDPOINT, found)
+            yield PluginTrust(path, EMBEDDING_ENDPOINT, found)
 
 
-def _from_feedback_template(root: Path) -> Iterator[Enabling]:
+def _from_feedback_template(root: Path) -> Iterator[PluginTrust]:
     """The words that would stand before a model without being marked as quoted."""
     try:
         tree = Tree(root)
@@ -273,7 +274,7 @@ def _from_feedback_template(root: Path) -> Iterator[Enabling]:
         return
     finally:
         tree.close()
-    yield Enabling(FEEDBACK_TEMPLATE, UNQUOTED, hashlib.sha256(data).hexdigest())
+    yield PluginTrust(FEEDBACK_TEMPLATE, UNQUOTED, hashlib.sha256(data).hexdigest())
 
 
 def _context_files(root: Path) -> list[str]:
@@ -295,7 +296,7 @@ def _document(root: Path, path: str) -> Mapping[str, Any]:
             text = decode(tree.read(path, _DOCUMENT_LIMIT).data).text
         finally:
             tree.close()
-        value = (jsontext if path.endswith(".json") else yamltext).load(text)
+        value = (json_text if path.endswith(".json") else yaml_text).load(text)
     except (MemfsError, OSError):
         return {}
     return value if isinstance(value, dict) else {}
@@ -322,7 +323,7 @@ def _load(path: Path) -> dict[str, dict[str, Any]]:
     try:
         _require_own(path.parent)
         _require_own(path)
-        value = jsontext.load(decode(io.read_file(path, _LIST_LIMIT)).text)
+        value = json_text.load(decode(io.read_file(path, _LIST_LIMIT)).text)
     except FileNotFoundError:
         return {_WORKSPACES: {}, _REPOSITORIES: {}}
     except ContentError as error:
@@ -358,12 +359,12 @@ def _identity(folder: Path) -> dict[str, int]:
     return {"inode": facts.st_ino, "owner": facts.st_uid}
 
 
-def _digest(wants: tuple[Enabling, ...]) -> str:
+def _digest(wants: tuple[PluginTrust, ...]) -> str:
     rows = sorted(json.dumps([want.file, want.key, want.value], sort_keys=True, default=str) for want in wants)
     return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
 
-def _difference(recorded: Mapping[str, Any] | None, root: Path, wants: tuple[Enabling, ...]) -> str:
+def _difference(recorded: Mapping[str, Any] | None, root: Path, wants: tuple[PluginTrust, ...]) -> str:
     """Why a record does not vouch for the folder as it is; "" when it does."""
     if recorded is None:
         return _NEVER_ASKED

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs.errors import CorruptRecord, StorageIO, WorkspaceClosed
-from memfs.files import io
-from memfs.served.log import OFF, ServedLog, named
+from memfs.fs import io
+from memfs.store.access_log import OFF, ServedLog, named
 
 if TYPE_CHECKING:
     import sqlite3
+
 
 FILE = "usage.db"
 _ABOVE = 2  # the folder of the repository, above that of its workspaces and that of this one
@@ -62,7 +63,7 @@ class Use:
 NEVER = Use()
 
 
-class _Planted(ValueError):
+class _ImportedCount(ValueError):
     """The file holds more than counts: a view or trigger in it could run without end."""
 
 
@@ -222,7 +223,7 @@ class Usage:
                 base.execute(_TABLE.replace("TABLE", "TABLE IF NOT EXISTS", 1))
                 base.commit()
             if base.execute(_TABLES).fetchall() != [("table", _TABLE)]:
-                raise _Planted("something else is in the file where uses are counted")
+                raise _ImportedCount("something else is in the file where uses are counted")
         return self._open
 
     def _refuse_planted(self) -> None:
@@ -299,7 +300,7 @@ def snapshot(path: Path) -> bytes | None:
 def _is_damage(error: Exception, write: bool) -> bool:
     """Whether the file is to blame: what it says of itself, or rows that nobody writes so."""
     name = str(getattr(error, "sqlite_errorname", ""))
-    return isinstance(error, _Planted) or name.startswith(_DAMAGE) or (not name and not write)
+    return isinstance(error, _ImportedCount) or name.startswith(_DAMAGE) or (not name and not write)
 
 
 def _use(row: tuple[Any, Any, Any]) -> tuple[str, Use]:

@@ -14,22 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memfs.behaviours import Behaviours
-from memfs.config import elsewhere, load
-from memfs.errors import MemfsError, WorkspaceClosed
-from memfs.files.tomltext import FILE
-from memfs.history.busy import ERASE_FOLDER
-from memfs.history.repository import Repository
-from memfs.model import KindTable
-from memfs.model.memory_config import OFF
-from memfs.model.time import utc_now
-from memfs.occasions import connect
-from memfs.pipeline.finding import Helpers
-from memfs.pipeline.retrieval import Recaller
-from memfs.settings import Settings
-from memfs.store import Store
-from memfs.store.parts import Parts
-from memfs.upkeep.opening import (
+from memfs.admin.quota import Quota
+from memfs.admin.secondary import problems_of
+from memfs.admin.store_builder import (
     Foundation,
     arrange_watching,
     checked_values,
@@ -41,38 +28,49 @@ from memfs.upkeep.opening import (
     repository_at,
     usage_of,
 )
-from memfs.upkeep.quota import Quota
-from memfs.upkeep.secondary import problems_of
+from memfs.config import elsewhere, load
+from memfs.errors import MemfsError, WorkspaceClosed
+from memfs.format.toml_text import FILE
+from memfs.git.busy import ERASE_FOLDER
+from memfs.git.repository import Repository
+from memfs.model import KindTable
+from memfs.model.memory_config import OFF
+from memfs.model.time import utc_now
+from memfs.occasions import Behaviours, connect
+from memfs.recall.recaller import Helpers, Recaller
+from memfs.settings import Settings
+from memfs.store import Store
+from memfs.store.parts import Parts
 from memfs.usage import Usage
 
 if TYPE_CHECKING:
+    from memfs.admin.backup import Backups
+    from memfs.admin.check import Checker
+    from memfs.admin.cleanup import Act, Cleaner
+    from memfs.admin.cut import HistoryCut
+    from memfs.admin.erase import Eraser
+    from memfs.admin.history import History
+    from memfs.admin.layout import CreateResult
+    from memfs.admin.memory_context import FollowedContext
+    from memfs.admin.prune import Pruner
+    from memfs.admin.recover import RecoveryCopies
+    from memfs.admin.repair import Repairer
+    from memfs.context.parts import Sources
+    from memfs.intake.intake import Intake
+    from memfs.learning.conflicts import Conflicts
+    from memfs.learning.consolidation import Consolidation
+    from memfs.learning.feedback import Feedback
+    from memfs.learning.inbox import Inbox
+    from memfs.learning.learner import Learner
+    from memfs.learning.pattern_learner import PatternStore
+    from memfs.learning.reactions import Reactions
     from memfs.model.memory_config import MemoryConfig
-    from memfs.pipeline.conflicts import Conflicts
-    from memfs.pipeline.consolidation import Consolidation
-    from memfs.pipeline.feedback import Feedback
-    from memfs.pipeline.inbox import Inbox
-    from memfs.pipeline.intake import Intake
-    from memfs.pipeline.learner import Learner
-    from memfs.pipeline.learning import Patterns
-    from memfs.pipeline.meaning import Meaning
-    from memfs.pipeline.meanings import Meanings
-    from memfs.pipeline.reactions import Reactions
-    from memfs.pipeline.relevance import Relevance
-    from memfs.sources.parts import Sources
-    from memfs.states.parts import States
+    from memfs.recall.embeddings import EmbeddingIndex
+    from memfs.recall.rerank import Relevance
+    from memfs.recall.vector_search import VectorSearch
+    from memfs.state.parts import States
     from memfs.store.context import Contexts
-    from memfs.teams.parts import Teams
-    from memfs.upkeep.backups import Backups
-    from memfs.upkeep.check import Checker
-    from memfs.upkeep.cleanup import Act, Cleaner
-    from memfs.upkeep.contextfile import FollowedContext
-    from memfs.upkeep.cut import HistoryCut
-    from memfs.upkeep.erase import Eraser
-    from memfs.upkeep.history import History
-    from memfs.upkeep.layout import Created
-    from memfs.upkeep.pruning import Pruner
-    from memfs.upkeep.recovered import Recovered
-    from memfs.upkeep.repair import Repairer
+    from memfs.team.parts import Teams
 
 Part = TypeVar("Part")
 
@@ -105,28 +103,28 @@ class Workspace:
     usage: Usage
     notes: Path
     memory_values: Mapping[str, Any] = field(default_factory=dict)
-    created: Created | None = None
+    created: CreateResult | None = None
     one_shot: bool = False
 
     # The parts below are made when first used: a process that only recalls is spared what they import.
     @cached_property
     def history(self) -> History:
         """Reads and rewinds git history."""
-        from memfs.upkeep.history import History
+        from memfs.admin.history import History
 
         return History(self.store, self.repository, self.parts.commit_lock)
 
     @cached_property
-    def recovered(self) -> Recovered:
+    def recovered(self) -> RecoveryCopies:
         """Contents displaced by a person's change."""
-        from memfs.upkeep.recovered import Recovered
+        from memfs.admin.recover import RecoveryCopies
 
-        return Recovered(self.store, self.repository)
+        return RecoveryCopies(self.store, self.repository)
 
     @cached_property
     def checker(self) -> Checker:
         """Finds what is wrong, and repairs it."""
-        from memfs.upkeep.check import Checker
+        from memfs.admin.check import Checker
 
         return Checker(
             store=self.store,
@@ -141,14 +139,14 @@ class Workspace:
     @cached_property
     def backups(self) -> Backups:
         """Makes and keeps backups."""
-        from memfs.upkeep.backups import Backups
+        from memfs.admin.backup import Backups
 
         return Backups(self.parts, self.settings.backup, self.behaviours.fire)
 
     @cached_property
     def cleaner(self) -> Cleaner:
         """Makes room without losing anything."""
-        from memfs.upkeep.cleanup import Cleaner
+        from memfs.admin.cleanup import Cleaner
 
         return Cleaner(store=self.store, parts=self.parts, backups=self.backups, more=self._more_cleanup)
 
@@ -163,7 +161,7 @@ class Workspace:
                 self.pruner.keep_up_with_age()
             except MemfsError as error:  # what is due stays due; whoever writes or closes is not to fail for it
                 self.store.note_failure(error)
-        from memfs.upkeep.mergespool import is_due
+        from memfs.admin.merge_spool import is_due
 
         try:
             if is_due(self.repository):
@@ -176,28 +174,28 @@ class Workspace:
     @cached_property
     def eraser(self) -> Eraser:
         """Takes an item out of history, too."""
-        from memfs.upkeep.erase import Eraser
+        from memfs.admin.erase import Eraser
 
         return Eraser(self.store, self.parts, self.backups)
 
     @cached_property
     def cutter(self) -> HistoryCut:
         """Takes old history out of a repository that memfs made."""
-        from memfs.upkeep.cut import HistoryCut
+        from memfs.admin.cut import HistoryCut
 
         return HistoryCut(self.store, self.parts)
 
     @cached_property
     def repairer(self) -> Repairer:
         """Puts right what the disk damaged."""
-        from memfs.upkeep.repair import Repairer
+        from memfs.admin.repair import Repairer
 
         return Repairer(self.store, self.parts)
 
     @cached_property
     def intake(self) -> Intake:
         """Filters, reviews, links and stores drafts."""
-        from memfs.pipeline.intake import intake_of
+        from memfs.intake.intake import intake_of
 
         made = intake_of(self.store, self.parts, self.usage, self.settings.review, self.behaviours.fire)
         return self._first("intake", made)
@@ -205,21 +203,21 @@ class Workspace:
     @cached_property
     def relevance(self) -> Relevance:
         """Asks reviewers what hits have to do with a question."""
-        from memfs.pipeline.relevance import relevance_of
+        from memfs.recall.rerank import relevance_of
 
         return relevance_of(self.settings.review)
 
     @cached_property
     def feedback(self) -> Feedback:
         """Changes what an item counts for."""
-        from memfs.pipeline.feedback import Feedback
+        from memfs.learning.feedback import Feedback
 
         return Feedback(self.store)
 
     @cached_property
     def pruner(self) -> Pruner:
         """Moves weak memories into the archive."""
-        from memfs.upkeep.pruning import Pruner
+        from memfs.admin.prune import Pruner
 
         return Pruner(self.store, self.parts, self.usage, lambda: self.memory_config)
 
@@ -233,7 +231,7 @@ class Workspace:
     @cached_property
     def states(self) -> States:
         """What a long-running multi-agent system keeps: iterations, checkpoints, feedback, archives."""
-        from memfs.states.parts import states_of
+        from memfs.state.parts import states_of
 
         made = states_of(self.store, self.parts, self.settings, self.history, self.behaviours.fire, self.quota)
         return self._first("states", made)
@@ -241,7 +239,7 @@ class Workspace:
     @cached_property
     def sources(self) -> Sources:
         """What brings memory to an agent by itself, and learns from what became of it."""
-        from memfs.sources.parts import Sources
+        from memfs.context.parts import Sources
 
         made = Sources(
             root=self.root,
@@ -262,7 +260,7 @@ class Workspace:
     @cached_property
     def teams(self) -> Teams:
         """What a team does with memory in git: reviews, merges, time travel, undoing."""
-        from memfs.teams.parts import Teams
+        from memfs.team.parts import Teams
 
         made = Teams(
             store=self.store,
@@ -277,7 +275,7 @@ class Workspace:
 
     @cached_property
     def _context_file(self) -> FollowedContext:
-        from memfs.upkeep.contextfile import FollowedContext
+        from memfs.admin.memory_context import FollowedContext
 
         return FollowedContext(self.parts.seen, self.settings.memory.context, self.store.note_failure)
 
@@ -289,11 +287,11 @@ class Workspace:
         return replace(self._context_file.config().searched_with(chosen.model, chosen.endpoint), **self.memory_values)
 
     @cached_property
-    def meaning(self) -> Meanings:
+    def meaning(self) -> EmbeddingIndex:
         """What finds by meaning, as the settings, or else the memory context, ask for it."""
-        from memfs.pipeline.meanings import Meanings
+        from memfs.recall.embeddings import EmbeddingIndex
 
-        made = Meanings(self.store, self.parts.index, lambda: self.memory_config, resident=not self.one_shot)
+        made = EmbeddingIndex(self.store, self.parts.index, lambda: self.memory_config, resident=not self.one_shot)
         return self._first("meaning", made)
 
     @property
@@ -301,7 +299,7 @@ class Workspace:
         """Whether memories are searched by meaning, too, which an embedder that cannot be had prevents."""
         return self._by_meaning() is not None
 
-    def _by_meaning(self) -> Meaning | None:
+    def _by_meaning(self) -> VectorSearch | None:
         begun = "meaning" in self.__dict__ or "storage_type" in self.memory_values
         return self.meaning.current() if begun or not self.words_only else None
 
@@ -314,7 +312,7 @@ class Workspace:
     @cached_property
     def reactions(self) -> Reactions:
         """What happens when something happens."""
-        from memfs.pipeline.reactions import Reactions
+        from memfs.learning.reactions import Reactions
 
         return Reactions(
             self.store,
@@ -326,9 +324,9 @@ class Workspace:
         )
 
     @cached_property
-    def patterns(self) -> Patterns:
+    def patterns(self) -> PatternStore:
         """What memories have in common: found, kept and suggested."""
-        from memfs.pipeline.learning import patterns_of
+        from memfs.learning.pattern_learner import patterns_of
 
         made = patterns_of(
             self.store,
@@ -344,14 +342,14 @@ class Workspace:
     @cached_property
     def inbox(self) -> Inbox:
         """What is suggested to remember, until somebody decides about it."""
-        from memfs.pipeline.inbox import Inbox
+        from memfs.learning.inbox import Inbox
 
         return self._first("inbox", Inbox(self.store, self.parts))
 
     @cached_property
     def learner(self) -> Learner:
         """Learns from what is new, and decides what becomes of it."""
-        from memfs.pipeline.learner import Learner
+        from memfs.learning.learner import Learner
 
         made = Learner(
             self.store,
@@ -367,7 +365,7 @@ class Workspace:
     @cached_property
     def consolidation(self) -> Consolidation:
         """Turns the working memory of a session that ended into lasting knowledge."""
-        from memfs.pipeline.consolidation import Consolidation
+        from memfs.learning.consolidation import Consolidation
 
         return Consolidation(
             self.store,
@@ -381,7 +379,7 @@ class Workspace:
     @cached_property
     def conflicts(self) -> Conflicts:
         """Memories that cannot both hold, until somebody decides about them."""
-        from memfs.pipeline.conflicts import Conflicts
+        from memfs.learning.conflicts import Conflicts
 
         return self._first("conflicts", Conflicts(self.store, self.parts))
 

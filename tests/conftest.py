@@ -98,7 +98,7 @@ def own_world(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 def _nothing_stays_open(own_world: Path) -> Iterator[None]:
     """Close what facades of the test left open: a watcher of one test must not stand in the way of another."""
     yield
-    kept = sys.modules.get("memfs.facades.kept")
+    kept = sys.modules.get("memfs.facades.open_workspaces")
     if kept is not None:
         kept.close_all()
 
@@ -109,7 +109,7 @@ def _quick_disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     if request.node.get_closest_marker("durable") is None:
         monkeypatch.setattr(os, "fsync", lambda fd: None)
         monkeypatch.setattr(os, "fdatasync", lambda fd: None)
-        monkeypatch.setattr("memfs.files.syncfs.sync", lambda folder: None)
+        monkeypatch.setattr("memfs.fs.io.sync", lambda folder: None)
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def git() -> Callable[..., str]:
 @pytest.fixture
 def memfs(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Run a command in a folder: ``memfs(folder, "list")``; what it printed, once it ended as expected."""
-    from memfs.adapters.cli.app import run
+    from memfs.doors.cli.app import run
 
     def call(root: Path, *words: str, code: int = 0) -> str:
         capsys.readouterr()

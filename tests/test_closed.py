@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from memfs import MemfsError, MemoryContext, MemoryItem, Query, QueryInvalid, WorkspaceClosed, open_workspace
-from memfs.facades.opening import Facade
-from memfs.files import io
-from memfs.store.plan import Planned
+from memfs.facades.open_workspaces import Facade
+from memfs.fs import io
+from memfs.store.plan import FilePlan
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -58,7 +58,7 @@ def argument(parameter: inspect.Parameter) -> Any:
     for word, value in (
         ("Callable", lambda *_, **__: None),
         ("MemoryItem", MemoryItem("something else", "knowledge")),
-        ("Planned", [Planned(path="x.yaml", before=None, after=b"content: x\n", item=None)]),
+        ("Planned", [FilePlan(path="x.yaml", before=None, after=b"content: x\n", item=None)]),
         ("Sequence[Query]", [Query(text="hello")]),
         ("Query", Query(text="hello")),
         ("datetime", datetime(2026, 1, 1, tzinfo=UTC)),

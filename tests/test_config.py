@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from memfs import trust
-from memfs.config import find_workspace, first_toml, load, with_memory
+from memfs.config import first_toml, load, with_memory
 from memfs.errors import FormatUnsupported, NotRegularFile, SettingInvalid, WorkspaceNotFound
-from memfs.files.tomltext import FORMAT_VERSION, with_format_version
+from memfs.format.toml_text import FORMAT_VERSION, with_format_version
+from memfs.fs.workspace_location import find_workspace
 from memfs.resources import schema_text, template_text
 from memfs.settings import BUILT_IN_SOURCES, SOURCE_TABLES, SPECS, Settings
 

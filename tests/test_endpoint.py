@@ -16,10 +16,9 @@ import pytest
 
 from kit.patience import LONG
 from memfs.config import KEY_VARIABLES, load
-from memfs.endpoint import EMBEDDING_KEY, REVIEW_KEY, Endpoint, key_of
-from memfs.endpoint.answers import Unusable, chat_answer
+from memfs.endpoint import EMBEDDING_KEY, REVIEW_KEY, AnswerUnusable, Endpoint, chat_answer, key_of
 from memfs.errors import EndpointFailed, ExtraMissing, SettingInvalid
-from memfs.testing.model_server import Answer, Asked, ModelServer, embeds, says
+from memfs.testing.model_server import ModelReply, ModelServer, Request, embeds, says
 
 SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}, "required": ["score"]}
 KEY = "sk-test-0123456789abcdef"
@@ -88,7 +87,7 @@ def test_without_key_and_model_neither_is_sent(serving: Serving, asking: Asking)
 def test_vectors_come_back_in_the_order_of_the_texts(serving: Serving, asking: Asking) -> None:
     """A service may answer in any order and numbers its vectors (M5)."""
     rows = [{"index": 1, "embedding": [0.0, 1.0]}, {"index": 0, "embedding": [1, 0]}]
-    server = serving(Answer(body={"data": rows}))
+    server = serving(ModelReply(body={"data": rows}))
     assert asking(server).embed("tiny", ["one", ""]) == [[1.0, 0.0], [0.0, 1.0]]
     assert (server.asked[0].path, server.asked[0].body["input"]) == ("/v1/embeddings", ["one", " "])
 
@@ -103,9 +102,9 @@ def test_no_texts_need_no_request(serving: Serving, asking: Asking) -> None:
 def test_a_service_that_knows_no_schemas_is_spoken_to_as_it_understands(serving: Serving, asking: Asking) -> None:
     """What a service refuses is left out step by step, and not tried again in the next call."""
 
-    def plain_only(asked: Asked) -> Answer:
+    def plain_only(asked: Request) -> ModelReply:
         known = {"model", "messages"} >= set(asked.body)
-        return GOOD if known else Answer(status=400, body={"error": {"message": "unknown field"}})
+        return GOOD if known else ModelReply(status=400, body={"error": {"message": "unknown field"}})
 
     server = serving(plain_only)
     endpoint = asking(server)
@@ -118,14 +117,16 @@ def test_a_service_that_knows_no_schemas_is_spoken_to_as_it_understands(serving:
 
 def test_a_request_that_is_wrong_in_every_dialect_ends(serving: Serving, asking: Asking) -> None:
     """A service that never understands is told from one that is busy: no further retries."""
-    server = serving(Answer(status=400, body={"error": {"message": "context too long"}}))
+    server = serving(ModelReply(status=400, body={"error": {"message": "context too long"}}))
     assert "status 400: context too long" in failure(asking(server))
     assert len(server.asked) == 4
 
 
 # -- asking again -------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("first", [Answer(status=503), Answer(status=429), Answer(status=500), Answer(drop=True)])
-def test_a_busy_service_is_asked_again(serving: Serving, asking: Asking, first: Answer) -> None:
+@pytest.mark.parametrize(
+    "first", [ModelReply(status=503), ModelReply(status=429), ModelReply(status=500), ModelReply(drop=True)]
+)
+def test_a_busy_service_is_asked_again(serving: Serving, asking: Asking, first: ModelReply) -> None:
     """Overload, a broken answer and a dropped connection pass; the second answer counts."""
     server = serving(first, GOOD)
     assert score(asking(server)) == {"score": 7}
@@ -134,17 +135,17 @@ def test_a_busy_service_is_asked_again(serving: Serving, asking: Asking, first: 
 
 def test_retries_end(serving: Serving, asking: Asking) -> None:
     """A service that stays broken is asked as often as agreed, and its words are in the error."""
-    server = serving(Answer(status=500, body={"error": {"message": "no model loaded"}}))
+    server = serving(ModelReply(status=500, body={"error": {"message": "no model loaded"}}))
     assert "status 500: no model loaded" in failure(asking(server, retries=2))
     assert len(server.asked) == 3
 
 
 def test_a_wait_that_is_asked_for_is_kept(serving: Serving, asking: Asking) -> None:
     """``Retry-After: 0`` is asked again at once, a wait beyond the time not at all, and the service is left alone."""
-    server = serving(Answer(status=429, headers={"Retry-After": "0"}), GOOD)
+    server = serving(ModelReply(status=429, headers={"Retry-After": "0"}), GOOD)
     assert score(asking(server)) == {"score": 7}
     for wait in ("60", formatdate(time.time() + 60, usegmt=True)):
-        busy = serving(Answer(status=429, headers={"Retry-After": wait}), GOOD)
+        busy = serving(ModelReply(status=429, headers={"Retry-After": wait}), GOOD)
         endpoint = asking(busy)
         assert "status 429" in failure(endpoint)
         assert "asked again in" in failure(endpoint)
@@ -153,13 +154,13 @@ def test_a_wait_that_is_asked_for_is_kept(serving: Serving, asking: Asking) -> N
 
 def test_an_odd_wait_is_as_none(serving: Serving, asking: Asking) -> None:
     """A ``Retry-After`` that says nothing does not keep from asking again."""
-    server = serving(Answer(status=429, headers={"Retry-After": "soon"}), GOOD)
+    server = serving(ModelReply(status=429, headers={"Retry-After": "soon"}), GOOD)
     assert score(asking(server)) == {"score": 7}
 
 
 def test_a_service_that_keeps_failing_is_left_alone(serving: Serving, asking: Asking) -> None:
     """After three calls without an answer the next one does not wait for it again."""
-    server = serving(Answer(status=503))
+    server = serving(ModelReply(status=503))
     endpoint = asking(server, retries=0)
     for _ in range(3):
         assert "status 503" in failure(endpoint)
@@ -170,15 +171,15 @@ def test_a_service_that_keeps_failing_is_left_alone(serving: Serving, asking: As
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_what_will_not_change_is_not_asked_again(serving: Serving, asking: Asking, status: int) -> None:
     """A wrong key or address fails at once, with the remedy."""
-    server = serving(Answer(status=status, body={"error": {"message": f"Incorrect key {KEY}"}}))
+    server = serving(ModelReply(status=status, body={"error": {"message": f"Incorrect key {KEY}"}}))
     told = failure(asking(server, key=KEY))
     assert ("Incorrect key ***" in told, len(server.asked)) == (True, 1)
     assert REVIEW_KEY in told or "/v1" in told
 
 
 # -- time and size ------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("answer", [Answer(hold=True), Answer(drip="headers"), Answer(drip="body")])
-def test_every_call_ends_in_time(serving: Serving, asking: Asking, answer: Answer) -> None:
+@pytest.mark.parametrize("answer", [ModelReply(hold=True), ModelReply(drip="headers"), ModelReply(drip="body")])
+def test_every_call_ends_in_time(serving: Serving, asking: Asking, answer: ModelReply) -> None:
     """Silence, and headers or a body that trickle in without end, end with the time; the endpoint stays usable."""
     server = serving(lambda asked: answer if "stuck" in asked.body["messages"][1]["content"] else GOOD)
     endpoint = asking(server)
@@ -193,9 +194,9 @@ def test_one_late_call_does_not_break_another(serving: Serving, asking: Asking) 
     """Calls of several threads share connections; giving up on one leaves the others theirs."""
     let_go = threading.Event()
 
-    def slow(asked: Asked) -> Answer:
+    def slow(asked: Request) -> ModelReply:
         if "stuck" in asked.body["messages"][1]["content"]:
-            return Answer(hold=True)
+            return ModelReply(hold=True)
         let_go.wait(LONG)
         return GOOD
 
@@ -212,7 +213,7 @@ def test_one_late_call_does_not_break_another(serving: Serving, asking: Asking) 
 
 def test_no_thread_stays_behind(serving: Serving, asking: Asking) -> None:
     """The thread of a call that was given up on ends when its connection is closed."""
-    endpoint = asking(serving(Answer(drip="headers")))
+    endpoint = asking(serving(ModelReply(drip="headers")))
     failure(endpoint, seconds=0.1)
     mine = [thread for thread in threading.enumerate() if thread.name == "memfs-endpoint"]
     for thread in mine:
@@ -222,12 +223,12 @@ def test_no_thread_stays_behind(serving: Serving, asking: Asking) -> None:
 
 def test_a_huge_answer_is_not_read(serving: Serving, asking: Asking) -> None:
     """An answer beyond all measure ends the call, whether it says its length or not."""
-    assert "longer than" in failure(asking(serving(Answer(body=b"[" * (2 << 20)))))
+    assert "longer than" in failure(asking(serving(ModelReply(body=b"[" * (2 << 20)))))
 
 
 def test_a_packed_answer_is_not_unpacked(serving: Serving, asking: Asking) -> None:
     """Nothing is unpacked, so that a small answer cannot become a huge one."""
-    packed = Answer(body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
+    packed = ModelReply(body=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
     assert "packed" in failure(asking(serving(packed)))
 
 
@@ -242,13 +243,13 @@ def test_a_service_that_is_not_there_is_named(asking: Asking) -> None:
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (Answer(body=b"<html>hello</html>"), "not JSON"),
-        (Answer(body=b""), "not JSON"),
-        (Answer(body=b"\xff\xfe"), "not JSON"),
-        (Answer(body=b"[" * 100_000), "not JSON"),
-        (Answer(body=[]), "shape of the protocol"),
-        (Answer(body={"choices": []}), "shape of the protocol"),
-        (Answer(body={"choices": [{"message": "7"}]}), "shape of the protocol"),
+        (ModelReply(body=b"<html>hello</html>"), "not JSON"),
+        (ModelReply(body=b""), "not JSON"),
+        (ModelReply(body=b"\xff\xfe"), "not JSON"),
+        (ModelReply(body=b"[" * 100_000), "not JSON"),
+        (ModelReply(body=[]), "shape of the protocol"),
+        (ModelReply(body={"choices": []}), "shape of the protocol"),
+        (ModelReply(body={"choices": [{"message": "7"}]}), "shape of the protocol"),
         (says("It deserves a seven."), "no JSON object"),
         (says("[7]"), "no JSON object"),
         (says('{"score": NaN}'), "no JSON object"),
@@ -260,7 +261,7 @@ def test_a_service_that_is_not_there_is_named(asking: Asking) -> None:
         (says('{"score"', finish_reason="length"), "cut off"),
     ],
 )
-def test_an_unusable_answer_is_told_from_none(serving: Serving, asking: Asking, answer: Answer, told: str) -> None:
+def test_an_unusable_answer_is_told_from_none(serving: Serving, asking: Asking, answer: ModelReply, told: str) -> None:
     """Malformed, misshapen, refused and cut answers each fail with their reason, and are not asked for again."""
     server = serving(answer)
     assert told in failure(asking(server))
@@ -280,7 +281,7 @@ def test_an_unusable_answer_is_told_from_none(serving: Serving, asking: Asking, 
 def test_an_object_is_found_among_chatter(serving: Serving, asking: Asking, content: Any) -> None:
     """Code blocks, pleasantries, thoughts and content in parts are what real models answer."""
     choice = {"message": {"role": "assistant", "content": content}}
-    assert score(asking(serving(Answer(body={"choices": [choice]})))) == {"score": 7}
+    assert score(asking(serving(ModelReply(body={"choices": [choice]})))) == {"score": 7}
 
 
 @pytest.mark.parametrize(
@@ -302,13 +303,13 @@ def test_an_object_is_found_among_chatter(serving: Serving, asking: Asking, cont
 def test_vectors_that_are_none_are_refused(serving: Serving, asking: Asking, body: Any) -> None:
     """One vector of finite numbers for each text, all of one length, or none at all (M5)."""
     with pytest.raises(EndpointFailed):
-        asking(serving(Answer(body=body))).embed("tiny", ["one", "two"])
+        asking(serving(ModelReply(body=body))).embed("tiny", ["one", "two"])
 
 
 def test_a_redirect_is_not_followed(serving: Serving, asking: Asking) -> None:
     """A key and a memory go to the address that the user wrote, and to no other."""
     other = serving(GOOD)
-    server = serving(Answer(status=307, headers={"Location": f"{other.url}/chat/completions?token={KEY}"}))
+    server = serving(ModelReply(status=307, headers={"Location": f"{other.url}/chat/completions?token={KEY}"}))
     assert "redirects to http://127.0.0.1" in failure(asking(server, key=KEY))
     assert (len(server.asked), len(other.asked)) == (1, 0)
 
@@ -316,7 +317,7 @@ def test_a_redirect_is_not_followed(serving: Serving, asking: Asking) -> None:
 def test_what_a_service_says_cannot_command_a_terminal(serving: Serving, asking: Asking) -> None:
     """Foreign text in an error is short, in one line and printable."""
     body = json.dumps({"error": {"message": "\x1b[2J\u202edrawkcab\n" + "x" * 5000}}).encode()
-    told = failure(asking(serving(Answer(status=418, body=body))))
+    told = failure(asking(serving(ModelReply(status=418, body=body))))
     assert told.isprintable()
     assert len(told) < 300
 
@@ -399,6 +400,6 @@ def test_thoughts_without_end_cost_no_time() -> None:
     """An answer that begins to think and never ends is told from JSON at once, so that a call ends in time (C3)."""
     body = json.dumps({"choices": [{"message": {"content": "<think>" * 100_000}}]}).encode()
     began = time.process_time()
-    with pytest.raises(Unusable, match="no JSON object"):
+    with pytest.raises(AnswerUnusable, match="no JSON object"):
         chat_answer(body, ["score"])
     assert time.process_time() - began < 2

@@ -13,7 +13,7 @@ import pytest
 
 from memfs import trust
 from memfs.errors import CorruptRecord, StorageReadOnly
-from memfs.history import layout
+from memfs.git import layout
 
 LOOSE = "[security]\nallow_invisible = true\n"
 

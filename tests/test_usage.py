@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from memfs import MemoryItem, Query, Workspace
+from memfs.admin.restore import restore
 from memfs.errors import CorruptRecord
-from memfs.files import io
-from memfs.upkeep.restore import restore
+from memfs.fs import io
 from memfs.usage import FILE, Usage, Use, snapshot
 
 TABLE = "CREATE TABLE used (id TEXT PRIMARY KEY, count INTEGER NOT NULL, last INTEGER NOT NULL) WITHOUT ROWID"

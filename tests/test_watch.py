@@ -13,8 +13,7 @@ import pytest
 from kit.patience import until
 from memfs import MemoryItem, Query
 from memfs.settings import WatchSettings
-from memfs.watch import Noticed, Watcher
-from memfs.watch.hearing import Hearing
+from memfs.watch import FileEvents, NoticedChange, Watcher
 from memfs.workspace import Workspace, open_workspace
 
 Git = Callable[..., str]
@@ -103,12 +102,12 @@ def test_44_a_dead_observer_is_noticed(resident: Workspace) -> None:
 
 def test_44_a_library_that_cannot_be_stopped_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread of the library that died with a lock locked leaves whoever stops the others waiting (faults row 44)."""
-    hearing = Hearing(tmp_path, lambda _paths, _folder: None, lambda: None)
+    hearing = FileEvents(tmp_path, lambda _paths, _folder: None, lambda: None)
     observer, unlocked = hearing._observer, threading.Event()
     assert observer is not None
     stop = observer.stop
     monkeypatch.setattr(observer, "stop", lambda: unlocked.wait() and stop())
-    monkeypatch.setattr("memfs.watch.hearing._LONGEST_END", 0.01)
+    monkeypatch.setattr("memfs.watch._LONGEST_END", 0.01)
     hearing.close()
     assert observer.is_alive()
     unlocked.set()
@@ -117,7 +116,7 @@ def test_44_a_library_that_cannot_be_stopped_holds_up_nobody(tmp_path: Path, mon
 
 def test_checkouts_and_new_heads_are_told_to_the_listener(tmp_path: Path, git: Git) -> None:
     """``memfs watch`` reports files and a moved HEAD."""
-    rounds: list[Noticed] = []
+    rounds: list[NoticedChange] = []
     with open_workspace(tmp_path / "w", create=True, watch=False, settings=SETTINGS) as workspace:
         workspace.store.put(MemoryItem("x", "knowledge", id="a"))
         workspace.store.flush()
@@ -157,14 +156,14 @@ def test_watching_starts_with_the_first_recall_unless_told_otherwise(tmp_path: P
 
 def test_44_folders_without_a_watch_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each folder at and below the watched one must be among what the kernel watches (faults row 44)."""
-    from memfs.watch import coverage
+    from memfs import watch
 
     (tmp_path / "a/b").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "a")
     (tmp_path / "file").write_text("")
     known = {folder.stat().st_ino for folder in (tmp_path, tmp_path / "a")}
-    monkeypatch.setattr(coverage, "_watched_inodes", lambda: known)
-    assert coverage.uncovered(str(tmp_path)) == (1, 3)
-    assert coverage.uncovered(str(tmp_path / "gone")) == (0, 0)
-    monkeypatch.setattr(coverage, "_watched_inodes", lambda: None)
-    assert coverage.uncovered(str(tmp_path)) is None
+    monkeypatch.setattr(watch, "_watched_inodes", lambda: known)
+    assert watch.uncovered(str(tmp_path)) == (1, 3)
+    assert watch.uncovered(str(tmp_path / "gone")) == (0, 0)
+    monkeypatch.setattr(watch, "_watched_inodes", lambda: None)
+    assert watch.uncovered(str(tmp_path)) is None

@@ -1,7 +1,7 @@
 """ContextMemory: the state of a long-running multi-agent system, as seed 001 calls it.
 
 Owns the seed's calls, what they take, and what this handle has seen of shared documents; iterations, retrieval,
-feedback, checkpoints and archives are the business of ``memfs.states``.
+feedback, checkpoints and archives are the business of ``memfs.state``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from memfs.facades.opening import Facade
-from memfs.model.states import (
+from memfs.facades.open_workspaces import Facade
+from memfs.model.state_documents import (
     Acknowledgement,
     AgentOutput,
     FeedbackData,
@@ -26,16 +26,16 @@ from memfs.model.states import (
 
 if TYPE_CHECKING:
     from memfs.model.insights import AgentFeedback, Analysis, TrendReport
-    from memfs.states.checkpoints import Checkpoint, Verdict
-    from memfs.states.evolution import HypothesisHistory
-    from memfs.states.importing import Imported
-    from memfs.states.iterations import Iteration
-    from memfs.states.parts import States
-    from memfs.states.recording import Known
-    from memfs.states.retention import Kept
-    from memfs.states.searching import StateHit
-    from memfs.states.similar import SimilarState
-    from memfs.states.transfer import Exported, Sink
+    from memfs.state.checkpoint_store import Checkpoint, CheckpointVerdict
+    from memfs.state.concurrent_documents import MergeBase
+    from memfs.state.export import ExportResult
+    from memfs.state.export_record import Sink
+    from memfs.state.hypotheses import HypothesisHistory
+    from memfs.state.import_documents import ImportCounts
+    from memfs.state.iterations import Iteration
+    from memfs.state.parts import States
+    from memfs.state.retention import RetentionResult
+    from memfs.state.search import SimilarState, StateHit
 
 Moment = datetime | str
 Mapped = Mapping[str, Any]
@@ -53,11 +53,11 @@ class ContextMemory(Facade):
         return self.workspace.states
 
     @cached_property
-    def _known(self) -> Known:
-        from memfs.states.recording import Known
+    def _known(self) -> MergeBase:
+        from memfs.state.concurrent_documents import MergeBase
 
-        known: Known = self.__dict__.setdefault(
-            "_known", Known(since=self._made_ns)
+        known: MergeBase = self.__dict__.setdefault(
+            "_known", MergeBase(since=self._made_ns)
         )  # threads that come at once share it
         return known
 
@@ -190,7 +190,7 @@ class ContextMemory(Facade):
 
     def hypothesis_history(self, hypothesis_id: str) -> HypothesisHistory:
         """How a hypothesis came about, how it changed, and what came of it: ancestors, versions, descendants (S10)."""
-        from memfs.states.evolution import hypothesis_history
+        from memfs.state.hypotheses import hypothesis_history
 
         found = hypothesis_history(self._states.reading, hypothesis_id)
         self._known.saw_hypotheses(version.document for version in found.versions)
@@ -198,7 +198,7 @@ class ContextMemory(Facade):
 
     def find_similar_states(self, state: StateUpdate | Mapped, limit: int = 5) -> list[SimilarState]:
         """Past states of the system that resemble one, the most similar first (S13)."""
-        from memfs.states.similar import find_similar_states
+        from memfs.state.search import find_similar_states
 
         return find_similar_states(self._states.reading, state, limit)
 
@@ -213,8 +213,8 @@ class ContextMemory(Facade):
         start: datetime | str | None = None,
         end: datetime | str | None = None,
     ) -> list[StateHit]:
-        """Documents by their words, those of archived iterations too; see ``memfs.states.searching`` (S15)."""
-        from memfs.states.searching import search_states
+        """Documents by their words, those of archived iterations too; see ``memfs.state.search`` (S15)."""
+        from memfs.state.search import search_states
 
         return search_states(
             self._states.reading, text, limit, kinds=kinds, agents=agents, iterations=iterations, start=start, end=end
@@ -234,7 +234,7 @@ class ContextMemory(Facade):
         Raises:
             ContentError: one of the files is invalid at present.
         """
-        from memfs.states.configuration import read_configuration
+        from memfs.state.iterations import read_configuration
 
         return read_configuration(self.workspace.parts)
 
@@ -263,7 +263,7 @@ class ContextMemory(Facade):
         """Every checkpoint, the newest first."""
         return self._states.checkpoints.list()
 
-    def verify_checkpoints(self, checkpoint_id: str | None = None) -> list[Verdict]:
+    def verify_checkpoints(self, checkpoint_id: str | None = None) -> list[CheckpointVerdict]:
         """Read checkpoints whole, all or one, and say of each whether it is good and, if not, why."""
         return list(self._states.checkpoints.verify(checkpoint_id))
 
@@ -306,7 +306,7 @@ class ContextMemory(Facade):
         return self._states.continuations.resume(token)
 
     # -- capacity -------------------------------------------------------------------------------------------------
-    def archive(self, dry_run: bool = False) -> Kept:
+    def archive(self, dry_run: bool = False) -> RetentionResult:
         """Do what the retention policy says is due: archive closed iterations, delete the archives it lets go (S15).
 
         Raises:
@@ -326,7 +326,7 @@ class ContextMemory(Facade):
         since: Moment | None = None,
         until: Moment | None = None,
         replace: bool = False,
-    ) -> Exported:
+    ) -> ExportResult:
         """Write documents out for analysis elsewhere, as ``jsonl``, ``csv`` or ``parquet`` (S19).
 
         Args:
@@ -341,7 +341,7 @@ class ContextMemory(Facade):
             ExtraMissing: Parquet needs the extra ``parquet``.
             StorageIO: the target takes no more.
         """
-        from memfs.states.transfer import Filters
+        from memfs.state.export import Filters
 
         chosen = Filters.of(types=types, agents=agents, iterations=iterations, since=since, until=until)
         return self._states.exporter.export(target, format, chosen, replace=replace)
@@ -352,7 +352,7 @@ class ContextMemory(Facade):
         replace: bool = False,
         *,
         format: str = "",  # noqa: A002  as ``export`` has it
-    ) -> Imported:
+    ) -> ImportCounts:
         """Store every document that an export holds; what is there already with equal content stays as it is (S19).
 
         Everything is checked before the first document is stored. An import that was cut short is taken up by

@@ -6,23 +6,49 @@ Owns which pipeline each call goes to, and the counts it gives. What the pipelin
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from memfs.admin.usage_by_area import numbers
 from memfs.errors import IdInvalid, ItemNotFound
-from memfs.facades.later import Later
 from memfs.facades.memory import Memory, MemoryStats, memory_of
-from memfs.facades.opening import Facade
-from memfs.facades.retrieval import RetrievalPipeline
-from memfs.facades.review import AgentReview
-from memfs.facades.storage import SOURCE, StoragePipeline
+from memfs.facades.open_workspaces import Facade
+from memfs.facades.pipelines import SOURCE, AgentReview, RetrievalPipeline, StoragePipeline
 from memfs.model.review import StoreResult
-from memfs.upkeep.tally import numbers
+from memfs.recall.executor import Pools
 from memfs.workspace import Workspace
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+
+Result = TypeVar("Result")
+
+
+class Later:
+    """One thread, begun when it is first needed. May be used from several threads."""
+
+    def __init__(self) -> None:
+        self._pools = Pools(threads=1)
+
+    def submit(
+        self, failed: Callable[[Exception], object], work: Callable[..., Result], *values: Any
+    ) -> Future[Result]:
+        """Have work done after what was given before; ``failed`` is told of what it raised."""
+        doing = self._pools.submit("later", work, *values)
+        doing.add_done_callback(lambda done: _tell(done, failed))
+        return doing
+
+    def close(self) -> None:
+        """Wait until all is done."""
+        self._pools.close(give_up=False)
+
+
+def _tell(done: Future[Any], failed: Callable[[Exception], object]) -> None:
+    error = None if done.cancelled() else done.exception()
+    if isinstance(error, Exception):
+        failed(error)
 
 
 class MemoryCoordinator(Facade):

@@ -6,27 +6,170 @@ which words, doors decide.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from math import isfinite
 from typing import Any
 
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, ItemTooLarge, LockTimeout, StorageIO
-from memfs.facades.opening import Facade
-from memfs.index.analyzer import terms
+from memfs.facades.open_workspaces import Facade
 from memfs.model import MemoryItem, Origin, Query, Trust
-from memfs.model.entry import ENTRY, Entry, Namespace, asked_tags, entry_id, item_of, later
-from memfs.model.entry import entry_of as plain_entry
+from memfs.model.ids import slug, suffix_of
 from memfs.model.query import MOST
-from memfs.pipeline.relevance import relevances
-from memfs.pipeline.undecided import told
-from memfs.served.recipient import not_handed_out, served_to
-from memfs.store.catalogue import Catalogue
-from memfs.store.signing import signed_by
+from memfs.recall.conflict_notes import unresolved_note
+from memfs.recall.rerank import relevances
+from memfs.search.analyzer import terms
+from memfs.store.access_log import not_handed_out, served_to
+from memfs.store.authorship import signed_by
+from memfs.store.item_cache import Catalogue
 from memfs.workspace import Workspace
+
+ENTRY = "entry"
+"""The kind of an item that is an entry."""
+Namespace = tuple[str, ...]
+
+_LONGEST_TITLE = 300
+_LONGEST_TAG = 100
+_DEEPEST_TAG = 32
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One value under its namespace and key.
+
+    Attributes:
+        value: what is kept; whoever gets an entry shares it with others.
+        text: what of the value is searched, "" for nothing.
+        created, updated: when it was first and last stored.
+        ttl: it ends so many minutes after it was last stored or read; None: never.
+        expires: when it ends, if it is not read before.
+        undecided: what a merge left open in it, and the other values; "" for nothing.
+    """
+
+    namespace: Namespace
+    key: str
+    value: Mapping[str, Any] = field(hash=False)
+    text: str = ""
+    created: datetime = _EPOCH
+    updated: datetime = _EPOCH
+    ttl: float | None = None
+    expires: datetime | None = None
+    undecided: str = ""
+
+    @property
+    def id(self) -> str:
+        """The id of its item."""
+        return entry_id(self.namespace, self.key)
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether its time has passed."""
+        return self.expires is not None and self.expires <= now
+
+
+def entry_id(namespace: Namespace, key: str) -> str:
+    """The id of the entry with a key in a namespace: readable, and one for each, upper and lower case included."""
+    said = json.dumps([*namespace, key]).encode()
+    return f"{slug(' '.join([*namespace[-2:], key])) or 'entry'}-{suffix_of(said, 16)}"
+
+
+def namespace_tag(namespace: Namespace) -> str:
+    """The tag of all entries in a namespace or below it."""
+    tag = "/".join(map(_label, namespace))
+    if len(tag) <= _LONGEST_TAG:
+        return tag
+    digest = hashlib.sha256(tag.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{tag[: _LONGEST_TAG - 17]}~{digest}"
+
+
+def asked_tags(prefix: Namespace) -> frozenset[str]:
+    """The tags by which the entries below a prefix are found."""
+    return frozenset({namespace_tag(prefix[:_DEEPEST_TAG])}) if prefix else frozenset()
+
+
+def item_of(entry: Entry, existing: MemoryItem | None = None) -> MemoryItem:
+    """An entry as an item; of the one it replaces, what people gave that stays: importance, links, tags of theirs."""
+    title = "/".join(map(_label, (*entry.namespace, entry.key)))[:_LONGEST_TITLE]
+    known = existing or MemoryItem(title="-", memory_type=ENTRY)
+    own = tuple(namespace_tag(entry.namespace[:depth]) for depth in range(1, len(entry.namespace) + 1)[:_DEEPEST_TAG])
+    data: dict[str, Any] = {"namespace": list(entry.namespace), "key": entry.key, "value": entry.value}
+    if entry.ttl is not None:
+        data["ttl_minutes"] = entry.ttl
+    return known.replace(
+        id=entry.id,
+        title=title.strip() or ENTRY,
+        content=entry.text,
+        tags=(*own, *(tag for tag in known.tags if tag not in own)),
+        created=entry.created,
+        timestamp=entry.updated,
+        expires=entry.expires,
+        data=data,
+    )
+
+
+def entry_from_item(item: MemoryItem) -> Entry | None:
+    """The entry that an item is; None where it is none, or its file was given another namespace or key by hand."""
+    data = item.data
+    namespace, key, value, ttl = data.get("namespace"), data.get("key"), data.get("value"), data.get("ttl_minutes")
+    if item.type != ENTRY or not isinstance(namespace, list) or not isinstance(key, str):
+        return None
+    if not isinstance(value, Mapping) or not all(isinstance(label, str) for label in namespace):
+        return None
+    timed = isinstance(ttl, int | float) and not isinstance(ttl, bool) and ttl > 0
+    created = item.created or item.timestamp or _EPOCH
+    found = Entry(
+        namespace=tuple(namespace),
+        key=key,
+        value=value,
+        text=item.content,
+        created=created,
+        updated=max(item.timestamp or created, created),
+        ttl=float(ttl) if timed and ttl is not None else None,
+        expires=item.expires,
+    )
+    return found if found.id == item.id else None
+
+
+def readable(value: Mapping[str, Any]) -> str:
+    """All that a value says, a line a leaf with its path; the text alone where it holds nothing else."""
+    leaves = list(_leaves(value, ""))
+    if len(leaves) == 1 and isinstance(leaves[0][1], str):
+        return leaves[0][1]
+    return "\n".join(f"{path}: {leaf}" for path, leaf in leaves)
+
+
+def later(now: datetime, minutes: float) -> datetime:
+    """A point in time so many minutes from now; the last there is where none is that late."""
+    try:
+        return now + timedelta(minutes=minutes)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _leaves(part, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _leaves(part, path)
+    elif value is not None and value != "":
+        yield path, value
+
+
+def _label(label: str) -> str:
+    """A label as it stands between slashes, on one line."""
+    if not any(sign in label for sign in "%/\r\n"):
+        return label
+    for sign in "%/\r\n":
+        label = label.replace(sign, f"%{ord(sign):02X}")
+    return label
+
 
 _TRIES = 20
 _TYPES = frozenset({ENTRY})
@@ -38,7 +181,7 @@ _PATIENCE = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class EntryChange:
     """What is to become of one entry: a value, or None to remove it."""
 
     namespace: Namespace
@@ -49,7 +192,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EntryHit:
     """An entry that was found, and how well it answers, 0 to 1; None where it does not, or nothing was asked."""
 
     entry: Entry
@@ -120,7 +263,7 @@ class Entries(Facade):
 
     def search(
         self, prefix: Namespace, fits: Callable[[Entry], bool], text: str = "", limit: int = 10, offset: int = 0
-    ) -> list[Answer]:
+    ) -> list[EntryHit]:
         """The entries below a prefix that fit: first what answers a question, the best first, then the others.
 
         By meaning where the workspace has an embedder, else by words. An entry without text answers no question.
@@ -128,19 +271,19 @@ class Entries(Facade):
         Args:
             limit, offset: which of them, as a slice has it.
         """
-        found: dict[tuple[Namespace, str], Answer] = {}
+        found: dict[tuple[Namespace, str], EntryHit] = {}
         if text.strip():
             asked = self._asked(prefix, fits, text, offset + limit)
             found = {(answer.entry.namespace, answer.entry.key): answer for answer in asked}
         if not found or len(found) < offset + limit or min(offset, limit) < 0:
             for entry in self.below(prefix):
                 if (entry.namespace, entry.key) not in found and fits(entry):
-                    found[entry.namespace, entry.key] = Answer(entry)
+                    found[entry.namespace, entry.key] = EntryHit(entry)
         chosen = list(found.values())[offset : offset + limit]
         self._served("recall", [answer.entry for answer in chosen], text)
         return chosen
 
-    def _asked(self, prefix: Namespace, fits: Callable[[Entry], bool], text: str, count: int) -> list[Answer]:
+    def _asked(self, prefix: Namespace, fits: Callable[[Entry], bool], text: str, count: int) -> list[EntryHit]:
         now, words = self._now(), set(terms(text))
         meaning = self.workspace.meaning.current()
         if meaning is not None:
@@ -157,14 +300,14 @@ class Entries(Facade):
         with not_handed_out():  # a page of them is, and what else fits
             hits = self.workspace.recall.search(query, leave_out=unfit).hits
         return [
-            Answer(entry, score)
+            EntryHit(entry, score)
             for hit, score in zip(hits, relevances(hits), strict=True)
             if (entry := entry_of(hit.item)) is not None
             and (hit.reasons.get("meaning", 0.0) > 0 or words.intersection(terms(entry.text)))
         ]
 
     # -- changing -------------------------------------------------------------------------------------------------
-    def apply(self, changes: Sequence[Change]) -> None:
+    def apply(self, changes: Sequence[EntryChange]) -> None:
         """Store and remove entries, all or nothing, durable on return; of several changes of one, the last counts.
 
         Raises:
@@ -230,7 +373,7 @@ class Entries(Facade):
     def _now(self) -> Any:
         return self.workspace.parts.clock()
 
-    def _planned(self, change: Change, place: int) -> tuple[MemoryItem | str, str | None]:
+    def _planned(self, change: EntryChange, place: int) -> tuple[MemoryItem | str, str | None]:
         """The item to store with the digest of what it replaces, or the id to remove."""
         now = self._now() + timedelta(microseconds=place)  # the order within one batch stays
         one = entry_id(change.namespace, change.key)
@@ -283,16 +426,16 @@ class Entries(Facade):
 
 def entry_of(item: MemoryItem) -> Entry | None:
     """The entry that an item is, with what a merge left open in it; None where it is none."""
-    entry = plain_entry(item)
-    return replace(entry, undecided=told(item)) if entry is not None and item.conflicts else entry
+    entry = entry_from_item(item)
+    return replace(entry, undecided=unresolved_note(item)) if entry is not None and item.conflicts else entry
 
 
 def _refuse_long(namespace: Namespace, key: str) -> None:
     """Refuse names that are texts, before anything is made of them."""
-    for field, size in (("namespace", len(namespace) + sum(map(len, namespace))), ("key", len(key))):
+    for part, size in (("namespace", len(namespace) + sum(map(len, namespace))), ("key", len(key))):
         if size > _LONGEST:
             raise ItemTooLarge(
                 f"has {size} characters, at most {_LONGEST} are allowed",
-                field=field,
+                field=part,
                 hint="put the text into the value",
             )

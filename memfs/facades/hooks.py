@@ -1,6 +1,6 @@
 """Hooks: the functions that seed 003 calls at the events of an agent's session, for direct use (C6, C7).
 
-Owns the seed's names and arguments. What is made of an event is the business of ``memfs.capture``: the same whether a
+Owns the seed's names and arguments. What is made of an event is the business of ``memfs.sessions``: the same whether a
 function here or an agent's program tells of it.
 """
 
@@ -10,14 +10,14 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from memfs.capture.draining import Drain, Drained
-from memfs.capture.event import PROMPT, SESSION_END, STOP, TASK_DONE, SessionEvent, bounded
-from memfs.capture.place import Place, find_place
-from memfs.capture.reminders import MOST, Reminder, pending
-from memfs.capture.spool import Spool
 from memfs.errors import SchemaInvalid
 from memfs.facades.coordinator import MemoryCoordinator
-from memfs.pipeline.learner import as_program
+from memfs.learning.learner import as_program
+from memfs.sessions.drain import Drain, DrainResult
+from memfs.sessions.event import PROMPT, SESSION_END, STOP, TASK_DONE, SessionEvent, bounded
+from memfs.sessions.respond import MOST, Reminder, pending
+from memfs.sessions.session_location import SessionLocation, find_place
+from memfs.sessions.spool import Spool
 from memfs.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ HEADING = "Pending tasks:"
 _TEXTS = ("last_assistant_message", "summary")
 
 
-def on_user_prompt_submit(prompt: str, context: Mapping[str, Any] | None = None, *, path: Path = None) -> Drained:
+def on_user_prompt_submit(prompt: str, context: Mapping[str, Any] | None = None, *, path: Path = None) -> DrainResult:
     """Keep what a person asks: working memory of the session; what is to be done later; what corrects the agent (C6).
 
     Args:
@@ -49,7 +49,7 @@ def on_user_prompt_submit(prompt: str, context: Mapping[str, Any] | None = None,
 
 def on_todo_write_complete(
     todo_item: Mapping[str, Any], context: Mapping[str, Any] | None = None, *, path: Path = None
-) -> Drained:
+) -> DrainResult:
     """Keep how a todo was done once its ``status`` is ``completed``, and close the intention that it carries out (C6).
 
     Args:
@@ -62,7 +62,7 @@ def on_todo_write_complete(
     """
     todo = _mapping("todo_item", todo_item)
     if todo.get("status") != "completed":
-        return Drained()
+        return DrainResult()
     named = next((todo[key] for key in ("content", "subject", "task", "title", "description") if todo.get(key)), None)
     told = {
         "task_subject": _text("todo_item.content", named),
@@ -74,7 +74,7 @@ def on_todo_write_complete(
     return _told(path, [_event(TASK_DONE, context, **told)])
 
 
-def on_session_stop(session_data: Mapping[str, Any], *, path: Path = None) -> Drained:
+def on_session_stop(session_data: Mapping[str, Any], *, path: Path = None) -> DrainResult:
     """Keep what a session decided (episodic) and found out (semantic), and consolidate its working memory (C6, C7).
 
     Args:
@@ -132,7 +132,7 @@ def consolidate_session_memory(session_id: str, *, path: Path = None) -> list[Me
 
 
 # -- inside -------------------------------------------------------------------------------------------------------
-def _told(path: Path, events: list[SessionEvent]) -> Drained:
+def _told(path: Path, events: list[SessionEvent]) -> DrainResult:
     """Keep events, and make memories of them at once."""
     workspace, place = _workspace(path)
     spool = Spool(workspace.repository.state)
@@ -142,7 +142,7 @@ def _told(path: Path, events: list[SessionEvent]) -> Drained:
         return Drain(workspace, place.folder if place else None).run(bounded(events[-1]).session)
 
 
-def _workspace(path: Path) -> tuple[Workspace, Place | None]:
+def _workspace(path: Path) -> tuple[Workspace, SessionLocation | None]:
     """The workspace at a path, else the project's private memory, with its place."""
     place = find_place() if path is None else None
     return MemoryCoordinator(path if place is None else place.root).workspace, place

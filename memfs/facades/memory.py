@@ -13,10 +13,9 @@ from typing import Any
 
 from memfs.model import Hit, MemoryItem, MemoryType
 from memfs.model.time import Moment, format_time
-from memfs.pipeline.relevance import relevances
-from memfs.pipeline.tokens import count_tokens
-from memfs.pipeline.undecided import told
-from memfs.pipeline.wording import gist
+from memfs.recall.conflict_notes import unresolved_note
+from memfs.recall.rerank import relevances
+from memfs.recall.tokens import count_tokens, gist
 from memfs.usage import NEVER, Use
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -31,7 +30,7 @@ class Memory:
         type: its type: a ``MemoryType``, or plain text where the workspace added the type.
         content: its text; the title where it has no other.
         timestamp: when it happened, in UTC; ``memfs.model.time.Moment``, which compares with ``datetime.now()``, too.
-        token_count: about how many tokens the content is (``memfs.pipeline.tokens``).
+        token_count: about how many tokens the content is (``memfs.recall.tokens``).
         metadata: free facts.
         context: the circumstances it belongs to.
         relevance_score: how well it answers the question it was found with, 0 to 1; 1 where nothing was asked.
@@ -80,7 +79,7 @@ def memory_of(item: MemoryItem, relevance: float | None = None, use: Use | None 
         metadata={**item.metadata, **({} if use is None else _told(use))},
         context=dict(item.context),
         relevance_score=relevance,
-        undecided=told(item),
+        undecided=unresolved_note(item),
     )
 
 

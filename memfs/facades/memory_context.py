@@ -7,21 +7,64 @@ workspace.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from memfs.errors import IdInvalid, ItemNotFound, MemfsError
-from memfs.facades.drafts import draft, known
+from memfs.admin.prune import PruneResult
+from memfs.errors import IdInvalid, ItemNotFound, MemfsError, SchemaInvalid
 from memfs.facades.memory import Memory, memories_of, memory_of
-from memfs.facades.opening import Facade
+from memfs.facades.open_workspaces import Facade
+from memfs.learning import patterns
+from memfs.learning.conventions import withheld
+from memfs.learning.learner import as_program
+from memfs.learning.patterns import Pattern
 from memfs.model import Hit, MemoryItem, Query, Trust
 from memfs.model.item import lower_trust
+from memfs.model.kinds import nearest
 from memfs.model.memory_config import MemoryConfig
-from memfs.pipeline.conventions import withheld
-from memfs.pipeline.learner import as_program
-from memfs.upkeep.pruning import PruneResult
 from memfs.usage import NEVER
 from memfs.workspace import Workspace
+
+USUAL_TYPE = "interaction"
+_ALIASES = {"type": "memory_type"}
+_NOT_GIVEN = frozenset({"path", "sha256", "durability", "created", "updated"})
+FIELDS = tuple(name for name in MemoryItem.__dataclass_fields__ if name not in _NOT_GIVEN)
+
+
+def draft(memory: Any) -> MemoryItem:
+    """A memory as an item: a text, a mapping with ``content`` and other fields of an item, or a value of memfs.
+
+    Its type is ``interaction``, and an agent stands behind it, unless it says otherwise.
+
+    Raises:
+        SchemaInvalid: an unknown field, or a value of the wrong sort; ``field`` names it.
+    """
+    if isinstance(memory, MemoryItem):
+        return memory
+    if isinstance(memory, Memory):
+        names = ("content", "type", "id", "timestamp", "metadata", "context")
+        return draft({name: getattr(memory, name) for name in names})
+    if isinstance(memory, str):
+        return draft({"content": memory})
+    if not isinstance(memory, Mapping):
+        hint = 'write {"content": "what to remember"}'
+        raise SchemaInvalid(f"expected a memory, got {ascii(memory)[:60]}", field="memory", hint=hint)
+    return MemoryItem(**{"memory_type": USUAL_TYPE, "trust": Trust.AGENT.value, **known(memory)})
+
+
+def known(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields by their names in an item.
+
+    Raises:
+        SchemaInvalid: an item has no such field, or memfs sets it.
+    """
+    named = {_ALIASES.get(name, name): value for name, value in fields.items()}
+    for name in named:
+        if name not in FIELDS:
+            hint = nearest(str(name), FIELDS) or f"the fields are {', '.join(FIELDS)}"
+            raise SchemaInvalid(f"a memory has no field {name!r} to set", field=str(name), hint=hint)
+    return {name: {} if value is None and name in ("context", "metadata") else value for name, value in named.items()}
+
 
 SOURCE = "memory_context"
 STRATEGY = "learning"
@@ -177,3 +220,68 @@ class MemoryContext(Facade):
         if query.strip() or context:
             return memories_of(workspace.patterns.suggest(query, context, limit))
         return [memory_of(item) for item in workspace.patterns.all()[:limit]]
+
+
+Shape = MemoryItem | Mapping[str, Any] | str
+
+
+def _drafts(memories: Iterable[Any]) -> Iterator[MemoryItem]:
+    """Memories in whatever shape as items.
+
+    Raises:
+        SchemaInvalid: one of them is none, or one memory was given instead of several.
+    """
+    if isinstance(memories, (str, Mapping, MemoryItem)):
+        what = f"expected several memories, got {ascii(memories)[:60]}"
+        raise SchemaInvalid(what, field="memories", hint="write them in a list")
+    return map(draft, memories)
+
+
+class PatternDetector(patterns.PatternFinder):
+    """Finds what memories have in common (M2): items, ``Memory`` values, texts, or mappings with ``content``.
+
+    The arguments are ``threshold`` (3), ``similarity`` (0.5) and ``min_common_words`` (2).
+    """
+
+    def detect_pattern(self, memories: Iterable[Any]) -> Pattern | None:
+        """The first pattern among these memories, None where there is none."""
+        return super().detect_pattern(_drafts(memories))
+
+    def detect_all(self, memories: Iterable[Any]) -> list[Pattern]:
+        """Every pattern among these memories, the oldest first; each memory belongs to one at most."""
+        return super().detect_all(_drafts(memories))
+
+    def group_by_similarity(self, memories: Iterable[Any]) -> list[list[MemoryItem]]:
+        """The memories that are similar to another, in groups."""
+        return super().group_by_similarity(_drafts(memories))
+
+    def are_similar(self, one: Any, other: Any) -> bool:
+        """Whether two memories are of one type and share enough of their words."""
+        return super().are_similar(draft(one), draft(other))
+
+    def extract_pattern(self, group: Iterable[Any]) -> Pattern | None:
+        """What a group has in common; None where too little or too few remain."""
+        return super().extract_pattern(_drafts(group))
+
+
+class MemoryInjector:
+    """Adds what is remembered about a situation to a context."""
+
+    def __init__(self, memory_context: MemoryContext) -> None:
+        """``memory_context``: where to look; it stays the caller's to close."""
+        self.memory = memory_context
+
+    def inject(self, context: Mapping[str, Any], situation: Mapping[str, Any]) -> dict[str, Any]:
+        """A copy of a context with ``relevant_memories`` added, at most five, the best first.
+
+        Args:
+            context: what the agent is about to be given.
+            situation: ``tool`` and the ``intent`` of ``params`` are what is asked, all of it the circumstances.
+
+        Returns:
+            The context with ``relevant_memories``, each with type, content, relevance and context; as it was where
+            nothing is found, or no rule for ``context_accessed`` injects memories.
+        """
+        return self.memory.workspace.reactions.access(context, situation)
+
+    inject_memories = inject

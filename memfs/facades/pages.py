@@ -8,20 +8,71 @@ words, doors decide.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from memfs.errors import Conflict, IdExists, IdInvalid, ItemNotFound
-from memfs.facades.opening import Facade
-from memfs.files.secrets import reason_in
+from memfs.errors import Conflict, IdExists, IdInvalid, ItemNotFound, PathEscape
+from memfs.facades.open_workspaces import Facade
+from memfs.format.secrets import reason_in
 from memfs.model import MemoryItem, Origin, Trust
-from memfs.model.pagepath import PAGE, clean, page_id, path_of
-from memfs.pipeline.undecided import told
-from memfs.served.recipient import served_to
-from memfs.store.catalogue import Catalogue
-from memfs.store.signing import signed_by
+from memfs.model.ids import slug, suffix_of
+from memfs.recall.conflict_notes import unresolved_note
+from memfs.store.access_log import served_to
+from memfs.store.authorship import signed_by
+from memfs.store.item_cache import Catalogue
 from memfs.workspace import Workspace
+
+PAGE = "note"
+"""The kind of an item that is a page."""
+MOST = 300
+"""The most characters of a path: it is the page's title."""
+_LONGEST_NAME = 255
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def clean(path: str) -> str:
+    """A path in its one spelling: no empty parts, no ``.`` and ``..``, no slash at its ends; "" for the root.
+
+    Raises:
+        PathEscape: it leads above the root.
+        IdInvalid: it is too long, or holds a character that cannot be seen.
+    """
+    found: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if not found:
+                raise PathEscape(f"{ascii(path)[:80]} leads above the root", hint="name a path below it")
+            found.pop()
+        elif part not in ("", "."):
+            found.append(part)
+    tidy = "/".join(found)
+    if _CONTROLS.search(tidy):
+        raise IdInvalid(f"{ascii(tidy)[:80]} holds a control character", hint="use letters, digits and ordinary signs")
+    if len(tidy) > MOST or any(len(part.encode()) > _LONGEST_NAME for part in found):
+        hint = f"use at most {MOST} characters, and {_LONGEST_NAME} bytes a name"
+        raise IdInvalid(f"a path of {len(tidy)} characters is too long", hint=hint)
+    return tidy
+
+
+def page_id(path: str, turn: int = 0) -> str:
+    """The id of the page at a clean path: readable, and one for each spelling, upper and lower case included.
+
+    Args:
+        turn: for another id where that one is taken by a page that was given another path since.
+    """
+    stem = f"{slug(path) or 'page'}-{suffix_of(path.encode(), 12)}"
+    return f"{stem}-{turn + 1}" if turn else stem
+
+
+def path_of(item: MemoryItem) -> str:
+    """The path of a page: its title, where that is one in its one spelling, or else its id."""
+    try:
+        return item.title if item.title and clean(item.title) == item.title else item.id
+    except (PathEscape, IdInvalid):
+        return item.id
+
 
 _TRIES = 20
 _TURNS = 10
@@ -92,7 +143,7 @@ class Pages(Facade):
             ContentError: the page's file is invalid at present.
         """
         item = self._find(self._whole(path))
-        return told(item) if item is not None else ""
+        return unresolved_note(item) if item is not None else ""
 
     def below(self, path: str = "") -> list[Page]:
         """The pages below a folder, by path; none where there is no such folder.

@@ -1,10 +1,9 @@
 """Values: items, kinds, queries, ids, time. No input or output, no third-party import."""
 
-from memfs.model.item import Link, MemoryItem, Origin, Phase, RecordedConflict, Trust
+from memfs.model.item import Link, MemoryItem, Origin, Phase, RecordedConflict, Stamp, Trust
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, MemoryType
 from memfs.model.problem import Problem
 from memfs.model.query import Candidate, Freshness, Hit, Query, Recall
-from memfs.model.stamp import Stamp
 
 __all__ = [
     "BUILT_IN",

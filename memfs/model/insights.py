@@ -1,6 +1,6 @@
 """Insights: what the state of many iterations says about patterns, feedback and agents (seed 001; S5, S10, S11).
 
-Owns the shapes of these answers. How they are worked out is ``memfs.states``' business.
+Owns the shapes of these answers. How they are worked out is ``memfs.state``' business.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Course(Shape):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Strategy(Shape):
+class StrategyOutcome(Shape):
     """What came of one strategy (S11); ``score`` is by what they are ordered, see ``Analysis.strategy_basis``."""
 
     name: str
@@ -231,7 +231,7 @@ class Analysis(Shape):
     improvement: Course = field(default_factory=Course)
     diversity_course: Course = field(default_factory=Course)
     metrics: Mapping[str, Course] = field(default_factory=dict)
-    strategies: tuple[Strategy, ...] = ()
+    strategies: tuple[StrategyOutcome, ...] = ()
     strategy_basis: str = ""
     current_weight: float = 1.0
     weight_source: str = ""

@@ -1,17 +1,18 @@
 """MemoryItem: one remembered thing.
 
-Owns the fields of an item and what makes them consistent. How an item looks in a file is ``memfs.files.codec``'s
+Owns the fields of an item and what makes them consistent. How an item looks in a file is ``memfs.format.codec``'s
 business; where the file lies is the store's.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from memfs.errors import SchemaInvalid
 from memfs.model.time import given_time
@@ -262,3 +263,35 @@ def _moment(name: str, value: str | datetime) -> datetime:
         raise SchemaInvalid(
             f"{value!r} is not a date or time", field=name, hint="write it like 2026-03-01T10:00:00Z"
         ) from error
+
+
+RACY_NS = 2_000_000_000
+
+
+def object_id(kind: str, data: bytes) -> str:
+    """The id git gives to these bytes as a ``blob``, ``tree`` or ``commit`` (SHA-1 repositories)."""
+    digest = hashlib.sha1(b"%s %d\0" % (kind.encode(), len(data)), usedforsecurity=False)
+    digest.update(data)
+    return digest.hexdigest()
+
+
+class Stamp(NamedTuple):
+    """What the file system and git say of one file.
+
+    Attributes:
+        size, mtime_ns, ctime_ns, inode: as ``stat`` gave them when the content was read.
+        blob: git's id of the content, hex.
+        checked_ns: when it was read, nanoseconds since 1970.
+    """
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+    blob: str
+    checked_ns: int
+
+    @property
+    def racy(self) -> bool:
+        """Whether the file was so young when read that a later change could carry the same times."""
+        return self.checked_ns - max(self.mtime_ns, self.ctime_ns) < RACY_NS

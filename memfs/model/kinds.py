@@ -14,6 +14,9 @@ from types import MappingProxyType
 from memfs.errors import SettingInvalid
 
 ITEM_LIMIT = 1024 * 1024
+CONVENTION = "convention"
+PROPOSED, ACCEPTED, RETIRED = "proposed", "accepted", "retired"
+"""The statuses of a convention."""
 
 
 class Layer(StrEnum):

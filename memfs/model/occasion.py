@@ -1,6 +1,6 @@
 """Occasion: how a part says that something happened, without knowing what will be done about it.
 
-Owns the shape of the callable that parts are given. Which occasions there are stands in ``memfs.behaviours``.
+Owns the shape of the callable that parts are given. Which occasions there are stands in ``memfs.occasions``.
 """
 
 from __future__ import annotations

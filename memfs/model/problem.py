@@ -1,6 +1,6 @@
 """Problem: something wrong in a workspace that a person should know of.
 
-A value; finding problems is ``memfs.upkeep.check``'s and the store's business.
+A value; finding problems is ``memfs.admin.check``'s and the store's business.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Query:
         path: only items whose path begins with this prefix, at a "/" boundary.
         context: the circumstances of the moment, such as ``{"project": "shop"}``; they never filter, but an item that
             shares one is worth more.
-        max_tokens: the hits together hold at most so many tokens (``memfs.pipeline.tokens``); None: no bound.
+        max_tokens: the hits together hold at most so many tokens (``memfs.recall.tokens``); None: no bound.
         deduplicate: whether an item that repeats a better hit is left out.
         similarity_threshold: from this likeness on, 0 to 1, an item repeats another.
         strategy: a ranking preset or a registered strategy; "" means the workspace's own.
@@ -213,7 +213,7 @@ class Recall:
             present (``Store.problems`` names it), or the index could not be asked.
         fresh: what the answer rests on, when that was asked.
         more: whether a higher limit would give more hits.
-        tokens: how many tokens the hits hold together, an estimate (``memfs.pipeline.tokens``).
+        tokens: how many tokens the hits hold together, an estimate (``memfs.recall.tokens``).
         duplicates: ids that were left out because they repeat a hit, each with that hit's id.
         cut: why the answer was cut short (the deadline, the token budget), "" where it was not.
         absent: reviewers that gave no usable answer in time, with why.

@@ -1,7 +1,7 @@
 """Rule: advice learned from outcomes, with how sure it is (seed 004, P4).
 
-Owns the value and what makes it consistent. How a rule looks as an item is ``memfs.pipeline.rules``' business, when it
-applies ``memfs.pipeline.situations``', how sure it is ``memfs.pipeline.evidence``'s.
+Owns the value and what makes it consistent. How a rule looks as an item is ``memfs.learning.rules``' business, when it
+applies ``memfs.learning.situations``', how sure it is ``memfs.learning.failures``'s.
 """
 
 from __future__ import annotations

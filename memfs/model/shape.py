@@ -1,6 +1,6 @@
 """Shape: a frozen dataclass that is also the mapping its document is (seed 001), and values as JSON has them.
 
-Owns how a shape is made of a mapping and becomes one again. Which shapes there are is ``memfs.model.states``' business.
+Makes a shape of a mapping and a mapping of a shape.
 """
 
 from __future__ import annotations
@@ -127,3 +127,19 @@ def _moment(value: Any, name: str) -> Moment | None:
     except (ValueError, TypeError, AttributeError, OverflowError):
         message = f"{value!r} is not a point in time"
         raise SchemaInvalid(message, field=name, hint="write 2026-03-01T10:00:00Z") from None
+
+
+def text_in(value: object) -> str:
+    """A text, "" for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def texts_in(value: object) -> tuple[str, ...]:
+    """The texts of a list, or one alone; none for anything else."""
+    values: Any = value if isinstance(value, (list, tuple)) else (value,)
+    return tuple(one for one in values if isinstance(one, str))
+
+
+def count_in(value: object) -> int:
+    """A whole number of at least 0; 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

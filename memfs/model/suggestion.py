@@ -30,7 +30,7 @@ class Source(StrEnum):
     SESSION = "session"
 
 
-class Decision(StrEnum):
+class SuggestionDecision(StrEnum):
     """What somebody decided about a suggestion."""
 
     WAITING = ""
@@ -58,7 +58,7 @@ class Suggestion:
     count: int = 1
     evidence: tuple[str, ...] = ()
     reason: str = ""
-    decision: Decision = Decision.WAITING
+    decision: SuggestionDecision = SuggestionDecision.WAITING
 
     @property
     def id(self) -> str:

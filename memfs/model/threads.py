@@ -19,7 +19,7 @@ KEPT_IN = "kept_in"
 ALLOWED = "secret_allowed"
 
 
-class Place(NamedTuple):
+class ThreadPlace(NamedTuple):
     """Which checkpoint: its thread, its namespace ("" is the graph itself), and its id."""
 
     thread: str
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class ThreadSnapshot:
     """A checkpoint.
 
     Attributes:
@@ -40,7 +40,7 @@ class Snapshot:
         allowed: why what looks like a secret may stay in it.
     """
 
-    place: Place
+    place: ThreadPlace
     parent: str | None = None
     metadata: Kept
     state: Kept
@@ -58,7 +58,7 @@ class Snapshot:
         return {**_head(self.place), **about, **body, **_reason(self.allowed)}
 
     @classmethod
-    def from_document(cls, values: Mapping[str, Any]) -> Snapshot:
+    def from_document(cls, values: Mapping[str, Any]) -> ThreadSnapshot:
         """The checkpoint in a file that obeys its schema."""
         return cls(
             place=_place(values),
@@ -91,7 +91,7 @@ class Write(NamedTuple):
 class TaskWrites:
     """What one task wrote that began at a checkpoint; ``path`` is its place among the tasks of that step."""
 
-    place: Place
+    place: ThreadPlace
     task: str
     path: str = ""
     writes: Sequence[Write]
@@ -117,12 +117,12 @@ class TaskWrites:
         )
 
 
-def _head(place: Place) -> dict[str, Any]:
+def _head(place: ThreadPlace) -> dict[str, Any]:
     return {"thread": place.thread, "namespace": place.namespace, "checkpoint": place.id}
 
 
-def _place(values: Mapping[str, Any]) -> Place:
-    return Place(values["thread"], values["namespace"], values["checkpoint"])
+def _place(values: Mapping[str, Any]) -> ThreadPlace:
+    return ThreadPlace(values["thread"], values["namespace"], values["checkpoint"])
 
 
 def _reason(reason: str) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """The store: the only door for durable change, keeping tree, history and index in step."""
 
-from memfs.store.batch import Batch
-from memfs.store.outcome import Refreshed
+from memfs.store.index_sync import SyncResult
 from memfs.store.store import Store
-from memfs.store.values import Eyes, Flushed, Loaded, Pending
+from memfs.store.values import Batch, Eyes, FlushResult, LoadedItem, PendingCommit
 
-__all__ = ["Batch", "Eyes", "Flushed", "Loaded", "Pending", "Refreshed", "Store"]
+__all__ = ["Batch", "Eyes", "FlushResult", "LoadedItem", "PendingCommit", "Store", "SyncResult"]

@@ -6,9 +6,29 @@ covers words which an agent put in their place (decision 0043).
 
 from __future__ import annotations
 
-from memfs.model import MemoryItem
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from memfs.model import MemoryItem, Origin
 from memfs.model.item import BY_TRUST, Trust, lower_trust
-from memfs.store import signing
+
+_signer: ContextVar[Origin | None] = ContextVar("memfs-signer", default=None)
+
+
+@contextmanager
+def signed_by(origin: Origin) -> Iterator[None]:
+    """What this thread writes within is committed as this agent's, in this session."""
+    token = _signer.set(origin)
+    try:
+        yield
+    finally:
+        _signer.reset(token)
+
+
+def current_signer() -> Origin | None:
+    """Who signs at present; None where whoever an item is of does."""
+    return _signer.get()
 
 
 def speaks(item: MemoryItem, before: MemoryItem | None) -> bool:
@@ -32,7 +52,7 @@ def vouched(item: MemoryItem, before: MemoryItem | None, branch_of: str) -> Memo
     """
     if before is None:
         return item
-    signer = signing.signer()
+    signer = current_signer()
     anew = _words(item) != _words(before)
     agent = (signer.agent if signer is not None else "") or branch_of
     if not agent and anew and item.trust == before.trust and item.origin.agent != before.origin.agent:

@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from memfs.errors import Conflict, SchemaInvalid
-from memfs.files.forked import renewed_in_child
-from memfs.files.tree import View
+from memfs.format.codec import CONTEXTS
+from memfs.fs.lock import renewed_in_child
+from memfs.fs.tree import View
 from memfs.model.ids import check_id, stem_of
-from memfs.store.documents import CONTEXTS
 from memfs.store.parts import ITEM_SUFFIXES, READ_LIMIT, Parts
 from memfs.store.store import Store
 

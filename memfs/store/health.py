@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memfs.errors import StorageFull, StorageIO, WritePending
-from memfs.files import io
-from memfs.files.placing import OWN_TEMPORARY
+from memfs.fs import io
+from memfs.fs.atomic_replace import OWN_TEMPORARY
 from memfs.store.parts import CONTENT
-from memfs.store.plan import Planned
+from memfs.store.plan import FilePlan
 
 BALLAST = "ballast"
 BALLAST_BYTES = 1 << 20
@@ -108,7 +108,7 @@ class Health:
             return False
         return True
 
-    def explained(self, error: StorageIO, plans: Sequence[Planned]) -> StorageIO:
+    def explained(self, error: StorageIO, plans: Sequence[FilePlan]) -> StorageIO:
         """The error; that of a full disk with how much was wanted and how much there is."""
         if isinstance(error, StorageFull) and "needs" not in error.message:
             free = "no inodes" if _no_inodes(self._folders()) else f"{self.free() or 0:,} bytes"
@@ -116,7 +116,7 @@ class Health:
         return error
 
 
-def needed(plans: Sequence[Planned]) -> int:
+def needed(plans: Sequence[FilePlan]) -> int:
     """How many bytes a write takes until it is committed: in the journal, and as files."""
     return sum(2 * len(plan.after or b"") + 512 for plan in plans)
 

@@ -5,22 +5,97 @@ Owns nothing itself; it is the record of one workspace's tree, journal, locks, h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from memfs.files.codec import Codec
-from memfs.files.journal import Journal
-from memfs.files.lock import FileLock
-from memfs.files.tree import Tree, View
-from memfs.history.repository import Repository
-from memfs.index.layers import SearchIndex
+from memfs.errors import QuotaExceeded
+from memfs.format.codec import Codec
+from memfs.fs.journal import Journal
+from memfs.fs.lock import FileLock
+from memfs.fs.tree import Tree, View
+from memfs.git.repository import Repository
 from memfs.model import KindTable
-from memfs.store.gate import Gate, OpenGate
+from memfs.search.search_index import SearchIndex
 
 if TYPE_CHECKING:
-    from memfs.store.fallback import Secondary
+    from memfs.store.failover import Secondary
+    from memfs.store.plan import FilePlan
+
+
+class Gate(Protocol):
+    """Keeps account of what a workspace weighs."""
+
+    def prepare(self) -> None:
+        """Make sure that ``admit`` can answer. No lock is held."""
+
+    def admit(self, plans: Sequence[FilePlan], critical: bool) -> None:
+        """Let a write pass, or refuse it before anything is written. The store's lock is held.
+
+        Raises:
+            QuotaExceeded: the write is not critical, needs room, and its area has none.
+        """
+
+    def wrote(self, plans: Sequence[FilePlan]) -> None:
+        """Take note of a write. The store's lock is held."""
+
+    def filled(self, path: str, size: int) -> None:
+        """Take note of a file that no plan wrote, a payload: by how many bytes it grew. No lock is held."""
+
+    def settle(self) -> None:
+        """Raise the occasion if a threshold was crossed. No lock is held."""
+
+    def relieve(self, refused: QuotaExceeded) -> None:
+        """Raise the occasion of a refusal, which may make room, and count anew. No lock is held."""
+
+    def tend(self) -> None:
+        """Do what is due from time to time: called by a resident process, on a thread of its own."""
+
+
+class OpenGate:
+    """Lets everything pass: for a store without quotas."""
+
+    def prepare(self) -> None:
+        """Nothing to be done."""
+
+    def admit(self, plans: Sequence[FilePlan], critical: bool) -> None:
+        """Pass."""
+        del plans, critical
+
+    def wrote(self, plans: Sequence[FilePlan]) -> None:
+        """Forget it."""
+        del plans
+
+    def filled(self, path: str, size: int) -> None:
+        """Forget it."""
+        del path, size
+
+    def settle(self) -> None:
+        """Nothing to be told."""
+
+    def relieve(self, refused: QuotaExceeded) -> None:
+        """Never called: nothing is refused."""
+        del refused
+
+    def tend(self) -> None:
+        """Nothing is due."""
+
+
+def through(gate: Gate, write: Callable[[], None]) -> None:
+    """Carry out a write; one that is refused is tried again once, after the occasion that may make room for it.
+
+    Raises:
+        QuotaExceeded: there is no room all the same; nothing was written.
+    """
+    gate.prepare()
+    try:
+        write()
+    except QuotaExceeded as refused:
+        gate.relieve(refused)
+        write()
+    gate.settle()
+
 
 CONTENT = "ContextMemory"
 ITEM_SUFFIXES = (".yaml", ".yml", ".json")
@@ -28,7 +103,7 @@ READ_LIMIT = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class StorePolicy:
     """How this workspace's store behaves, from ``memfs.toml`` (design section 5).
 
     Attributes:
@@ -65,7 +140,7 @@ class Parts:
     codec: Codec
     kinds: KindTable
     index: SearchIndex
-    policy: Policy
+    policy: StorePolicy
     clock: Callable[[], datetime]
     gate: Gate = field(default_factory=OpenGate)
     secondary: Secondary | None = None

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from memfs.errors import MemfsError
-from memfs.files.operation import FileChange, Operation
-from memfs.files.placing import sha256
+from memfs.fs.atomic_replace import sha256
+from memfs.fs.operation import FileChange, Operation
 from memfs.model import Problem
-from memfs.store.leftovers import content_now
 from memfs.store.parts import Parts
-from memfs.store.setaside import keep_replaced, set_aside
+from memfs.store.recovery import content_now, keep_replaced, set_aside
 
 
 @dataclass(slots=True)

@@ -10,23 +10,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, PathEscape, SchemaInvalid
-from memfs.files.ownpath import is_own
-from memfs.files.placing import sha256
-from memfs.files.rot import corrupt, rotten
-from memfs.files.secrets import allowed, refuse_new
-from memfs.files.tree import Content
+from memfs.format.secrets import allowed, refuse_new
+from memfs.fs.atomic_replace import sha256
+from memfs.fs.bit_rot import corrupt, rotten
+from memfs.fs.tree import Content
+from memfs.fs.workspace_location import is_own
 from memfs.model import MemoryItem, Stamp
 from memfs.model.ids import check_id, new_id
 from memfs.model.time import from_timestamp_ns
 from memfs.store import authorship
-from memfs.store.following import Following
+from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 
 _IGNORED_IN_COMPARISON = {"updated": None, "path": "", "sha256": ""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class FilePlan:
     """One file to be written or removed.
 
     Attributes:
@@ -79,11 +79,11 @@ class PlanOutdated(Exception):
 class Planner:
     """Turns items into plans against the files as they are now."""
 
-    def __init__(self, parts: Parts, following: Following) -> None:
+    def __init__(self, parts: Parts, following: IndexSync) -> None:
         self._parts = parts
         self._following = following
 
-    def put(self, item: MemoryItem, expected: str | None, allow_secret: str = "") -> list[Planned]:
+    def put(self, item: MemoryItem, expected: str | None, allow_secret: str = "") -> list[FilePlan]:
         """The plan for storing an item: one file, and the removal of its old file if its type changed.
 
         Raises:
@@ -107,10 +107,10 @@ class Planner:
         planned = self._encode(item, path, before, existing if stays else None)
         plans = [replace(planned, speaks=authorship.speaks(item, existing))]
         if current is not None and not stays:
-            plans.append(Planned(path=current_path, before=current.data, after=None, item=existing))
+            plans.append(FilePlan(path=current_path, before=current.data, after=None, item=existing))
         return [replace(plan, expected=expected or "", reason=reason) for plan in plans]
 
-    def delete(self, item_id: str, expected: str | None) -> Planned:
+    def delete(self, item_id: str, expected: str | None) -> FilePlan:
         """The plan for removing an item.
 
         Raises:
@@ -122,9 +122,9 @@ class Planner:
             raise ItemNotFound(f"no memory has the id {item_id!r}", hint="memfs list shows what there is")
         self._check_expected(item_id, path, content, expected)
         existing = self._decode(path, content)
-        return Planned(path=path, before=content.data, after=None, item=existing, expected=expected or "")
+        return FilePlan(path=path, before=content.data, after=None, item=existing, expected=expected or "")
 
-    def restore(self, path: str, data: bytes | None) -> Planned | None:
+    def restore(self, path: str, data: bytes | None) -> FilePlan | None:
         """The plan for bringing a file back to given bytes (None: absent); None when it is so already.
 
         Raises:
@@ -136,7 +136,7 @@ class Planner:
         before = content.data if content else None
         if before == data:
             return None
-        return Planned(path=path, before=before, after=data, item=None, vetted=True)
+        return FilePlan(path=path, before=before, after=data, item=None, vetted=True)
 
     def _read(self, path: str) -> Content | None:
         if not path:
@@ -190,13 +190,13 @@ class Planner:
         month = f"/{item.created:%Y-%m}" if kind.dated and item.created else ""
         return f"{CONTENT}/{kind.folder}{month}/{item.id}.yaml"
 
-    def _encode(self, item: MemoryItem, path: str, before: bytes | None, existing: MemoryItem | None) -> Planned:
+    def _encode(self, item: MemoryItem, path: str, before: bytes | None, existing: MemoryItem | None) -> FilePlan:
         if existing is not None and before is not None and _same(item, existing):
-            return Planned(path=path, before=before, after=before, item=existing)
+            return FilePlan(path=path, before=before, after=before, item=existing)
         encoded = self._parts.codec.write(item, path, before if existing is not None else None)
         stored = item.replace(path=path, sha256=sha256(encoded.data))
         rewritten = encoded.rewritten or (before is not None and existing is None)
-        return Planned(
+        return FilePlan(
             path=path,
             before=before,
             after=encoded.data,
@@ -210,7 +210,7 @@ def _same(item: MemoryItem, existing: MemoryItem) -> bool:
     return item.replace(**_IGNORED_IN_COMPARISON) == existing.replace(**_IGNORED_IN_COMPARISON)
 
 
-def take_in(following: Following, plans: Sequence[Planned], stamps: Mapping[str, Stamp]) -> None:
+def take_in(following: IndexSync, plans: Sequence[FilePlan], stamps: Mapping[str, Stamp]) -> None:
     """Let the index know of plans that were carried out, by the stamps of their files."""
     items = [(plan.item, stamps[plan.path]) for plan in plans if plan.item is not None and plan.after is not None]
     following.learn(items, [plan.path for plan in plans if plan.after is None])

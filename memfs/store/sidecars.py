@@ -15,14 +15,14 @@ from functools import partial
 from typing import Any
 
 from memfs.errors import ContentError, CorruptItem, CorruptRecord, ItemTooLarge, MemfsError, SchemaInvalid
-from memfs.files import io, jsontext, zstd
-from memfs.files.placing import sha256
-from memfs.files.plain import FieldPath, dotted
-from memfs.files.secrets import found_in_value, secret_error
-from memfs.model.statepaths import document_of_sidecar, sidecar_path
-from memfs.store.gate import through
-from memfs.store.parts import Parts
-from memfs.store.plan import Planned
+from memfs.format import json_text
+from memfs.format.plain import FieldPath, dotted
+from memfs.format.secrets import found_in_value, secret_error
+from memfs.fs import io, zstd
+from memfs.fs.atomic_replace import sha256
+from memfs.model.state_paths import document_of_sidecar, sidecar_path
+from memfs.store.parts import Parts, through
+from memfs.store.plan import FilePlan
 
 Elsewhere = Callable[[str], bytes]
 
@@ -37,7 +37,7 @@ _DIGEST = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Spilled:
+class SpilledValue:
     """A value that was taken out of a document: where it goes, and its text as JSON."""
 
     path: str
@@ -46,7 +46,7 @@ class Spilled:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sized:
+class _SizedValue:
     field: FieldPath
     bytes: int
     parts: int
@@ -70,7 +70,7 @@ def refuse_reserved(values: Any) -> None:
 
 def spill(
     values: dict[str, Any], path: str, fits: Callable[[Mapping[str, Any]], bool]
-) -> tuple[dict[str, Any], list[Spilled]]:
+) -> tuple[dict[str, Any], list[SpilledValue]]:
     """Take as few values out of a document as make it small enough.
 
     Args:
@@ -84,9 +84,9 @@ def spill(
     Raises:
         ItemTooLarge: naming the largest field that cannot be taken out.
     """
-    taken: list[Spilled] = []
+    taken: list[SpilledValue] = []
     while True:
-        sized: list[_Sized] = []
+        sized: list[_SizedValue] = []
         whole = _measure(values, (), sized)
         over_bytes, over_parts = whole.bytes - _MOST_BYTES, whole.parts - _MOST_PARTS
         if over_bytes <= 0 and over_parts <= 0:
@@ -102,7 +102,7 @@ def spill(
             raise _too_large(sized, whole)
 
 
-def _measure(value: Any, field: FieldPath, found: list[_Sized]) -> _Sized:
+def _measure(value: Any, field: FieldPath, found: list[_SizedValue]) -> _SizedValue:
     """About how many bytes and parts a value takes in a document; what is worth taking out is added to ``found``."""
     if isinstance(value, Mapping):
         inner = [_measure(part, (*field, key), found) for key, part in value.items()]
@@ -113,13 +113,13 @@ def _measure(value: Any, field: FieldPath, found: list[_Sized]) -> _Sized:
     else:
         inner = []
         size = len(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
-    sized = _Sized(field, size + sum(one.bytes for one in inner), 2 + sum(one.parts for one in inner) + len(inner))
+    sized = _SizedValue(field, size + sum(one.bytes for one in inner), 2 + sum(one.parts for one in inner) + len(inner))
     if field and KEY not in field and (sized.bytes >= _WORTH_BYTES or sized.parts >= _WORTH_PARTS):
         found.append(sized)
     return sized
 
 
-def _by_choice(sized: list[_Sized], over_bytes: int, over_parts: int) -> list[_Sized]:
+def _by_choice(sized: list[_SizedValue], over_bytes: int, over_parts: int) -> list[_SizedValue]:
     """The smallest values that suffice alone come first, then the others from the largest down."""
     enough = [one for one in sized if one.bytes >= over_bytes and one.parts >= over_parts]
     chosen = sorted(enough, key=lambda one: (one.bytes, one.parts))
@@ -127,12 +127,12 @@ def _by_choice(sized: list[_Sized], over_bytes: int, over_parts: int) -> list[_S
     return chosen + rest
 
 
-def _spilled(value: Any, path: str) -> Spilled:
+def _spilled(value: Any, path: str) -> SpilledValue:
     data = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
-    return Spilled(sidecar_path(path, sha256(data)), value, data)
+    return SpilledValue(sidecar_path(path, sha256(data)), value, data)
 
 
-def _reference(spilled: Spilled) -> dict[str, Any]:
+def _reference(spilled: SpilledValue) -> dict[str, Any]:
     name = spilled.path.rpartition("/")[2]
     return {KEY: {"file": name, "sha256": sha256(spilled.data), "bytes": len(spilled.data)}}
 
@@ -152,7 +152,7 @@ def _replaced(value: Any, field: FieldPath, new: Any) -> Any:
     return {key: _replaced(part, rest, new) if key == head else part for key, part in value.items()}
 
 
-def _too_large(sized: list[_Sized], whole: _Sized) -> ItemTooLarge:
+def _too_large(sized: list[_SizedValue], whole: _SizedValue) -> ItemTooLarge:
     largest = max(sized, key=lambda one: (one.bytes, one.parts), default=whole)
     return ItemTooLarge(
         f"about {whole.bytes} bytes in {whole.parts} parts are too much for one document",
@@ -162,7 +162,7 @@ def _too_large(sized: list[_Sized], whole: _Sized) -> ItemTooLarge:
 
 
 # -- writing ------------------------------------------------------------------------------------------------------
-def keep(parts: Parts, spilled: Spilled, critical: bool) -> None:
+def keep(parts: Parts, spilled: SpilledValue, critical: bool) -> None:
     """Write a sidecar: on return it is durable, and what it holds was read back.
 
     Raises:
@@ -181,8 +181,8 @@ def keep(parts: Parts, spilled: Spilled, critical: bool) -> None:
     through(parts.gate, partial(_write, parts, spilled, compressed, critical))
 
 
-def _write(parts: Parts, spilled: Spilled, compressed: bytes, critical: bool) -> None:
-    plans = [Planned(path=spilled.path, before=None, after=compressed, item=None)]
+def _write(parts: Parts, spilled: SpilledValue, compressed: bytes, critical: bool) -> None:
+    plans = [FilePlan(path=spilled.path, before=None, after=compressed, item=None)]
     with parts.lock.hold("write a sidecar"):
         parts.gate.admit(plans, critical)
         parts.tree.write(spilled.path, compressed)
@@ -224,7 +224,7 @@ def named_in(data: bytes, path: str) -> list[str]:
     if not holds_reference(data):
         return []
     try:
-        values = jsontext.load(data.decode("utf-8"), parts=None)
+        values = json_text.load(data.decode("utf-8"), parts=None)
         return [_checked(reference, path)[0] for _, reference in references(values)]
     except (MemfsError, UnicodeDecodeError):
         return []
@@ -234,7 +234,7 @@ def verify(parts: Parts, data: bytes, path: str) -> Iterator[ContentError]:
     """Read every sidecar that a document's bytes refer to, and say what is wrong with it (S18)."""
     if not holds_reference(data):
         return
-    for field, reference in references(jsontext.load(data.decode("utf-8"), parts=None)):
+    for field, reference in references(json_text.load(data.decode("utf-8"), parts=None)):
         try:
             _value(parts, reference, path, field)
         except ContentError as error:
@@ -256,7 +256,7 @@ def _value(parts: Parts, reference: Any, path: str, field: FieldPath, elsewhere:
     try:
         beside, digest, size = _checked(reference, path)
         data = _read(parts, beside, digest, size, elsewhere)
-        return jsontext.load(data.decode("utf-8"), parts=None)
+        return json_text.load(data.decode("utf-8"), parts=None)
     except FileNotFoundError:
         raise ContentError(
             f"the value lies in {beside}, which is not here",

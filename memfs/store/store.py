@@ -7,38 +7,253 @@ decided above it.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.errors import Conflict, CorruptItem, MemfsError, StorageIO
-from memfs.files import io
-from memfs.files.forked import renewed_in_child
-from memfs.files.operation import FileChange, Operation
+from memfs.errors import Conflict, CorruptItem, HistoryError, MemfsError, StorageIO
+from memfs.fs import io
+from memfs.fs.bit_rot import corrupt, rotten
+from memfs.fs.lock import renewed_in_child
+from memfs.fs.operation import FileChange, Operation
+from memfs.fs.tree import Content, blob_id
 from memfs.model import Candidate, Freshness, MemoryItem, Problem, Query, Stamp
-from memfs.store.batch import Batch
-from memfs.store.edits import HandEdits
-from memfs.store.following import Following, Progress
-from memfs.store.gate import through
-from memfs.store.interrupted import end_interrupted
-from memfs.store.message import because, describe
-from memfs.store.naming import find, in_types
-from memfs.store.outcome import Refreshed
-from memfs.store.parts import Parts
+from memfs.model.ids import stem_of
+from memfs.model.kinds import ITEM_LIMIT
+from memfs.model.time import from_timestamp_ns
+from memfs.store.change_detector import Sight
+from memfs.store.commit_message import because, describe
+from memfs.store.commits import Window
+from memfs.store.hand_edits import HandEdits
+from memfs.store.index_sync import IndexSync, Progress, SyncResult
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts, through
 from memfs.store.person_commits import PersonCommits
-from memfs.store.plan import Planned, Planner, PlanOutdated, take_in
-from memfs.store.proof import prove
-from memfs.store.reading import Reading
-from memfs.store.seeking import Seeking
-from memfs.store.sight import Sight
-from memfs.store.values import Eyes, Flushed, Loaded, Pending, Storage
-from memfs.store.vetting import sentence
-from memfs.store.window import Window
-from memfs.store.writing import Writing, signatures_of
+from memfs.store.plan import FilePlan, Planner, PlanOutdated, take_in
+from memfs.store.recovery import FOLDER
+from memfs.store.searcher import Searcher, find, in_types
+from memfs.store.secret_gate import sentence
+from memfs.store.values import Batch, Eyes, FlushResult, LoadedItem, PendingCommit, Storage
+from memfs.store.write import FileWriter, signatures_of
 
 if TYPE_CHECKING:
-    from memfs.store.committing import Committing
+    from memfs.store.commits import Committer
+
+
+_MOST = 2_000
+_MOST_BYTES = 4 << 20
+_LONGEST = 1 << 16
+_FREE = frozenset({"context", "metadata", "data"})
+_FIXED = tuple(name for name in MemoryItem.__slots__ if name not in _FREE)
+
+
+@dataclass(frozen=True, slots=True)
+class _RetainedItem:
+    item: MemoryItem
+    stamp: Stamp
+    checked: bool
+
+
+class ItemDecoder:
+    """The items that were decoded last, at most 2,000 and 4 MiB of bytes. May be used from several threads."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, _RetainedItem] = OrderedDict()
+        self._bytes = 0
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+
+    def item(self, path: str, stamp: Stamp, decode: Callable[[], MemoryItem], *, checked: bool) -> MemoryItem:
+        """The item in a file that was just read, decoded anew unless the same bytes were.
+
+        Args:
+            stamp: taken with the bytes; content and time must be the same, as the time may be part of the item.
+            checked: ``decode`` checks the bytes against their schema; an item decoded without that is not enough.
+        """
+        with self._guard:
+            known = self._kept.get(path)
+            if known is not None:
+                self._kept.move_to_end(path)
+        same = known is not None and known.stamp.blob == stamp.blob and known.stamp.mtime_ns == stamp.mtime_ns
+        if known is not None and same and (known.checked or not checked):
+            return _apart(known.item)
+        item = decode()
+        if stamp.size <= _LONGEST:
+            self._keep(path, _RetainedItem(_apart(item), stamp, checked))
+        return item
+
+    def _keep(self, path: str, fresh: _RetainedItem) -> None:
+        with self._guard:
+            before = self._kept.pop(path, None)
+            self._kept[path] = fresh
+            self._bytes += fresh.stamp.size - (before.stamp.size if before is not None else 0)
+            while len(self._kept) > _MOST or self._bytes > _MOST_BYTES:
+                self._bytes -= self._kept.popitem(last=False)[1].stamp.size
+
+
+def _apart(item: MemoryItem) -> MemoryItem:
+    """An equal item that shares nothing that can be changed; not built anew, as it was proved when it was decoded."""
+    copy = object.__new__(MemoryItem)
+    put = object.__setattr__
+    for name in _FIXED:
+        put(copy, name, getattr(item, name))
+    for name in _FREE:
+        value = getattr(item, name)
+        put(copy, name, deepcopy(value) if value else {})
+    return copy
+
+
+class ItemReader:
+    """Reads items of one workspace."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._known = ItemDecoder()
+
+    def read(self, path: str) -> MemoryItem:
+        """See ``Store.read``."""
+        content = self._parts.seen.read(path, ITEM_LIMIT)
+        self.refuse_rot(path, content)
+        return self._decoded(path, content)
+
+    def refuse_rot(self, path: str, content: Content) -> None:
+        """Raise ``CorruptItem`` where the disk changed bytes that nobody wrote."""
+        known = self._parts.index.stamps().get(path)
+        if known is not None and rotten(known[1], content, self._parts.tree.root):
+            raise corrupt(path, known[1], content)
+
+    def _decoded(self, path: str, content: Content, checked: bool = False) -> MemoryItem:
+        def decode() -> MemoryItem:
+            modified = from_timestamp_ns(content.stamp.mtime_ns)
+            return self._parts.codec.read(content.data, path, modified, checked=checked)
+
+        return self._known.item(path, content.stamp, decode, checked=not checked)
+
+    def load(self, candidate: Candidate, following: IndexSync) -> LoadedItem | None:
+        """See ``Store.load``."""
+        if following.damaged(candidate.path):
+            return None
+        if following.rejected(candidate.path):
+            item = self.last_good_item(candidate.path, following)
+            return LoadedItem(item=item, stale=True) if item else None
+        try:
+            content = self._parts.seen.read(candidate.path, ITEM_LIMIT)
+            stamp = following.stamp_of(candidate.path)
+            if stamp is None or stamp.blob != content.stamp.blob:
+                return None
+            return LoadedItem(item=self._decoded(candidate.path, content, checked=True), stale=False)
+        except (FileNotFoundError, MemfsError):
+            return None
+
+    def last_good(self, path: str) -> bytes | None:
+        """What history has for a path, None when it has nothing or cannot be read."""
+        try:
+            head = self._parts.repository.head()
+            return self._parts.repository.read(head.commit, path) if head.commit else None
+        except HistoryError:
+            return None
+
+    def last_good_item(self, path: str, following: IndexSync) -> MemoryItem | None:
+        """The last good version of an item whose file is invalid; None where there is none, or the disk changed it."""
+        if following.damaged(path) or not following.rejected(path):
+            return None
+        fresh = self._parts.index.item(stem_of(path))
+        if fresh is not None and fresh.path == path:
+            return fresh
+        stamp = following.stamp_of(path)
+        try:
+            data = self._parts.repository.blob(stamp.blob) if stamp else self.last_good(path)
+            written = from_timestamp_ns(stamp.mtime_ns) if stamp else self._parts.clock()
+            return self._parts.codec.read(data, path, written) if data else None
+        except MemfsError:
+            return None
+
+
+_FILE = "head"
+_LIMIT = 4096
+
+
+def prove(parts: Parts, following: IndexSync) -> Freshness:
+    """HEAD, how many memory files differ from it, and a digest of exactly what is indexed."""
+    indexed = dict(parts.index.stamps().blobs())
+    digest = _digest(indexed)
+    found = parts.repository.head()
+    head = found.commit
+    if head is None:
+        return Freshness(head=None, dirty=None if found.damage else len(indexed), indexed=digest)
+    broken = {path: _blob(parts, path) for path in following.rejected_items()}
+    present = {**indexed, **{path: blob for path, blob in broken.items() if blob}}
+    if _kept(parts, head) == (_digest(present) if broken else digest):
+        return Freshness(head=head, dirty=0, indexed=digest)
+    items = {path: blob for path, blob in parts.repository.tree(head, CONTENT).items() if following.is_item(path)}
+    _keep(parts, head, _digest(items))
+    dirty = sum(1 for path, blob in present.items() if items.get(path) != blob)
+    dirty += sum(1 for path in items if path not in present)
+    return Freshness(head=head, dirty=dirty, indexed=digest)
+
+
+def _blob(parts: Parts, path: str) -> str:
+    """The id of what an invalid file holds, "" where it cannot be read."""
+    try:
+        return blob_id(parts.seen.read(path, READ_LIMIT).data)
+    except (FileNotFoundError, MemfsError):
+        return ""
+
+
+def _digest(blobs: Mapping[str, str]) -> str:
+    lines = "".join([f"{path}\0{blobs[path]}\n" for path in sorted(blobs)])
+    return hashlib.sha256(lines.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _kept(parts: Parts, head: str) -> str:
+    """The digest of the items of this very commit, "" when it is not known."""
+    try:
+        commit, _, digest = io.read_file(parts.index.folder / _FILE, _LIMIT).decode("ascii", "replace").partition(" ")
+    except (FileNotFoundError, StorageIO):
+        return ""
+    return digest if commit == head else ""
+
+
+def _keep(parts: Parts, head: str, digest: str) -> None:
+    with contextlib.suppress(StorageIO, FileNotFoundError):
+        io.write_file(parts.index.folder / _FILE, f"{head} {digest}".encode(), durable=False)
+
+
+_TRACES = (".tmp", "commit.json")
+_SECOND_NAME = "index."
+
+
+def end_interrupted(parts: Parts) -> list[Problem]:
+    """End the commit that a killed process began, if there is one and nobody is at work; say so.
+
+    It never raises and never waits: whoever commits next comes this way again.
+    """
+    aside = parts.repository.state / FOLDER
+    if not _traces(parts.repository.state) and not _traces(aside):
+        return []
+    from memfs.git.commits import recover
+
+    try:
+        with parts.commit_lock.hold("end an interrupted commit", timeout=0):
+            io.sweep(aside)  # contents that it was about to set aside
+            return recover(parts.repository)
+    except MemfsError:
+        return []
+
+
+def _traces(folder: Path) -> bool:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return False
+    return any(name.endswith(_TRACES) or name.startswith(_SECOND_NAME) for name in names)
+
 
 _TRIES = 20
 _COMMITTING = ("interval", "each", "batch")
@@ -55,10 +270,10 @@ class Store:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._reading = Reading(parts)
-        self.following = Following(parts.seen, parts.codec, parts.kinds, parts.index, self._reading.last_good)
+        self._reading = ItemReader(parts)
+        self.following = IndexSync(parts.seen, parts.codec, parts.kinds, parts.index, self._reading.last_good)
         self._planner = Planner(parts, self.following)
-        self.writing = Writing(parts)
+        self.writing = FileWriter(parts)
         self.edits = HandEdits(parts, self.following)
         self._people = PersonCommits(parts)
         self._window = Window(self._flush_window, parts.policy.interval, self.note_failure)
@@ -66,17 +281,17 @@ class Store:
         self._planning = threading.RLock()
         renewed_in_child(self)
         self.wrote = False  # by anybody who holds this store
-        self.seeking = Seeking(parts, self.follow, self.refresh)
+        self.seeking = Searcher(parts, self.follow, self.refresh)
         ended = end_interrupted(parts)
         self.notes: list[Problem] = [*ended, *self.writing.recover(), *map(Problem.of, parts.journal.damage)]
         self._left = bool(parts.journal.waiting)
         self._closed = False
 
     @cached_property
-    def _committing(self) -> Committing:
-        from memfs.store.committing import Committing  # a process that only reads is spared what commits need
+    def _committing(self) -> Committer:
+        from memfs.store.commits import Committer
 
-        return Committing(self._parts, self.writing, self.edits, self._people)
+        return Committer(self._parts, self.writing, self.edits, self._people)
 
     # -- writing ------------------------------------------------------------------------------------------------
     def put(
@@ -173,7 +388,7 @@ class Store:
             self.flush(adopt=False)
 
     def carry_out(
-        self, plans: list[Planned], message: str, *, source: str = "", critical: bool = True, alone: bool = True
+        self, plans: list[FilePlan], message: str, *, source: str = "", critical: bool = True, alone: bool = True
     ) -> Mapping[str, Stamp]:
         """Write plans as one batch, as a commit of its own unless one plan need not stand ``alone``; what a person
         asks to be brought back is ``critical``. Return the stamps of the written files, by path.
@@ -190,7 +405,7 @@ class Store:
             ) from None
 
     def _carry_out(
-        self, plans: list[Planned], message: str, source: str, *, batch: bool = False, critical: bool = False
+        self, plans: list[FilePlan], message: str, source: str, *, batch: bool = False, critical: bool = False
     ) -> Mapping[str, Stamp]:
         io.require_descriptors(str(self._parts.tree.root))
         if self._left and self._overdue(self._parts.journal.operations()):
@@ -274,7 +489,7 @@ class Store:
         """What the index finds in files as they are now, best first."""
         return self.seeking.candidates(query)
 
-    def load(self, candidate: Candidate) -> Loaded | None:
+    def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate as its file has it now; None when the file is no longer what was found."""
         return self._reading.load(candidate, self.following)
 
@@ -306,7 +521,7 @@ class Store:
         head = self._parts.repository.head()
         return head.ref, head.commit
 
-    def refresh(self, paths: Iterable[str] | None = None) -> Refreshed:
+    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
         """Bring the index in step with the given files, or with every file."""
         if paths is None:
             self.writing.bring_home()
@@ -314,7 +529,7 @@ class Store:
             self.following.forget_owners()
         return self.following.refresh(paths)
 
-    def follow(self) -> Refreshed:
+    def follow(self) -> SyncResult:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
         return self.sight.follow()
 
@@ -373,7 +588,7 @@ class Store:
         message: str = "",
         asked: bool = False,
         below: tuple[str, ...] = (),
-    ) -> Flushed:
+    ) -> FlushResult:
         """Commit what waits; never fails because git is busy (see ``Flushed.reason``).
 
         Args:
@@ -422,7 +637,7 @@ class Store:
         self._parts.require_open()
         return self._committing.displaced()
 
-    def pending(self) -> Pending:
+    def pending(self) -> PendingCommit:
         """What waits for its commit, be it in the secondary location, and why."""
         self._parts.require_open()
         self.notice_commits(thorough=True)
@@ -433,14 +648,14 @@ class Store:
         left = any(operation.id not in own for operation in waiting)
         late = self._overdue(waiting) if self._parts.policy.commit in _BY_TIME else left
         paths = dict.fromkeys(change.path for operation in waiting for change in operation.changes)
-        return Pending(count=len(waiting), reason=reason, paths=tuple(paths), late=late or bool(reason))
+        return PendingCommit(count=len(waiting), reason=reason, paths=tuple(paths), late=late or bool(reason))
 
     def hand_edits(self, among: Iterable[str] | None = None) -> list[str]:
         """Paths a person changed since the last commit; of ``among`` only, where that is given."""
         self.notice_commits(thorough=among is None)
         return self.edits.changed_paths() if among is None else self.edits.changed_among(among)
 
-    def plan_restore(self, path: str, data: bytes | None) -> Planned | None:
+    def plan_restore(self, path: str, data: bytes | None) -> FilePlan | None:
         """Plan to bring a file back to given bytes (None: absent); None when it is so already."""
         self._take_news()
         return self._planner.restore(path, data)

@@ -8,7 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from memfs.errors import Conflict
+from memfs.format.codec import CONTEXTS as CONTEXTS
+from memfs.format.codec import MEMORY_CONTEXT as MEMORY_CONTEXT
+from memfs.format.codec import MEMORY_CONTEXTS as MEMORY_CONTEXTS
+from memfs.format.codec import PRUNED as PRUNED
+from memfs.format.codec import SCHEMAS
+from memfs.format.codec import schema_of as schema_of
 from memfs.model import MemoryItem, Problem
+from memfs.model.ids import stem_of
+from memfs.model.state_paths import document_kind
+from memfs.store.parts import CONTENT
+from memfs.store.plan import FilePlan, Planner
 
 
 class Eyes(Protocol):
@@ -27,7 +38,7 @@ class Eyes(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pending:
+class PendingCommit:
     """What is not in git yet.
 
     Attributes:
@@ -44,7 +55,7 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedItem:
     """An item read for an answer; ``stale`` when its file is invalid and this is the last good version."""
 
     item: MemoryItem
@@ -76,7 +87,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flushed:
+class FlushResult:
     """What a flush did.
 
     Attributes:
@@ -94,3 +105,50 @@ class Flushed:
     waiting: int = 0
     reason: str = ""
     notes: tuple[Problem, ...] = ()
+
+
+_OWN_NAMES = ("memfs.toml", f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
+_OWN_FOLDERS = (f"{CONTENT}/configuration/", f"{CONTENT}/context/", f"{PRUNED}/")
+
+
+def is_own_file(path: str) -> bool:
+    """Whether memfs keeps this file in git: settings, context, pruned items, state documents."""
+    named = path in SCHEMAS or path in _OWN_NAMES or path.startswith(_OWN_FOLDERS)
+    return named or document_kind(path) != ""
+
+
+RETENTION_POLICY = f"{CONTENT}/configuration/retention_policy.json"
+
+
+class Batch:
+    """What ``Store.batch`` hands to its block."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+        self._paths: set[str] = set()
+        self._ids: set[str] = set()
+        self.plans: list[FilePlan] = []
+
+    def put(self, item: MemoryItem, expected: str | None = None, *, allow_secret: str = "") -> MemoryItem:
+        """Plan to store an item; see ``Store.put``. It is stored when the block ends."""
+        plans = self._planner.put(item, expected, allow_secret)
+        self._take(plans)
+        stored = plans[0].item
+        return item if stored is None else stored
+
+    def delete(self, item_id: str, expected: str | None = None) -> MemoryItem | None:
+        """Plan to remove an item; see ``Store.delete``."""
+        plan = self._planner.delete(item_id, expected)
+        self._take([plan])
+        return plan.item
+
+    def _take(self, plans: list[FilePlan]) -> None:
+        paths = {plan.path.casefold() for plan in plans}
+        ids = {stem_of(plan.path).casefold() for plan in plans}
+        if paths & self._paths or ids & self._ids:
+            raise Conflict(
+                "this batch writes the same item twice", path=plans[0].path, hint="merge the two writes into one"
+            )
+        self._paths |= paths
+        self._ids |= ids
+        self.plans.extend(plans)

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
-from memfs.index.analyzer import weighted_terms
-from memfs.index.bm25 import K1, B, idf
-from memfs.index.question import weights as worth_of
 from memfs.model import MemoryItem, Origin, Query, Stamp
+from memfs.search.analyzer import weighted_terms
+from memfs.search.terms import K1, B, idf
+from memfs.search.terms import weights as worth_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = [

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import pytest
 
-from memfs.index.embedder import Embedder, Vector
+from memfs.search.embedder import Embedder, Vector
 
 TEXTS = (
     "How to reset a forgotten password",

@@ -1,6 +1,6 @@
 """Fault injection for tests: fail or stop at the N-th disk operation.
 
-Owns hooks for ``memfs.files.io``. A stop is a ``Stopped`` that no code of memfs catches, and after it every further
+Owns hooks for ``memfs.fs.io``. A stop is a ``Stopped`` that no code of memfs catches, and after it every further
 operation stops as well, so that no clean-up runs that a killed process could not have run.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from memfs.files import io
+from memfs.fs import io
 
 
 class Stopped(BaseException):

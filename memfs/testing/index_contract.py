@@ -19,8 +19,8 @@ from typing import ClassVar
 
 import pytest
 
-from memfs.index.base import Index
 from memfs.model import MemoryItem, Origin, Query
+from memfs.search.engine import Index
 from memfs.testing.corpus import FILTERS, WORDS, brute_force, chance_of, corpus, item
 
 HOSTILE = (

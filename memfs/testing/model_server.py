@@ -18,7 +18,7 @@ _DRIP_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Request:
     """One request: path, headers (names in lower case) and the JSON of its body."""
 
     path: str
@@ -27,7 +27,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ModelReply:
     """What to send back.
 
     Attributes:
@@ -45,18 +45,18 @@ class Answer:
     drop: bool = False
 
 
-def says(content: Any, **message: Any) -> Answer:
+def says(content: Any, **message: Any) -> ModelReply:
     """A chat answer whose one choice says this: a text as it is, anything else as JSON."""
     text = content if isinstance(content, (str, type(None))) else json.dumps(content)
     finish = message.pop("finish_reason", "stop")
     choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text, **message}}
-    return Answer(body={"object": "chat.completion", "choices": [choice]})
+    return ModelReply(body={"object": "chat.completion", "choices": [choice]})
 
 
-def embeds(vectors: Sequence[Sequence[float]]) -> Answer:
+def embeds(vectors: Sequence[Sequence[float]]) -> ModelReply:
     """An embeddings answer with these vectors, in order."""
     rows = [{"object": "embedding", "index": place, "embedding": list(one)} for place, one in enumerate(vectors)]
-    return Answer(body={"object": "list", "data": rows})
+    return ModelReply(body={"object": "list", "data": rows})
 
 
 class ModelServer:
@@ -66,10 +66,10 @@ class ModelServer:
         asked: every request so far, in order.
     """
 
-    def __init__(self, *answers: Answer | Callable[[Asked], Answer]) -> None:
+    def __init__(self, *answers: ModelReply | Callable[[Request], ModelReply]) -> None:
         """``answers``: one for each request in order, the last of them for all that follow."""
         self.answers = list(answers)
-        self.asked: list[Asked] = []
+        self.asked: list[Request] = []
         self.closing = threading.Event()
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -81,12 +81,12 @@ class ModelServer:
         """The address that the protocol's paths are appended to."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, asked: Request) -> ModelReply:
         """Note the request, and choose what it gets."""
         with self._lock:
             self.asked.append(asked)
             chosen = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        return chosen if isinstance(chosen, Answer) else chosen(asked)
+        return chosen if isinstance(chosen, ModelReply) else chosen(asked)
 
     def __enter__(self) -> ModelServer:
         self._thread.start()
@@ -124,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
         data = self.rfile.read(int(self.headers.get("content-length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}
         owner = self.server.owner
-        answer = owner.answer(Asked(self.path, headers, json.loads(data)))
+        answer = owner.answer(Request(self.path, headers, json.loads(data)))
         if answer.hold:
             owner.closing.wait()
         if answer.hold or answer.drop:
@@ -132,7 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send(answer)
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: ModelReply) -> None:
         body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
         self.send_response(answer.status)
         for name, value in {"Content-Type": "application/json", **answer.headers}.items():

@@ -21,10 +21,10 @@ from typing import Any, ClassVar
 
 import pytest
 
+from memfs.context.isolation import MOST_LETTERS
+from memfs.context.plugin import Delivery, MemoryPlugin
 from memfs.errors import SettingInvalid
 from memfs.model.episode import StateSnapshot
-from memfs.sources.isolation import MOST_LETTERS
-from memfs.sources.plugin import Delivery, MemoryPlugin
 
 STATES = (
     StateSnapshot.create(),

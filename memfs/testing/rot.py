@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memfs.model.stamp import RACY_NS
+from memfs.model.item import RACY_NS
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from memfs.model import statepaths
+from memfs.model import state_paths
 from memfs.model.time import format_time
 
 AGENTS = ("Scout", "Critic/2", "Weaver", "Judge", "Keeper of Notes")
@@ -32,18 +32,18 @@ def iteration_documents(
     header: dict[str, Any] = {"iteration": iteration, "status": "open", "opened": format_time(opening(iteration))}
     if closed:
         header |= {"status": "closed", "closed": format_time(opening(iteration) + timedelta(minutes=59))}
-    made[statepaths.system_state_path(iteration)] = header
+    made[state_paths.system_state_path(iteration)] = header
     for turn in range(updates):
         values = update(iteration, turn)
-        made[statepaths.update_path(iteration, opening(iteration) + timedelta(minutes=turn + 1))] = values
+        made[state_paths.update_path(iteration, opening(iteration) + timedelta(minutes=turn + 1))] = values
     for place, agent in enumerate(agents):
         for task in range(tasks):
             values = output(iteration, agent, task, place)
-            made[statepaths.output_path(iteration, agent, values["task_id"])] = values
+            made[state_paths.output_path(iteration, agent, values["task_id"])] = values
         made |= dict(_hypothesis(iteration, place, agent))
     made |= dict(_result(iteration, len(agents)))
     if closed:
-        made[statepaths.meta_review_path(iteration)] = review(iteration, agents)
+        made[state_paths.meta_review_path(iteration)] = review(iteration, agents)
     return made
 
 
@@ -114,7 +114,7 @@ def _hypothesis(iteration: int, place: int, agent: str) -> Iterator[tuple[str, d
         "parents": [f"H {iteration - 1}-{place}"] if iteration > 1 else [],
         "timestamp": format_time(opening(iteration) + timedelta(minutes=20, seconds=place)),
     }
-    yield statepaths.hypothesis_path(iteration, name), values
+    yield state_paths.hypothesis_path(iteration, name), values
 
 
 def _result(iteration: int, hypotheses: int) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -128,4 +128,4 @@ def _result(iteration: int, hypotheses: int) -> Iterator[tuple[str, dict[str, An
         "ratings": {one: 1190 + iteration, other: 1215 + iteration},
         "timestamp": format_time(opening(iteration) + timedelta(minutes=30)),
     }
-    yield statepaths.tournament_path(iteration, f"M {iteration}"), values
+    yield state_paths.tournament_path(iteration, f"M {iteration}"), values

@@ -10,8 +10,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memfs.model import Candidate, Query
-from memfs.pipeline.ranking import FACTORS, Match, Ranked, Ranking
-from memfs.pipeline.strategies import Strategy, register_strategy, reranked, strategy, unregister_strategy
+from memfs.recall.ranking import (
+    FACTORS,
+    RankCandidate,
+    RankedCandidate,
+    Ranking,
+    Strategy,
+    register_strategy,
+    reranked,
+    strategy,
+    unregister_strategy,
+)
 
 _NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -25,9 +34,9 @@ class StrategyContract:
         raise NotImplementedError
 
     @staticmethod
-    def _ranked(chosen: Strategy, query: Query, many: int) -> list[Ranked]:
+    def _ranked(chosen: Strategy, query: Query, many: int) -> list[RankedCandidate]:
         matches = [
-            Match(
+            RankCandidate(
                 Candidate(
                     id=f"item-{number}",
                     path=f"ContextMemory/memories/semantic/item-{number}.yaml",

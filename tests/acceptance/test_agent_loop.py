@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from memfs import MemoryItem, MemoryLayer, Query, Workspace, open_workspace
-from memfs.testing.model_server import Answer, Asked, ModelServer, says
+from memfs.testing.model_server import ModelReply, ModelServer, Request, says
 
 CODE = Path(__file__).resolve().parents[2] / "examples" / "agent_loop"
 MODULES = ("run", "agent", "models", "world")
@@ -180,10 +180,10 @@ def listening(loop: ModuleType) -> Any:
     return Listening()
 
 
-def played(loop: ModuleType) -> Callable[[Asked], Answer]:
+def played(loop: ModuleType) -> Callable[[Request], ModelReply]:
     """A service that answers as the script does."""
 
-    def answer(asked: Asked) -> Answer:
+    def answer(asked: Request) -> ModelReply:
         message = asyncio.run(loop.models.Script().answer(asked.body["messages"], asked.body["tools"]))
         return says(message.pop("content"), **message)
 
@@ -249,7 +249,7 @@ def test_recall_is_a_tool_that_can_be_withdrawn(loop: ModuleType, memory: Memory
     ids=["words", "broken arguments", "nonsense"],
 )
 def test_a_model_that_misbehaves_ends_the_job_and_nothing_else(
-    loop: ModuleType, memory: MemoryLayer, message: Answer
+    loop: ModuleType, memory: MemoryLayer, message: ModelReply
 ) -> None:
     """Words instead of tools, arguments that are no JSON, calls that are none: the loop ends, within its turns (P6)."""
     with ModelServer(message) as server:
@@ -262,9 +262,15 @@ def test_a_model_that_misbehaves_ends_the_job_and_nothing_else(
 
 
 @pytest.mark.parametrize(
-    "answer", [Answer(status=500, body={}), Answer(body=b"<html>"), Answer(body={"choices": []}), Answer(drop=True)]
+    "answer",
+    [
+        ModelReply(status=500, body={}),
+        ModelReply(body=b"<html>"),
+        ModelReply(body={"choices": []}),
+        ModelReply(drop=True),
+    ],
 )
-def test_a_service_that_fails_is_told(loop: ModuleType, answer: Answer) -> None:
+def test_a_service_that_fails_is_told(loop: ModuleType, answer: ModelReply) -> None:
     """No usable answer is one error that names the address and not the key (P6)."""
     with ModelServer(answer) as server, pytest.raises(RuntimeError, match="gave no usable answer") as caught:
         asyncio.run(loop.models.Service(server.url, "m1", "secret").answer([], []))

@@ -31,7 +31,7 @@ EACH = 6
 SECONDS = 90
 TOOL = """
 import sys
-from memfs.adapters.anthropic import MemfsMemoryTool
+from memfs.doors.anthropic import MemfsMemoryTool
 from anthropic.types.beta import BetaMemoryTool20250818CreateCommand as Create
 from anthropic.types.beta import BetaMemoryTool20250818StrReplaceCommand as Replace
 with MemfsMemoryTool(sys.argv[1], agent="scribe") as tool:
@@ -43,7 +43,7 @@ with MemfsMemoryTool(sys.argv[1], agent="scribe") as tool:
 """
 GRAPH = """
 import sys
-from memfs.adapters.langgraph import MemfsStore
+from memfs.doors.langgraph import MemfsStore
 with MemfsStore(sys.argv[1]) as store:
     for n in range(int(sys.argv[2])):
         store.put(("fleet", "vans"), f"van-{n}", {"text": f"Van {n} needs winter tyres", "number": n})

@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from memfs import private
-from memfs.adapters.claude_code.events import DRAINS
-from memfs.adapters.claude_code.hook import Hook
-from memfs.capture.place import find_place
+from memfs.doors.claude_code.hook import DRAINS, Hook
+from memfs.sessions.session_location import find_place
 from memfs.workspace import open_workspace
 
 Git = Callable[..., str]
 SETTINGS = {"index.engine": "memory"}
-STREAMS = Path(__file__).parents[1] / "adapters" / "streams"
+STREAMS = Path(__file__).parents[1] / "doors" / "streams"
 RECORDED = {"main": "monday", "feature": "recorded", "fix": "tuesday", "docs": "letta"}
 QUOTED = 24
 """So many characters in a row of what was typed are a quotation."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memfs.facades.kept import close_all
+from memfs.facades.open_workspaces import close_all
 
 
 @pytest.fixture

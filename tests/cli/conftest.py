@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from memfs.adapters.cli.app import run
+from memfs.doors.cli.app import run
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the verbs that open an editor believe that a person sits at a terminal."""
-    monkeypatch.setattr("memfs.adapters.cli.writing.is_interactive", lambda: True)
+    monkeypatch.setattr("memfs.doors.cli.edit.is_interactive", lambda: True)
 
 
 def git(root: Path, *arguments: str) -> str:

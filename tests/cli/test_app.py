@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from memfs.adapters.cli.app import cli
-from memfs.adapters.cli.verbs import ALIASES, VERBS
+from memfs.doors.cli.app import ALIASES, VERBS, cli
 
 from .conftest import Memfs
 
@@ -153,18 +152,17 @@ def test_help_imports_nothing_it_does_not_need(tmp_path: Path) -> None:
     assert names.isdisjoint(HEAVY)
     assert {name for name in names if name.startswith("memfs.")} == {
         "memfs.errors",
-        "memfs.adapters",
-        "memfs.adapters.cli",
-        "memfs.adapters.cli.app",
-        "memfs.adapters.cli.frame",
-        "memfs.adapters.cli.output",
-        "memfs.adapters.cli.streams",
-        "memfs.adapters.cli.verbs",
+        "memfs.doors",
+        "memfs.doors.cli",
+        "memfs.doors.cli.app",
+        "memfs.doors.cli.command",
+        "memfs.doors.cli.output",
+        "memfs.doors.cli.streams",
         "memfs.version",
     }
 
 
-@pytest.mark.parametrize(("engine", "needless"), [("sqlite", {"whoosh"}), ("whoosh", {"memfs.index.sqlite"})])
+@pytest.mark.parametrize(("engine", "needless"), [("sqlite", {"whoosh"}), ("whoosh", {"memfs.search.sqlite"})])
 def test_recall_imports_no_validator_and_no_git(
     root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch, engine: str, needless: set[str]
 ) -> None:
@@ -173,8 +171,8 @@ def test_recall_imports_no_validator_and_no_git(
     memfs("remember", "We chose PostgreSQL")
     memfs("reindex")
     names = imported("recall", "postgres", "-C", str(root), cwd=root)
-    assert "memfs.pipeline.retrieval" in names
-    heavy = {"httpx", "numpy", "onnxruntime", "tokenizers", "memfs.pipeline.features"}
+    assert "memfs.recall.recaller" in names
+    heavy = {"httpx", "numpy", "onnxruntime", "tokenizers", "memfs.recall.text_features"}
     assert names.isdisjoint({"jsonschema", "git", "watchdog", *heavy, *needless})
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from memfs.adapters.cli.asking import query, when
-from memfs.adapters.cli.frame import Unclear
+from memfs.doors.cli.command import Unclear
+from memfs.doors.cli.filters import query, when
 from memfs.model import Query
 from memfs.workspace import Workspace, open_workspace
 

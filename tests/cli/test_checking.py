@@ -15,7 +15,7 @@ from .conftest import Memfs
 @pytest.fixture
 def damaged(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> str:
     """The path of one of two items, in which the disk turned a bit over."""
-    monkeypatch.setattr("memfs.files.rot.file_system", lambda _: "ext4")
+    monkeypatch.setattr("memfs.fs.bit_rot.file_system", lambda _: "ext4")
     memfs("remember", "the dog sleeps", "--id", "dog")
     path = str(memfs("remember", "the cat sleeps", "--id", "cat", "--json").json["path"])
     with open_workspace(root, watch=False) as workspace:
@@ -53,7 +53,7 @@ def test_check_integrity_ends_with_0_1_or_2(damaged: str, memfs: Memfs, monkeypa
     clean = memfs("check", "--integrity")
     assert (clean.code, clean.out) == (0, "No problems found\n")
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr("memfs.history.git.git_program", _no_git)
+    monkeypatch.setattr("memfs.git.process.git_program", _no_git)
     unclear = memfs("check", "--integrity", "--json")
     assert unclear.code == 2, unclear
     assert {problem["severity"] for problem in unclear.json["problems"]} == {"unknown"}

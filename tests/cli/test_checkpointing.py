@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.model.statepaths import CHECKPOINTS, PAYLOAD, output_path, update_path
+from memfs.model.state_paths import CHECKPOINTS, PAYLOAD, output_path, update_path
 from memfs.model.time import parse_time, utc_now
 
 from .conftest import Memfs

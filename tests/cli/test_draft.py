@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from memfs.adapters.cli.draft import Draft, decoded, draft, mapping_of
-from memfs.adapters.cli.frame import Unclear
+from memfs.doors.cli.command import Unclear
+from memfs.doors.cli.draft import Draft, decoded, draft, mapping_of
 from memfs.errors import ItemSyntaxError
 from memfs.model import MemoryItem, Origin
 

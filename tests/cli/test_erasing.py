@@ -41,7 +41,7 @@ def test_without_a_terminal_it_must_be_confirmed_on_the_command_line(memfs: Memf
 
 def test_a_person_who_says_no_is_obeyed(memfs: Memfs, item: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plan is shown and the question asked; no ends it, and yes erases."""
-    monkeypatch.setattr("memfs.adapters.cli.erasing.is_interactive", lambda: True)
+    monkeypatch.setattr("memfs.doors.cli.erase.is_interactive", lambda: True)
     done = memfs("erase", item, stdin="n\n")
     assert done.code == 130
     assert "Would erase" in done.out
@@ -114,7 +114,7 @@ def test_an_erase_that_opening_has_just_ended_is_reported_as_such(
 ) -> None:
     """Whoever repeats the command after a crash gets the proof, not an error."""
     with monkeypatch.context() as patched:
-        patched.setattr("memfs.upkeep.erase_history.finish", _stop)
+        patched.setattr("memfs.admin.erase.finish", _stop)
         assert memfs("erase", item, "--yes").code == 1
     done = memfs("erase", item, "--yes")
     assert done.code == 0, done.err

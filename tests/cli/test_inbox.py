@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memfs.capture.place import find_place
 from memfs.model import MemoryItem
+from memfs.sessions.session_location import find_place
 from memfs.workspace import open_workspace
 from tests.cli.conftest import Memfs, git
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memfs.adapters.importing.markdown import first_heading
+from memfs.doors.importers.markdown import first_heading
 
 NOTE = """---
 title: Tea

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 import memfs
-from memfs.adapters.cli.app import cli
-from memfs.adapters.cli.verbs import ALIASES, VERBS
+from memfs.doors.cli.app import ALIASES, VERBS, cli
 
 PACKAGE = Path(memfs.__file__).parent
 PAGES = PACKAGE.parent / "docs"

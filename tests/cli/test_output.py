@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memfs.adapters.cli import output
+from memfs.doors.cli import output
 from memfs.errors import SchemaInvalid
 from memfs.model import Link, MemoryItem, Origin, Problem
 

@@ -276,7 +276,7 @@ def test_what_list_prints_can_be_imported_elsewhere(memfs: Memfs, bare: Memfs, t
 
 def test_many_lines_are_one_commit_a_batch(root: Path, memfs: Memfs, monkeypatch: pytest.MonkeyPatch) -> None:
     """1,001 lines are stored in three batches, each one commit."""
-    monkeypatch.setattr("memfs.adapters.cli.importing._BATCH", 500)
+    monkeypatch.setattr("memfs.doors.cli.remember._BATCH", 500)
     before = int(git(root, "rev-list", "--count", "HEAD"))
     lines = "".join(json.dumps({"content": f"fact number {number}"}) + "\n" for number in range(1001))
     assert memfs("remember", "--file", "-", "--json", stdin=lines).json["stored"] == 1001

@@ -167,7 +167,7 @@ def test_the_model_is_loaded_only_where_it_can_change_the_answer(root: Path, mem
     if embedded:
         assert memfs("semantic", "on", "--json").json["made"] == 1
     code = (
-        "import sys; from memfs.adapters.cli.app import run; run(['-C', sys.argv[1], 'recall', 'lorry']);"
+        "import sys; from memfs.doors.cli.app import run; run(['-C', sys.argv[1], 'recall', 'lorry']);"
         "print([n for n in ('numpy', 'onnxruntime', 'tokenizers') if n in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run(
@@ -202,7 +202,7 @@ def test_the_default_imports_no_package_of_an_extra(root: Path, memfs: Memfs) ->
     """A recall by words alone is spared NumPy and all models (M5)."""
     memfs("remember", "the violin is in the attic")
     code = (
-        "import sys; from memfs.adapters.cli.app import run; run(['-C', sys.argv[1], 'recall', 'violin']);"
+        "import sys; from memfs.doors.cli.app import run; run(['-C', sys.argv[1], 'recall', 'violin']);"
         "print([n for n in ('numpy', 'onnxruntime', 'tokenizers', 'httpx') if n in sys.modules], file=sys.stderr)"
     )
     done = subprocess.run(

@@ -84,7 +84,7 @@ def test_init_goes_by_the_answer(
     bare: Memfs, project: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
     """On a terminal it asks once, where the memory shall lie, and does nothing for a repository apart (D2)."""
-    monkeypatch.setattr("memfs.adapters.cli.setup.somebody_types", lambda: True)
+    monkeypatch.setattr("memfs.doors.cli.setup.somebody_types", lambda: True)
     ran = bare("init", str(project), stdin=answer)
     assert ran.code == code
     assert ran.err.count("Where shall the memory lie?") == 1

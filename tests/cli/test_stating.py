@@ -14,9 +14,9 @@ from .conftest import Memfs
 
 _CODE = """
 import sys
-from memfs.adapters.cli.app import run
+from memfs.doors.cli.app import run
 run(sys.argv[1:])
-print([name for name in sys.modules if name.startswith(("memfs.states", "memfs.index.states"))], file=sys.stderr)
+print([name for name in sys.modules if name.startswith(("memfs.state", "memfs.search.state_index"))], file=sys.stderr)
 """
 
 

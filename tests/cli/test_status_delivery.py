@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from memfs.adapters.cli import sourcing
-from memfs.index.place import index_folder
-from memfs.sources.failurebook import FILE as FAILURES
-from memfs.sources.failurebook import FailureBook
+from memfs.context.plugin_failures import FILE as FAILURES
+from memfs.context.plugin_failures import FailureBook
+from memfs.doors.cli import status
+from memfs.search.cache_folders import index_folder
 from tests.cli.conftest import Memfs
 
 
@@ -46,7 +46,7 @@ def test_p7_status_counts_what_waits_for_a_decision(memfs: Memfs, monkeypatch: p
     conflicts = memfs("conflicts", "--scan", "--json").json
     assert len(conflicts["conflicts"]) == 1
     assert row(memfs, "delivery").endswith("; 1 conflict to decide (memfs conflicts)")
-    monkeypatch.setattr(sourcing, "_FEW_ITEMS", 1)
+    monkeypatch.setattr(status, "_FEW_ITEMS", 1)
     assert memfs("status", "--json").json["delivery"]["conflicts"] is None
 
 

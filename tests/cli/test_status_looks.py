@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from memfs.files.scan import Entry
-from memfs.files.tree import Tree
+from memfs.fs.scan import ScanEntry
+from memfs.fs.tree import Tree
 from tests.cli.conftest import Memfs
 
 
@@ -18,7 +18,7 @@ def test_status_looks_at_all_files_once(memfs: Memfs, monkeypatch: pytest.Monkey
     walks: list[str] = []
     scan = Tree.scan
 
-    def counted(self: Tree, folder: str, hidden: bool = False) -> Iterator[Entry]:
+    def counted(self: Tree, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         walks.append(folder)
         return scan(self, folder, hidden)
 

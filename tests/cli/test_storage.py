@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memfs.files import io
+from memfs.fs import io
 from tests.cli.conftest import Memfs
 
 CHANGES = frozenset({"write", "fsync", "fdatasync", "mkdir", "link", "rename", "truncate", "unlink"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memfs.pipeline.warninglog import FILE
+from memfs.learning.triggers import FILE
 from tests.cli.conftest import Memfs
 
 _DONE = ("episode", "record", "--file", "src/auth.py", "--agent", "coder", "--session", "s1")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memfs.errors import CorruptRecord, EndpointFailed, ExtraMissing, SettingInvalid
-from memfs.index.embedder import Embedder, EndpointEmbedder, HashingEmbedder, Vector, embedder
+from memfs.search.embedder import Embedder, EndpointEmbedder, HashingEmbedder, Vector, embedder
 from memfs.testing.embedder_contract import TEXTS, EmbedderContract, cosine
 
 
@@ -146,7 +146,7 @@ def test_the_local_model_opens_no_socket() -> None:
         pytest.importorskip(package)
     code = (
         "import sys; opened = []; sys.addaudithook(lambda e, _: e.startswith('socket.') and opened.append(e));"
-        "from memfs.index.embedder import embedder; assert any(embedder('minilm').embed(['text'])[0]); print(opened)"
+        "from memfs.search.embedder import embedder; assert any(embedder('minilm').embed(['text'])[0]); print(opened)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert done.stdout.strip() == "[]"

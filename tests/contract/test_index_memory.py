@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from memfs.index.base import Index
-from memfs.index.memory import MemoryIndex
+from memfs.search.engine import Index
+from memfs.search.memory import MemoryIndex
 from memfs.testing.index_contract import IndexContract
 
 

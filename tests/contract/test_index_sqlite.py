@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memfs.index.base import Index
-from memfs.index.sqlite import SqliteIndex
+from memfs.search.engine import Index
+from memfs.search.sqlite import SqliteIndex
 from memfs.testing.index_contract import IndexContract
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memfs.index.base import Index
-from memfs.index.whoosh import WhooshIndex
+from memfs.search.engine import Index
+from memfs.search.whoosh import WhooshIndex
 from memfs.testing.index_contract import IndexContract
 
 

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import pytest
 
 from memfs import MemoryItem, open_workspace
+from memfs.context.builtin_sources import BUILT_IN
+from memfs.context.parts import Sources
+from memfs.context.plugin import ItemSource, MemoryPlugin
 from memfs.settings import BUILT_IN_SOURCES
-from memfs.sources.builtin import BUILT_IN
-from memfs.sources.parts import Sources
-from memfs.sources.plugin import ItemSource, MemoryPlugin
 from memfs.testing.plugin_contract import STATES, PluginContract
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "memfs_todo_source"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kit.patience import UNHURRIED_PROGRAM
-from memfs.history.repository import Repository
-from memfs.upkeep.mergedriver import install
+from memfs.admin.merge_driver_setup import install
+from memfs.git.repository import Repository
 
 ROOT = Path(__file__).resolve().parents[2]
 

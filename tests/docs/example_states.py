@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from memfs.files.merge.files import FileMerger
+from memfs.format.file_merge import FileMerger
 
 if TYPE_CHECKING:
     from memfs.workspace import Workspace
@@ -110,7 +110,7 @@ def _keep_thread(workspace: Workspace) -> None:
     """Two steps of a graph that sorts a question of a customer; the second waits for a person."""
     from langgraph.checkpoint.base import empty_checkpoint
 
-    from memfs.adapters.langgraph import MemfsSaver
+    from memfs.doors.langgraph import MemfsSaver
 
     config: Any = {"configurable": {"thread_id": THREAD, "checkpoint_ns": ""}}
     question = "Where is parcel 7F3K? It has stood at Kestrel for two days."

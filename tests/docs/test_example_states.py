@@ -7,7 +7,7 @@ from pathlib import Path
 import example_states
 import pytest
 
-from memfs.facades.kept import close_all
+from memfs.facades.open_workspaces import close_all
 
 FIRST = 3
 

@@ -13,20 +13,19 @@ import example_states
 import pytest
 
 from memfs import ContextMemory
-from memfs.adapters.cli.app import run
-from memfs.adapters.langgraph import MemfsSaver
+from memfs.admin.check import Checker
+from memfs.admin.kind_file import load_kinds
+from memfs.admin.layout import files
 from memfs.config import load
-from memfs.files.codec import Codec
-from memfs.files.tomltext import FORMAT_VERSION
-from memfs.files.tree import Tree
+from memfs.doors.cli.app import run
+from memfs.doors.langgraph import MemfsSaver
+from memfs.format.codec import Codec, schema_of
+from memfs.format.toml_text import FORMAT_VERSION
+from memfs.fs.tree import Tree
 from memfs.model import KindTable, MemoryItem
 from memfs.model.episode import StateSnapshot
-from memfs.model.statepaths import ARCHIVE
-from memfs.store.documents import schema_of
+from memfs.model.state_paths import ARCHIVE
 from memfs.trust import FEEDBACK_TEMPLATE
-from memfs.upkeep.check import Checker
-from memfs.upkeep.kindfile import load_kinds
-from memfs.upkeep.layout import files
 from memfs.workspace import open_workspace
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "example-workspace"

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from memfs.behaviours import OCCASIONS
-from memfs.files.tree import Tree
+from memfs.admin.memory_context import load_memory_context
+from memfs.fs.tree import Tree
 from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
+from memfs.occasions import OCCASIONS
 from memfs.resources import schema_text
-from memfs.upkeep.contextfile import load_memory_context
 
 PAGE = "docs/memory-context.md"
 Read = Callable[[str], str]

@@ -12,13 +12,11 @@ import pytest
 
 import memfs
 from memfs import errors
-from memfs.adapters.cli.app import cli
-from memfs.adapters.cli.verbs import ALIASES, VERBS
-from memfs.files.secrets_rules import CONTEXTS, INSIDE, TOKENS
+from memfs.doors.cli.app import ALIASES, VERBS, cli
+from memfs.format.secrets import CONTEXTS, INSIDE, TOKENS
 from memfs.model import BUILT_IN
 from memfs.resources import schema_text
-from memfs.setting_values import toml
-from memfs.settings import SPECS, Spec
+from memfs.settings import SPECS, Spec, toml
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
@@ -66,8 +64,8 @@ def test_every_error_is_in_the_table(page: Read) -> None:
     ("owner", "heading"),
     [
         ("store.store:Store", "Writing"),
-        ("upkeep.history:History", "History"),
-        ("upkeep.recovered:Recovered", "History"),
+        ("admin.history:History", "History"),
+        ("admin.recover:RecoveryCopies", "History"),
     ],
 )
 def test_every_method_people_call_is_described(owner: str, heading: str, page: Read) -> None:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from memfs.context.isolation import MOST_LETTERS
+from memfs.context.plugin_failures import IN_A_ROW, LONGEST_PAUSE
+from memfs.context.plugins import ENTRY_POINTS
 from memfs.model.episode import StateSnapshot
-from memfs.sources.failurebook import IN_A_ROW, LONGEST_PAUSE
-from memfs.sources.foreign import ENTRY_POINTS
-from memfs.sources.isolation import MOST_LETTERS
 
 Read = Callable[[str], str]
 

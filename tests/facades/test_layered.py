@@ -9,10 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from memfs.errors import QueryInvalid, SettingInvalid
-from memfs.facades.layered import MultiLayeredMemorySystem
-from memfs.facades.session import SimpleContextManager
+from memfs.facades.layered import MultiLayeredMemorySystem, SimpleContextManager
 from memfs.model import BUILT_IN, Layer, MemoryItem, MemoryType, Origin
-from memfs.store import seeking
+from memfs.store import searcher
 from memfs.workspace import Workspace
 
 Open = Callable[..., Workspace]
@@ -87,7 +86,7 @@ def test_layers_are_shown_newest_first_and_by_phase(memory: MultiLayeredMemorySy
 
 def test_a_layer_is_shown_whole(memory: MultiLayeredMemorySystem, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many items there are, none is left out and none shown twice (L3)."""
-    monkeypatch.setattr(seeking, "MOST", 3)
+    monkeypatch.setattr(searcher, "MOST", 3)
     for number in range(8):
         memory.store(MemoryItem(f"n{number}", "context", timestamp=f"2026-03-0{1 + number // 2}T10:00:00Z"))
 
@@ -132,7 +131,7 @@ def test_the_context_survives_memories_and_restart(opened: Open) -> None:
     assert (context.get_from_context("ticket"), context.get_from_context("no")) == ("SHOP-12", None)
     assert context.get_from_context("no", "other") == "other"
     program = (
-        "import sys; from memfs.facades.session import SimpleContextManager as C\n"
+        "import sys; from memfs.facades.layered import SimpleContextManager as C\n"
         "with C(sys.argv[1]) as c: print(c.get_full_context())"
     )
     done = subprocess.run(

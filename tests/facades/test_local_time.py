@@ -28,7 +28,7 @@ from memfs import (
     StateUpdate,
 )
 from memfs.model.time import Moment, given_time, parse_time, parse_until
-from memfs.teams.undochoice import Selection
+from memfs.team.undo import RevertSelection
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -135,7 +135,7 @@ def test_files_are_read_in_utc(coordinator: MemoryCoordinator) -> None:
         lambda when: AgentOutput.from_dict({"agent_type": "a", "task_id": "t", "timestamp": when}).timestamp,
         lambda when: Query(since=when).since,
         lambda when: Query(until=when).until,
-        lambda when: Selection(agent="a", since=when).since,
+        lambda when: RevertSelection(agent="a", since=when).since,
         lambda when: (
             Episode.create(
                 StateSnapshot.create(["a.py"], "a test"), Action("run", "tests"), Outcome.SUCCESS, timestamp=when

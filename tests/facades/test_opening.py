@@ -23,11 +23,10 @@ from memfs import (
     WorkspaceNotFound,
     open_workspace,
 )
-from memfs.facades import kept
-from memfs.facades.kept import close_all
-from memfs.facades.opening import Facade
-from memfs.files.whereabouts import user_folder
-from memfs.sources import known_text
+from memfs.context import known
+from memfs.facades import open_workspaces
+from memfs.facades.open_workspaces import Facade, close_all
+from memfs.fs.workspace_location import user_folder
 
 
 def test_a_path_that_is_not_there_becomes_a_workspace(tmp_path: Path) -> None:
@@ -73,7 +72,7 @@ def test_what_cannot_be_opened_leaves_nothing_behind(tmp_path: Path, monkeypatch
         raise MemfsError("refused")
 
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(kept, "open_workspace", refused)
+    monkeypatch.setattr(open_workspaces, "open_workspace", refused)
     with pytest.raises(MemfsError, match="refused"):
         Facade(":memory:")
     assert list(tmp_path.glob("memfs-passing-*")) == []
@@ -83,7 +82,7 @@ def test_memory_passes(tmp_path: Path) -> None:
     """A workspace ":memory:" is each facade's own and is removed on close, its index as well (C1)."""
     one, other = Facade(":memory:"), Facade(db_path=":memory:")
     roots = [one.workspace.root, other.workspace.root]
-    indexes = [kept.index_folder(root) for root in roots]
+    indexes = [open_workspaces.index_folder(root) for root in roots]
     one.workspace.store.put(MemoryItem("Only here"))
     assert other.workspace.store.count() == 0
     one.close()
@@ -144,7 +143,7 @@ def test_facades_of_a_process_share_one_workspace(tmp_path: Path) -> None:
     one.close()
     assert workspace.store.put(MemoryItem("Still open")).path
     other.close()
-    assert kept.held == {}
+    assert open_workspaces.held == {}
     with pytest.raises(WorkspaceClosed, match="was closed"):
         _ = other.workspace
 
@@ -169,7 +168,7 @@ def test_a_facade_opens_again_after_all_was_closed(tmp_path: Path) -> None:
 
 
 def _count_in_child(facade: Facade, answers: multiprocessing.Queue[tuple[bool, int]]) -> None:
-    answers.put((kept.held == {}, facade.workspace.store.count()))
+    answers.put((open_workspaces.held == {}, facade.workspace.store.count()))
     close_all()
 
 
@@ -191,13 +190,13 @@ def test_a_forked_child_opens_its_own(tmp_path: Path) -> None:
 def test_a_forked_child_waits_for_no_thread_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     """A value that a thread of the parent was working out at the fork is worked out again by the child."""
     at_it, done = threading.Event(), threading.Event()
-    monkeypatch.setattr(known_text, "_passages", lambda text: at_it.set() or (done.wait(LONG) and [text]))
-    busy = threading.Thread(target=lambda: known_text.Passages("one").texts)
+    monkeypatch.setattr(known, "_passages", lambda text: at_it.set() or (done.wait(LONG) and [text]))
+    busy = threading.Thread(target=lambda: known.Passages("one").texts)
     busy.start()
     assert at_it.wait(LONG)
     context = multiprocessing.get_context("fork")
-    monkeypatch.setattr(known_text, "_passages", lambda text: [text])
-    child = context.Process(target=lambda: sys.exit(known_text.Passages("two").texts != {"two"}))
+    monkeypatch.setattr(known, "_passages", lambda text: [text])
+    child = context.Process(target=lambda: sys.exit(known.Passages("two").texts != {"two"}))
     child.start()
     child.join(LONG / 2)
     code = child.exitcode

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from memfs import MemoryItem
+from memfs.admin import backup as backup_make
+from memfs.admin.backup_file import verify
+from memfs.admin.restore import restore
 from memfs.errors import BackupInvalid, MemfsError
 from memfs.testing.faults import Fault, Stopped, injected
-from memfs.upkeep import backup_make
-from memfs.upkeep.backup_file import verify
-from memfs.upkeep.restore import restore
 from memfs.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.faults

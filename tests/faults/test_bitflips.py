@@ -21,13 +21,13 @@ import pytest
 
 from kit.places import disk
 from memfs import MemoryItem
+from memfs.admin.backup_file import verify
+from memfs.admin.repair import Repairer
+from memfs.admin.restore import restore
 from memfs.errors import CorruptItem, JournalDamaged, MemfsError
 from memfs.model import Query
 from memfs.testing.rot import flipped, rot
 from memfs.trust import grant
-from memfs.upkeep.backup_file import verify
-from memfs.upkeep.repair import Repairer
-from memfs.upkeep.restore import restore
 from memfs.workspace import Workspace, open_workspace
 
 Scale = Callable[[int, int], int]
@@ -45,7 +45,7 @@ TEXTS = {
 @pytest.fixture(autouse=True)
 def on_a_disk_that_tells_edits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the tests run on, its times of change are the kernel's."""
-    monkeypatch.setattr("memfs.files.rot.file_system", lambda _: "ext4")
+    monkeypatch.setattr("memfs.fs.bit_rot.file_system", lambda _: "ext4")
 
 
 def opened(root: Path, engine: str = "memory") -> Workspace:
@@ -135,7 +135,7 @@ def test_28_items(root: Path, scale: Scale, figures: Figures) -> None:
 
 def test_28_items_the_check_catches_a_memfs_that_does_not_compare(root: Path) -> None:
     """Without the comparison with the stamp, the same check fails."""
-    never = mock.patch("memfs.files.rot.tells_edits", return_value=False)
+    never = mock.patch("memfs.fs.bit_rot.tells_edits", return_value=False)
     with never, pytest.raises((AssertionError, pytest.fail.Exception)):
         flip_items(root, 30, random.Random(1))
 
@@ -206,7 +206,7 @@ def test_28_the_journal_the_check_catches_one_without_checksums(root: Path) -> N
         return (payload, position + 16 + length) if len(payload) == length else (None, position)
 
     caught = (AssertionError, MemfsError, ValueError, KeyError, TypeError)
-    with mock.patch("memfs.files.journal.Journal._frame", believing), pytest.raises(caught):
+    with mock.patch("memfs.fs.journal.Journal._frame", believing), pytest.raises(caught):
         flip_journal(root, 100, random.Random(3))
 
 
@@ -319,7 +319,7 @@ def test_28_the_index_the_check_catches_one_that_is_believed(root: Path) -> None
         workspace.store.fold()
         manifest = next(path for path in index_files(workspace) if path.name == "manifest.json")
     written = {Path(name).name: digest for name, digest in json.loads(manifest.read_text())["files"].items()}
-    believed = mock.patch("memfs.index.generations._digest", lambda path: written.get(path.name, ""))
+    believed = mock.patch("memfs.search.generations._digest", lambda path: written.get(path.name, ""))
     with believed, pytest.raises((AssertionError, MemfsError)):
         flip_index(root, "sqlite", 200, random.Random(6))
 

@@ -15,7 +15,7 @@ import pytest
 
 from memfs import MemoryItem, Query
 from memfs.model import Candidate
-from memfs.pipeline import ranking
+from memfs.recall import ranking
 from memfs.workspace import Workspace
 
 pytestmark = pytest.mark.faults
@@ -163,7 +163,7 @@ def test_31_waiting_for_a_lock_does_not_depend_on_the_clock(
 ) -> None:
     """A jump neither ends the wait nor makes it endless, and the holder's time is never negative."""
     from memfs.errors import LockTimeout
-    from memfs.files.lock import FileLock
+    from memfs.fs.lock import FileLock
 
     lock = FileLock(tmp_path / "lock")
     clock.ahead = 10 * YEAR
@@ -190,4 +190,4 @@ def test_31_recency_misbehaves_for_no_time(opened: Opened, clock: Clock) -> None
 
 
 def _recency(candidate: Candidate, now: datetime) -> float:
-    return ranking.recency(ranking.Match(candidate), ranking.Asked.of(Query()), now)
+    return ranking.recency(ranking.RankCandidate(candidate), ranking.QueryTerms.of(Query()), now)

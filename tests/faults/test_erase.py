@@ -18,11 +18,11 @@ import pytest
 
 from kit import nasty
 from kit.nasty import ITEM, NEEDLES, Nasty
+from memfs.admin import erase_record
 from memfs.errors import MemfsError
-from memfs.files import io
-from memfs.history import rewrite_swap
+from memfs.fs import io
+from memfs.git import rewrite_swap
 from memfs.testing.faults import DISK_ERROR, Fault, Stopped, injected
-from memfs.upkeep import erase_record
 
 pytestmark = pytest.mark.faults
 Scale = Callable[[int, int], int]

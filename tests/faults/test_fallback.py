@@ -21,10 +21,10 @@ import pytest
 
 from memfs import MemoryItem
 from memfs.errors import StorageIO, StorageUnavailable
-from memfs.files import io
-from memfs.files.operation import Operation
+from memfs.fs import io
+from memfs.fs.operation import Operation
 from memfs.model import Problem, Query
-from memfs.store.homecoming import Homecoming
+from memfs.store.failover import ReturnHome
 from memfs.testing.faults import Fault, Stopped
 from memfs.workspace import Workspace, open_workspace
 
@@ -389,29 +389,29 @@ def test_27_stopped_or_failed_at_any_operation_on_the_way_home(
 
 def _forgets_first(patch: pytest.MonkeyPatch) -> None:
     """It is dropped there before it is written here."""
-    real = Homecoming._bring_in_order
+    real = ReturnHome._bring_in_order
 
-    def bring(self: Homecoming, operations: Sequence[Operation]) -> list[Problem]:
+    def bring(self: ReturnHome, operations: Sequence[Operation]) -> list[Problem]:
         secondary = self._parts.secondary
         assert secondary is not None
         secondary.drop([operation.id for operation in operations])
         return real(self, operations)
 
-    patch.setattr(Homecoming, "_bring_in_order", bring)
+    patch.setattr(ReturnHome, "_bring_in_order", bring)
 
 
 def _loses_the_id(patch: pytest.MonkeyPatch) -> None:
     """It gets another id on the way."""
-    real = Homecoming._bring_in_order
+    real = ReturnHome._bring_in_order
 
-    def bring(self: Homecoming, operations: Sequence[Operation]) -> list[Problem]:
+    def bring(self: ReturnHome, operations: Sequence[Operation]) -> list[Problem]:
         secondary = self._parts.secondary
         assert secondary is not None
         found = real(self, [dataclasses.replace(operation, id=secrets.token_hex(8)) for operation in operations])
         secondary.drop([operation.id for operation in operations])
         return found
 
-    patch.setattr(Homecoming, "_bring_in_order", bring)
+    patch.setattr(ReturnHome, "_bring_in_order", bring)
 
 
 @pytest.mark.parametrize("broken", [_forgets_first, _loses_the_id])
@@ -480,7 +480,7 @@ WRITER = """
 import errno, os, random, sys
 sys.path.insert(0, sys.argv[4])
 from memfs import MemoryItem
-from memfs.files import io
+from memfs.fs import io
 from memfs.errors import Conflict, MemfsError
 from memfs.workspace import open_workspace
 root, spare, name = sys.argv[1:4]

@@ -13,7 +13,7 @@ import pytest
 
 from memfs import MemoryItem
 from memfs.errors import StorageFull, StorageIO, StorageReadOnly, StorageUnavailable
-from memfs.files import io
+from memfs.fs import io
 from memfs.model import Query
 from memfs.store.health import BALLAST, BALLAST_BYTES
 from memfs.testing.faults import Fault, injected

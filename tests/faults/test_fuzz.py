@@ -19,8 +19,8 @@ import yaml
 from kit.fuzz import PLACES, seeds, spoiled
 from memfs import MemoryItem, Query
 from memfs.errors import ContentError, IdInvalid, MemfsError, QueryInvalid
-from memfs.files.codec import Codec
-from memfs.files.schema import Schemas
+from memfs.format.codec import Codec
+from memfs.format.schema import Schemas
 from memfs.model.kinds import KindTable
 from memfs.workspace import Workspace
 

@@ -13,7 +13,7 @@ import pytest
 
 from hostile import canaries as planting
 from hostile.canaries import Canaries
-from memfs.adapters.cli.app import run
+from memfs.doors.cli.app import run
 
 pytestmark = pytest.mark.faults
 Git = Callable[..., str]

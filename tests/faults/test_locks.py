@@ -20,9 +20,8 @@ import pytest
 from kit.crowd import FAULTS
 from memfs import MemoryItem
 from memfs.errors import LockTimeout
-from memfs.files import lock as lock_module
-from memfs.files.lock import FileLock
-from memfs.files.queue import Turn
+from memfs.fs import lock as lock_module
+from memfs.fs.lock import FileLock, Turn
 from memfs.workspace import Workspace
 
 pytestmark = pytest.mark.faults
@@ -33,8 +32,8 @@ Scale = Callable[[int, int], int]
 HOLDER = """
 import os, sys, time
 from pathlib import Path
-from memfs.files.lock import FileLock
-from memfs.files.queue import Turn
+from memfs.fs.lock import FileLock
+from memfs.fs.lock import Turn
 with FileLock(Path(sys.argv[1])).hold("a long task"):
     if "fork" in sys.argv:
         reading, writing = os.pipe()
@@ -210,7 +209,7 @@ while True:
 COUNTER = """
 import os, sys, time
 from pathlib import Path
-from memfs.files import lock
+from memfs.fs import lock
 if "no twin" in sys.argv:
     lock.FileLock._twinned = lambda self, fd: True
 path, counter, seconds = Path(sys.argv[1]), os.open(sys.argv[2], os.O_RDWR), float(sys.argv[3])
@@ -259,7 +258,7 @@ def test_47_the_check_notices_a_lock_with_one_name(tmp_path: Path) -> None:
 WAITERS = """
 import os, sys, time
 from pathlib import Path
-from memfs.files import lock
+from memfs.fs import lock
 if "no queue" in sys.argv:
     lock.Turn.ahead = lambda self: 0
 path, seconds, writers = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
@@ -367,7 +366,7 @@ def test_47_a_writer_stopped_in_the_middle_and_its_lock_file_deleted(opened: Ope
 _STOPS_INSIDE = """
 import os, signal, sys
 from memfs import MemoryItem, open_workspace
-from memfs.files import io
+from memfs.fs import io
 def stop(name, path):
     if name == "fdatasync":
         io.set_hook(None)

@@ -22,7 +22,7 @@ def note(event, _):
         opened.append(event)
 
 sys.addaudithook(note)
-from memfs.adapters.cli.app import run
+from memfs.doors.cli.app import run
 for words in {verbs}:
     code = run(words)
     assert code in (0, 1), (words, code)

@@ -18,9 +18,9 @@ import pytest
 
 from kit import secret_samples
 from memfs import MemoryItem, Origin, Query, open_workspace
-from memfs.adapters.cli.app import run
+from memfs.doors.cli.app import run
 from memfs.errors import MemfsError, SecretDetected
-from memfs.files import secrets
+from memfs.format import secrets
 from memfs.workspace import Workspace
 
 pytestmark = pytest.mark.faults

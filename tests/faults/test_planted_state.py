@@ -11,7 +11,7 @@ import pytest
 
 from hostile import planted
 from memfs import MemoryItem
-from memfs.adapters.cli.app import run
+from memfs.doors.cli.app import run
 from memfs.errors import MemfsError, StorageReadOnly
 from memfs.workspace import Workspace
 

@@ -17,7 +17,7 @@ from kit.beginning import Beginning, fast_folder, make
 from kit.script import EACH_VERB, FIRST, NAMES, Step, after, allowed, carry_out
 from memfs import MemoryItem
 from memfs.errors import ContentError, MemfsError, StorageFull, StorageIO, StorageReadOnly, WritePending
-from memfs.files import io
+from memfs.fs import io
 from memfs.workspace import Workspace
 
 pytestmark = pytest.mark.faults

@@ -21,8 +21,8 @@ from kit.beginning import Beginning, fast_folder
 from kit.script import FIRST, NAMES, State, Step, Value, after, carry_out
 from memfs import MemoryItem, Query
 from memfs.errors import ContentError, MemfsError
-from memfs.files import io
-from memfs.store import home
+from memfs.fs import io
+from memfs.store import write
 from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace
 
@@ -137,7 +137,7 @@ def scripted(verb: str, changes: Mapping[str, Value | None], **more: Any) -> Act
 def import_many(workspace: Workspace) -> None:
     """As ``memfs import``: so many files that all are made durable at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(home, "_SYNC_ONCE_ABOVE", 3)
+        patch.setattr(write, "_SYNC_ONCE_ABOVE", 3)
         carry_out(workspace, Step("batch", IMPORTED))
 
 

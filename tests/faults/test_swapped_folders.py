@@ -11,9 +11,9 @@ import pytest
 from hostile.swapping import can_exchange, swapping
 from memfs import MemoryItem
 from memfs.errors import MemfsError
-from memfs.files import io
-from memfs.files.placing import FileChanged
-from memfs.files.tree import Tree
+from memfs.fs import io
+from memfs.fs.atomic_replace import FileChanged
+from memfs.fs.tree import Tree
 from memfs.workspace import Workspace
 
 pytestmark = pytest.mark.faults

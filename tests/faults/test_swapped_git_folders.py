@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memfs import MemfsError, MemoryItem
-from memfs.files import io
+from memfs.fs import io
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

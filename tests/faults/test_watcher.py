@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from memfs.watch import Watcher, hearing
+from memfs import watch
+from memfs.watch import Watcher
 from memfs.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.faults
@@ -261,7 +262,7 @@ def test_44_when_every_thread_of_the_library_is_killed_search_stays_correct(open
 
 def test_44_where_others_change_files_unseen_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where other machines change files events tell only half: degraded, and scanned (faults row 44)."""
-    monkeypatch.setattr(hearing, "file_system", lambda path: "nfs4")
+    monkeypatch.setattr(watch, "file_system", lambda path: "nfs4")
     with open_workspace(tmp_path / "w", create=True, watch=True, settings=SETTINGS) as workspace:
         assert "this file system (nfs4) does not tell" in workspace.store.watching
         monkeypatch.setattr(Watcher, "_heard", lambda *_: None)
@@ -274,7 +275,7 @@ def test_44_where_others_change_files_unseen_that_is_said(tmp_path: Path, monkey
 def test_44_status_tells_how_resident_processes_watch(resident: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """``memfs status`` reads what other processes say: on, degraded with the reason, off when they ended."""
     assert state_in_status(resident.root) == f"on, pid {os.getpid()}"
-    monkeypatch.setattr(hearing.Hearing, "doubt", lambda self: "for the sake of the test")
+    monkeypatch.setattr(watch.FileEvents, "doubt", lambda self: "for the sake of the test")
     assert until(lambda: resident.store.watching.startswith("degraded"))
     shown = memfs(resident.root, "status").stdout
     assert f"degraded (for the sake of the test; scanning instead), pid {os.getpid()}" in shown
@@ -445,7 +446,7 @@ def test_44_the_check_notices_a_watcher_that_misses(tmp_path: Path, monkeypatch:
 def test_44_the_check_notices_watches_that_nobody_counts(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without comparing watches with folders a reached limit stays unsaid: the library keeps it to itself."""
     root = opened().root
-    blind = "import memfs.watch.hearing\nmemfs.watch.hearing.uncovered = lambda folder: None\n"
+    blind = "import memfs.watch\nmemfs.watch.uncovered = lambda folder: None\n"
     short = LIMITED.replace("seconds=60", "seconds=2")
     done = in_namespace({"max_inotify_watches": 20}, blind + short, str(root), "max_inotify_watches")
     assert done.returncode == 0, done.stderr
@@ -458,16 +459,16 @@ def test_45_the_check_notices_young_files_that_are_not_read_again(
     opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where times are coarse, two saves in one moment look alike: only reading again tells them apart."""
-    import memfs.files.scan as scan
-    import memfs.files.tree as tree
+    import memfs.fs.scan as scan
+    import memfs.fs.tree as tree
     from memfs.model import Stamp
 
     coarse = 10**13
 
-    def entry_of(path: str, facts: os.stat_result) -> scan.Entry:
+    def entry_of(path: str, facts: os.stat_result) -> scan.ScanEntry:
         times = (facts.st_mtime_ns // coarse * coarse, facts.st_ctime_ns // coarse * coarse)
         regular = (facts.st_mode & 0o170000) == 0o100000
-        return scan.Entry(path, facts.st_size, *times, facts.st_ino, regular)
+        return scan.ScanEntry(path, facts.st_size, *times, facts.st_ino, regular)
 
     def stamp(facts: os.stat_result, data: bytes) -> Stamp:
         entry = entry_of("", facts)
@@ -485,8 +486,8 @@ def test_45_the_check_notices_young_files_that_are_not_read_again(
         return bool(workspace.recall.search("after").hits)
 
     assert seen_twice(opened())
-    monkeypatch.setattr("memfs.index.stamps.RACY_NS", 0)
-    monkeypatch.setattr("memfs.model.stamp.RACY_NS", 0)
+    monkeypatch.setattr("memfs.search.stamps.RACY_NS", 0)
+    monkeypatch.setattr("memfs.model.item.RACY_NS", 0)
     root = opened().root
     (root / FOLDER / "a.yaml").unlink()
     assert not seen_twice(opened(root))

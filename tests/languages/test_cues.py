@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from memfs.capture.judge import CueJudge
-from memfs.capture.statements import statements
-from memfs.pipeline.cues import cues, spoken
+from memfs.recall.cues import cues, spoken
 from memfs.resources import language_names, language_text
+from memfs.sessions.session_items import CueJudge, statements
 
 HERE = Path(__file__).parent
 PRECISION, RECALL = 0.97, 0.9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memfs.model.body import count_in, text_in, texts_in
+from memfs.model.shape import count_in, text_in, texts_in
 
 
 def test_what_is_of_another_sort_counts_as_missing() -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memfs.model.ids import stem_of
-from memfs.model.stamp import object_id
+from memfs.model.item import object_id
 from memfs.model.time import from_timestamp_ns
 
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memfs.model import statepaths as paths
-from memfs.model.matches import Match, matches, participants
-from memfs.model.statefacts import describe
+from memfs.model import state_paths as paths
+from memfs.model.state_facts import TournamentMatch, describe, matches, participants
 
 WON: list[dict[str, Any]] = [
     {"participants": ["x", "y"], "winner": "y"},
@@ -65,14 +64,14 @@ def test_several_matches_in_one_result_count_each() -> None:
         "winner": "z",
         "ratings": {"w": 5},
     }
-    assert matches(result) == (Match(("x", "y"), ("x",)), Match(("z", "x"), ("z",)))
+    assert matches(result) == (TournamentMatch(("x", "y"), ("x",)), TournamentMatch(("z", "x"), ("z",)))
     assert participants(result) == ("z", "w", "x", "y")
 
 
 def test_ratings_are_taken_from_the_result_or_from_its_participants() -> None:
     """Ratings stand beside the participants or within them; what is no number is none."""
     assert matches({"participants": [{"id": "x", "rating": 1190}], "ratings": {"y": 1210, "z": "high"}}) == (
-        Match(("x", "y"), (), {"x": 1190, "y": 1210}),
+        TournamentMatch(("x", "y"), (), {"x": 1190, "y": 1210}),
     )
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memfs.errors import IdInvalid, PathEscape
+from memfs.facades.pages import clean, page_id, path_of
 from memfs.model import MemoryItem
 from memfs.model.ids import check_id
-from memfs.model.pagepath import clean, page_id, path_of
 
 
 @pytest.mark.parametrize(

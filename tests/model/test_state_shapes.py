@@ -12,13 +12,13 @@ import pytest
 
 from memfs import ContextMemory, Workspace
 from memfs.errors import SchemaInvalid
-from memfs.files.schema import Schemas
-from memfs.model import states
+from memfs.format.schema import Schemas
+from memfs.model import state_documents
 from memfs.resources import schema_text
 
-SEED: Mapping[str, tuple[type[states.Shape], Mapping[str, Any]]] = {
+SEED: Mapping[str, tuple[type[state_documents.Shape], Mapping[str, Any]]] = {
     "state_update": (
-        states.StateUpdate,
+        state_documents.StateUpdate,
         {
             "timestamp": None,
             "update_type": None,
@@ -31,7 +31,7 @@ SEED: Mapping[str, tuple[type[states.Shape], Mapping[str, Any]]] = {
         },
     ),
     "agent_output": (
-        states.AgentOutput,
+        state_documents.AgentOutput,
         {
             "agent_type": None,
             "task_id": None,
@@ -41,7 +41,7 @@ SEED: Mapping[str, tuple[type[states.Shape], Mapping[str, Any]]] = {
         },
     ),
     "meta_review": (
-        states.MetaReviewStorage,
+        state_documents.MetaReviewStorage,
         {
             "iteration_number": None,
             "timestamp": None,
@@ -50,7 +50,7 @@ SEED: Mapping[str, tuple[type[states.Shape], Mapping[str, Any]]] = {
         },
     ),
     "retrieved_state": (
-        states.RetrievedState,
+        state_documents.RetrievedState,
         {
             "request_type": None,
             "timestamp_range": None,
@@ -60,7 +60,7 @@ SEED: Mapping[str, tuple[type[states.Shape], Mapping[str, Any]]] = {
         },
     ),
     "feedback_data": (
-        states.FeedbackData,
+        state_documents.FeedbackData,
         {
             "iteration_requested": None,
             "agent_type": None,
@@ -70,7 +70,7 @@ SEED: Mapping[str, tuple[type[states.Shape], Mapping[str, Any]]] = {
         },
     ),
     "recovery_state": (
-        states.RecoveryState,
+        state_documents.RecoveryState,
         dict.fromkeys((
             "checkpoint_timestamp", "system_configuration", "active_tasks", "completed_work", "resume_points",
             "data_integrity",
@@ -79,7 +79,7 @@ SEED: Mapping[str, tuple[type[states.Shape], Mapping[str, Any]]] = {
 }  # fmt: skip
 
 
-def _names(shape: type[states.Shape]) -> set[str]:
+def _names(shape: type[state_documents.Shape]) -> set[str]:
     return {one.name for one in fields(shape)}  # type: ignore[arg-type]  # every shape is a dataclass
 
 
@@ -123,7 +123,7 @@ def test_what_calls_hand_back_obeys_its_schema(opened: Callable[..., Workspace])
     critique = {"common_patterns": ["plain", {"name": "p"}], "agent_feedback": {"A/1": "x"}}
     memory.store_meta_review({"iteration_number": 1, "critique": critique})
 
-    for request in states.REQUEST_TYPES:
+    for request in state_documents.REQUEST_TYPES:
         answer = memory.retrieve_state(request, agents=["A/1", "Nobody"], metrics=["confidence_score"])
         assert schemas.check_document(answer.to_dict(), "retrieved_state") == []
     for iteration in ("latest", 1, "1"):

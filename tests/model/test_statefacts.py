@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memfs.model import statepaths as paths
-from memfs.model.statefacts import STATEFUL, Facts, describe, words_of
+from memfs.model import state_paths as paths
+from memfs.model.state_facts import STATEFUL, StateFacts, describe, words_of
 from memfs.testing import statecorpus as corpus
 
 PLACES = sorted(
@@ -91,7 +91,7 @@ def test_anything_can_be_described_and_kept_as_json(path: str, values: dict[str,
     """Whatever a person wrote, describing it never fails, and the facts survive JSON (S18)."""
     facts = describe(path, values)
     assert facts.path == path
-    assert Facts.from_dict(json.loads(json.dumps(facts.to_dict(), allow_nan=False))) == facts
+    assert StateFacts.from_dict(json.loads(json.dumps(facts.to_dict(), allow_nan=False))) == facts
 
 
 def test_figures_and_words_are_bounded() -> None:

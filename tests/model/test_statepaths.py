@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memfs.files.ownpath import is_own
-from memfs.model import statepaths as paths
+from memfs.fs.workspace_location import is_own
+from memfs.model import state_paths as paths
 
 MOMENT = datetime(2026, 3, 1, 10, 0, 0, 250, tzinfo=UTC)
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200)

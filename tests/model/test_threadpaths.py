@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memfs.errors import SchemaInvalid
-from memfs.model import statepaths as paths
-from memfs.model.threads import Place, Snapshot, TaskWrites, Write
+from memfs.model import state_paths as paths
+from memfs.model.threads import TaskWrites, ThreadPlace, ThreadSnapshot, Write
 
 TOP = "ContextMemory/threads"
 
@@ -39,8 +39,10 @@ def test_a_path_says_what_it_names(path: str, kind: str) -> None:
     assert paths.document_of_sidecar(f"{path}.0123456789abcdef.zst") == (path if kind else "")
 
 
-@pytest.mark.parametrize("place", [Place("t", "", "1"), Place("../ü", "a|b:c", "."), Place("con", "x/y", "1.2.json")])
-def test_a_path_tells_its_place(place: Place) -> None:
+@pytest.mark.parametrize(
+    "place", [ThreadPlace("t", "", "1"), ThreadPlace("../ü", "a|b:c", "."), ThreadPlace("con", "x/y", "1.2.json")]
+)
+def test_a_path_tells_its_place(place: ThreadPlace) -> None:
     """Any name comes back from the path, unless it was shortened."""
     assert paths.snapshot_at(paths.snapshot_path(*place)) == place
     assert paths.snapshot_at(paths.writes_path(*place, "task")) is None
@@ -49,8 +51,8 @@ def test_a_path_tells_its_place(place: Place) -> None:
 
 def test_a_document_is_what_it_was_made_of() -> None:
     """B5: a checkpoint and a task's writes come out of their documents with all that went in."""
-    snapshot = Snapshot(
-        place=Place("t", "sub", "2"),
+    snapshot = ThreadSnapshot(
+        place=ThreadPlace("t", "sub", "2"),
         parent="1",
         metadata={"value": {"step": 3}},
         state={"value": {"v": 4}},
@@ -61,10 +63,10 @@ def test_a_document_is_what_it_was_made_of() -> None:
         written="2026-03-01T10:00:00Z",
         allowed="a test key",
     )
-    assert Snapshot.from_document(snapshot.document()) == snapshot
+    assert ThreadSnapshot.from_document(snapshot.document()) == snapshot
     assert [snapshot.home_of(channel) for channel in ("a", "b", "c")] == ["2", "1", None]
     writes = TaskWrites(
-        place=Place("t", "", "2"),
+        place=ThreadPlace("t", "", "2"),
         task="x",
         path="~__pregel_pull, node",
         writes=(Write(-1, "__error__", {"value": "no"}), Write(0, "a", {"type": "bytes", "base64": "AA=="})),

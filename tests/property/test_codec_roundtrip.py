@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memfs.errors import ContentError, MemfsError
-from memfs.files import emit, yamltext
-from memfs.files.codec import Codec
-from memfs.files.plain import same
-from memfs.files.schema import Schemas
+from memfs.format import yaml_emit, yaml_text
+from memfs.format.codec import Codec
+from memfs.format.plain import same
+from memfs.format.schema import Schemas
 from memfs.model.item import Link, MemoryItem, Origin, Phase, Trust
 from memfs.model.kinds import KindTable
 
@@ -165,11 +165,11 @@ def test_write_then_read_gives_the_same_item(item: MemoryItem, suffix: str) -> N
 @given(st.dictionaries(keys, plain_values, max_size=4))
 def test_written_yaml_means_the_same_to_yaml_1_1_readers(value: dict[str, Any]) -> None:
     """PyYAML's own loader, which reads YAML 1.1, gets the very same values; on one line as well."""
-    written = emit.document(value)
+    written = yaml_emit.document(value)
 
-    assert same(yamltext.load(written), value)
+    assert same(yaml_text.load(written), value)
     assert same(yaml.load(written, yaml.CSafeLoader), value)
-    assert same(yamltext.load(f"a: {emit.flow(value)}\n"), {"a": value})
+    assert same(yaml_text.load(f"a: {yaml_emit.flow(value)}\n"), {"a": value})
 
 
 @settings(max_examples=300, deadline=None)
@@ -180,7 +180,7 @@ def test_written_yaml_means_the_same_to_yaml_1_1_readers(value: dict[str, Any]) 
 )
 def test_any_text_is_read_or_refused_with_a_line(pieces: list[str]) -> None:
     """Both passes accept the same texts, and no foreign exception comes out."""
-    first, second = (outcome(read, "".join(pieces)) for read in (yamltext.load, yamltext.tree))
+    first, second = (outcome(read, "".join(pieces)) for read in (yaml_text.load, yaml_text.tree))
 
     assert first == second
     assert first[1]

@@ -7,10 +7,9 @@ import re
 from typing import Any
 
 from memfs.errors import ContentError
-from memfs.files import emit, yamltext
-from memfs.files.nodes import Node
-from memfs.files.plain import same
-from memfs.files.rendering import parse, render
+from memfs.format import yaml_emit, yaml_text
+from memfs.format.plain import Node, same
+from memfs.format.render import parse, render
 
 WORDS = [
     "alpha", "beta gamma", "no", "1.10", "x: y", "# hash", "two\nlines", "two\nlines\n", "open\n\n", "  lead\nx",
@@ -56,7 +55,7 @@ class Maker:
 
     def decorated(self, text: str) -> str:
         """The text as a person might have left it: comments, blank lines, CRLF, no last newline."""
-        root = yamltext.tree(text)
+        root = yaml_text.tree(text)
         begins, inside = entry_lines(root), scalar_lines(root, text)
         lines = ["# heading"] if self.random.random() < 0.5 else []
         for number, written in enumerate(text.split("\n")[:-1], 1):
@@ -99,7 +98,7 @@ def test_splices_mean_what_was_meant_and_keep_untouched_fields() -> None:
     tried = rewritten = 0
     while tried < 2_500:
         before = maker.mapping()
-        text = maker.decorated(emit.document(before))
+        text = maker.decorated(yaml_emit.document(before))
         try:
             parsed = parse(text.encode(), "x.yaml")
         except ContentError:  # a comment put where it breaks the text is no test of splicing
@@ -119,7 +118,7 @@ def test_splices_mean_what_was_meant_and_keep_untouched_fields() -> None:
 
 def assert_untouched(before: str, after: str, old: dict[str, Any], new: dict[str, Any]) -> None:
     """Each field that did not change stands as it stood; comments outside changed fields are all there."""
-    root = yamltext.tree(before)
+    root = yaml_text.tree(before)
     for entry in root.entries:
         if entry.key in new and same(old[entry.key], new[entry.key]) and entry.value.style != "block":
             assert before[entry.start : entry.value.end] in after

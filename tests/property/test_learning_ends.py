@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memfs import MemoryItem, Query
-from memfs.behaviours import DEEPEST, OCCASIONS, Behaviours
-from memfs.files.journal import Journal
-from memfs.files.operation import FileChange, Operation
+from memfs.fs.journal import Journal
+from memfs.fs.operation import FileChange, Operation
+from memfs.learning.patterns import PatternFinder, fixed_words, item_of
 from memfs.model import Origin
-from memfs.pipeline.patterns import PatternDetector, fixed_words, item_of
+from memfs.occasions import DEEPEST, OCCASIONS, Behaviours
 from memfs.workspace import Workspace, open_workspace
 
 PATIENCE = 60.0
@@ -76,7 +76,7 @@ def test_whatever_is_given_patterns_are_found_and_told_apart(
     texts: list[str], threshold: int, similarity: float, common: int
 ) -> None:
     """Each pattern has enough members, which all follow it, and each memory belongs to one at most (L7, M2)."""
-    detector = PatternDetector(threshold, similarity=similarity, min_common_words=common)
+    detector = PatternFinder(threshold, similarity=similarity, min_common_words=common)
     items = [MemoryItem(text, "interaction", id=f"i{number}") for number, text in enumerate(texts)]
     by_id = {item.id: item for item in items}
 
@@ -217,7 +217,7 @@ def test_replaying_the_journal_ends(fresh: Fresh, deeds: list[tuple[str, str | N
 def test_a_pattern_never_follows_a_pattern() -> None:
     """The item of a pattern forms and follows none (M2: no recursion)."""
     items = [MemoryItem(f"create {name} login", "pattern", id=name) for name in ("a", "b", "c")]
-    detector = PatternDetector()
+    detector = PatternFinder()
     found = detector.detect_pattern([item.replace(memory_type="interaction") for item in items])
 
     assert found is not None

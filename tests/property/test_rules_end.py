@@ -5,11 +5,17 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memfs.model.triggerrow import TriggerRow
-from memfs.pipeline.advice import advise
-from memfs.pipeline.evidence import Casebook
-from memfs.pipeline.failures import LEAST_CONFIDENCE, LEAST_FAILURES, MOST_FOUND, Found, look
-from memfs.pipeline.situations import words_of
+from memfs.learning.failures import (
+    LEAST_CONFIDENCE,
+    LEAST_FAILURES,
+    MOST_FOUND,
+    Casebook,
+    FailureCondition,
+    advise,
+    look,
+)
+from memfs.learning.situations import words_of
+from memfs.model.episode import TriggerRow
 
 TEXT = st.one_of(
     st.sampled_from(("", "change the orders table", "lock timeout", "Traceback\n x\nKeyError: 'a'")), st.text()
@@ -48,9 +54,9 @@ def episodes(draw: st.DrawFn) -> list[TriggerRow]:
 @given(rows=episodes(), threshold=st.integers(2, 5), gone=st.booleans())
 def test_looking_for_rules_ends(rows: list[TriggerRow], threshold: int, gone: bool) -> None:
     """Each found condition has its failures, is sure enough, and says so in bounded words; void ones are found once."""
-    asked: list[Found] = []
+    asked: list[FailureCondition] = []
 
-    def void(found: Found) -> set[str]:
+    def void(found: FailureCondition) -> set[str]:
         asked.append(found)
         return {row.id for row in found.verdict.failures} if gone else set()
 

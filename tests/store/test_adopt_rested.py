@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from memfs.adapters.cli.app import run
+from memfs.doors.cli.app import run
 from memfs.model import MemoryItem
 from memfs.model.item import Origin
-from memfs.store.edits import Found, HandEdits
+from memfs.store.hand_edits import EditSet, HandEdits
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]
@@ -179,7 +179,7 @@ def test_a_burst_of_writes_looks_once(workspace: Workspace, monkeypatch: pytest.
     looks = 0
     find = HandEdits.find
 
-    def counted(self: HandEdits, include_staged: bool, quiet_seconds: float = 0) -> Found:
+    def counted(self: HandEdits, include_staged: bool, quiet_seconds: float = 0) -> EditSet:
         nonlocal looks
         looks += 1
         return find(self, include_staged, quiet_seconds)
@@ -226,7 +226,7 @@ def test_two_processes_commit_an_edit_once(workspace: Workspace, git: Git) -> No
 _KILLED = """
 import os, sys
 from memfs.model import MemoryItem
-from memfs.history import commits
+from memfs.git import commits
 from memfs.workspace import open_workspace
 workspace = open_workspace(sys.argv[1], watch=False, settings={"history.commit": "each", "index.engine": "memory"})
 if sys.argv[2] == "before":

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memfs.model import MemoryItem, Query
-from memfs.store.catalogue import Catalogue
+from memfs.store.item_cache import Catalogue
 from memfs.workspace import Workspace
 
 Read = Callable[[], list[str]]

@@ -178,7 +178,7 @@ def test_a_long_lived_writer_packs_the_repository_it_made(
     opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When many commits have gathered, they are packed behind the scenes, and history reads as before."""
-    monkeypatch.setattr("memfs.history.maintenance.LOOSE_DUE", 1)
+    monkeypatch.setattr("memfs.git.maintenance.LOOSE_DUE", 1)
     workspace = opened(history__commit="interval", history__interval_seconds=0.05)
     for number in range(3):
         remember(workspace, f"n{number}")
@@ -212,7 +212,7 @@ def test_a_removal_over_a_waiting_write_is_committed_with_the_rest(opened: Opene
 def test_36_a_long_queue_lands_in_portions(opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside a busy person each portion that lands stays landed; the rest waits, and nothing is committed twice."""
     from memfs.errors import GitBusy
-    from memfs.history import commits
+    from memfs.git import commits
 
     workspace = opened()
     before = len(git(workspace.root, "rev-list", "HEAD").split())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memfs import MemoryItem
-from memfs.files.placing import is_temporary
+from memfs.fs.atomic_replace import is_temporary
 from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace
 

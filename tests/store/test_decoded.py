@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memfs.model import MemoryItem, Stamp
-from memfs.store import decoded
-from memfs.store.decoded import Decoded
+from memfs.store import store
+from memfs.store.store import ItemDecoder
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -32,7 +32,7 @@ def _stamp(blob: str = "b1", mtime_ns: int = 1, size: int = 100) -> Stamp:
 
 def test_equal_bytes_are_decoded_once() -> None:
     """The second reader of a file that did not change gets an equal item, without decoding."""
-    known, decode = Decoded(), Decoder(tags=("a",), metadata={"x": [1]})
+    known, decode = ItemDecoder(), Decoder(tags=("a",), metadata={"x": [1]})
     first = known.item("p", _stamp(), decode, checked=False)
     assert known.item("p", _stamp(), decode, checked=False) == first
     assert decode.asked == 1
@@ -41,7 +41,7 @@ def test_equal_bytes_are_decoded_once() -> None:
 @pytest.mark.parametrize("stamp", [_stamp(blob="b2"), _stamp(mtime_ns=2)])
 def test_a_file_that_changed_is_decoded_anew(stamp: Stamp) -> None:
     """Neither other bytes nor another time of the file, which may be the item's, are taken for what is known."""
-    known, decode = Decoded(), Decoder()
+    known, decode = ItemDecoder(), Decoder()
     known.item("p", _stamp(), decode, checked=False)
     known.item("p", stamp, decode, checked=False)
     assert decode.asked == 2
@@ -49,7 +49,7 @@ def test_a_file_that_changed_is_decoded_anew(stamp: Stamp) -> None:
 
 def test_what_was_not_checked_is_not_enough_for_who_wants_it_checked() -> None:
     """An item that was decoded without its schema is decoded again where the schema counts; not the other way round."""
-    known, decode = Decoded(), Decoder()
+    known, decode = ItemDecoder(), Decoder()
     known.item("p", _stamp(), decode, checked=False)
     known.item("p", _stamp(), decode, checked=True)
     known.item("p", _stamp(), decode, checked=False)
@@ -58,7 +58,7 @@ def test_what_was_not_checked_is_not_enough_for_who_wants_it_checked() -> None:
 
 def test_nobody_can_change_what_others_get() -> None:
     """Changes to the mappings of an item, nested and empty ones too, reach no other reader, whoever came first."""
-    known = Decoded()
+    known = ItemDecoder()
     for _ in range(3):
         got = known.item("p", _stamp(), Decoder(metadata={"x": [1]}), checked=True)
         assert (got.metadata, got.context, got.data) == ({"x": [1]}, {}, {})
@@ -71,9 +71,9 @@ def test_no_more_is_kept_than_the_bounds_say(monkeypatch: pytest.MonkeyPatch) ->
     """The items used longest ago go when there are too many, or their files are too long together; a huge one never
     comes in.
     """
-    monkeypatch.setattr(decoded, "_MOST", 3)
-    monkeypatch.setattr(decoded, "_MOST_BYTES", 250)
-    known, decode = Decoded(), Decoder()
+    monkeypatch.setattr(store, "_MOST", 3)
+    monkeypatch.setattr(store, "_MOST_BYTES", 250)
+    known, decode = ItemDecoder(), Decoder()
     for path in "abab":
         known.item(path, _stamp(), decode, checked=True)
     assert decode.asked == 2

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from memfs.files.tree import Tree
-from memfs.history import busy
-from memfs.history.repository import Repository
-from memfs.history.step import index_lock
+from memfs.fs.tree import Tree
+from memfs.git import busy
+from memfs.git.repository import Repository
+from memfs.git.transaction import index_lock
 from memfs.model import MemoryItem
-from memfs.store import committing
+from memfs.store import commits
 from memfs.workspace import Workspace, open_workspace
 
 Git = Callable[..., str]
@@ -130,8 +130,8 @@ def test_files_of_a_checkout_that_has_not_moved_head_yet_stay(
             return index_lock(repository)
 
         # the file is as the write left it when that is looked at first, and a checkout's own a moment later
-        monkeypatch.setattr("memfs.store.committing.index_lock", late)
-        monkeypatch.setattr(committing.Committing, "_is_still", lambda *_: True)
+        monkeypatch.setattr("memfs.store.commits.index_lock", late)
+        monkeypatch.setattr(commits.Committer, "_is_still", lambda *_: True)
         try:
             workspace.store.flush(adopt=False)
             assert (tmp_path / path).exists()

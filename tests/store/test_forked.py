@@ -12,7 +12,7 @@ import pytest
 
 from kit.patience import LONG, until
 from memfs import MemoryItem, Query
-from memfs.pipeline.background import Background
+from memfs.recall.executor import Background
 from memfs.workspace import Workspace, open_workspace
 
 Opened = Callable[..., Workspace]

@@ -11,7 +11,7 @@ import pytest
 
 from kit.patience import until
 from memfs import MemoryItem
-from memfs.files import io
+from memfs.fs import io
 from memfs.store import store as storing
 from memfs.workspace import Workspace
 
@@ -91,7 +91,7 @@ def test_nothing_is_named_while_its_own_writer_is_here(opened: Opened, policy: s
 
 def test_what_is_overdue_is_named(left: Workspace, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check names a write whose window is over, by its file, though git would take it."""
-    monkeypatch.setattr("memfs.store.window._LATE_SECONDS", 86400.0)
+    monkeypatch.setattr("memfs.store.commits._LATE_SECONDS", 86400.0)
     again = opened(left.root, history__commit="interval", history__interval_seconds=86400.0)
     monkeypatch.setattr(storing, "_GRACE", -86401.0)
     (problem,) = again.checker.check()
@@ -102,7 +102,7 @@ def test_a_repair_commits_what_was_left(
     left: Workspace, opened: Opened, git: Git, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``check --fix`` leaves nothing out of HEAD that the policy would have committed."""
-    monkeypatch.setattr("memfs.store.window._LATE_SECONDS", 86400.0)
+    monkeypatch.setattr("memfs.store.commits._LATE_SECONDS", 86400.0)
     again = opened(left.root, history__commit="interval", history__interval_seconds=86400.0)
     assert any("committed" in done for done in again.checker.repair())
     assert in_head(again, git)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from memfs.files.scan import Entry
-from memfs.files.tree import Tree
+from memfs.fs.scan import ScanEntry
+from memfs.fs.tree import Tree
 from memfs.model import MemoryItem
 from memfs.model.episode import StateSnapshot
 from memfs.workspace import Workspace
@@ -80,7 +80,7 @@ def test_hand_edits_are_found_by_one_walk_over_the_files(opened: Open, monkeypat
     store.flush()
     scan = Tree.scan
 
-    def noted(tree: Tree, folder: str, hidden: bool = False) -> Iterator[Entry]:
+    def noted(tree: Tree, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
         walked.append(folder)
         return scan(tree, folder, hidden)
 

@@ -11,7 +11,7 @@ import pytest
 
 from memfs import MemoryItem, Origin
 from memfs.errors import Conflict, IdExists, IdInvalid, ItemNotFound, SchemaInvalid, SettingInvalid
-from memfs.files.placing import sha256
+from memfs.fs.atomic_replace import sha256
 from memfs.model import Query
 from memfs.workspace import Workspace, open_workspace
 

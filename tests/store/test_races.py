@@ -16,9 +16,9 @@ import pytest
 from kit.patience import until
 from memfs import MemoryItem, Query
 from memfs.errors import Conflict, ContentError, IdExists, StorageIO, StorageReadOnly
-from memfs.files.journal import Journal
-from memfs.files.placing import holding_name
-from memfs.store import home
+from memfs.fs.atomic_replace import holding_name
+from memfs.fs.journal import Journal
+from memfs.store import write
 from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace, open_workspace
 
@@ -308,7 +308,7 @@ def test_a_read_only_workspace_can_be_read(opened: Opened, tmp_path: Path) -> No
 def test_closing_with_a_full_cache_disk_releases_everything(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache that cannot be written is not worth an error at the end."""
     from memfs.errors import StorageFull
-    from memfs.index.layers import SearchIndex
+    from memfs.search.search_index import SearchIndex
 
     def full(self: SearchIndex) -> bool:
         raise StorageFull("no space")
@@ -422,7 +422,7 @@ def test_a_save_between_check_and_rename_is_not_overwritten(opened: Opened, monk
     workspace = opened()
     path = remember(workspace, "x", "v1")
     workspace.store.flush()
-    from memfs.files import io
+    from memfs.fs import io
 
     def save(name: str, where: str) -> None:
         if name == "fsync" and where.endswith("x.yaml"):
@@ -447,7 +447,7 @@ def test_a_save_at_the_very_last_call_is_kept(opened: Opened, git: Git, change: 
     workspace = opened()
     path = remember(workspace, "x", "v1")
     workspace.store.flush()
-    from memfs.files import io
+    from memfs.fs import io
 
     def save(name: str, where: str) -> None:
         if name in ("exchange", "rename") and where.endswith(("x.yaml", ".tmp")):
@@ -475,7 +475,7 @@ def test_21_a_save_displaced_by_a_killed_write_can_be_recovered(opened: Opened, 
     workspace = opened()
     path = remember(workspace, "x", "v1")
     workspace.store.flush()
-    from memfs.files import io
+    from memfs.fs import io
 
     saved = b"content: saved by hand\n"
     steps: list[str] = []
@@ -510,7 +510,7 @@ def test_23_an_old_version_that_a_power_cut_brings_back_is_nobodys_save(opened: 
     remember(workspace, "x", "v2")
     if committed:
         workspace.store.flush()
-    from memfs.files import io
+    from memfs.fs import io
 
     def stop(name: str, where: str) -> None:
         if name == "exchange":
@@ -558,7 +558,7 @@ def test_23_many_files_get_their_names_when_all_their_contents_are_durable(
 ) -> None:
     """A power cut between the first name and the last leaves no file without its old content and its new one."""
     workspace = opened()
-    monkeypatch.setattr(home, "_SYNC_ONCE_ABOVE", 3)
+    monkeypatch.setattr(write, "_SYNC_ONCE_ABOVE", 3)
     for text in ("v1", "v2"):
         with injected(Fault()) as counted:
             remember_four(workspace, text)
@@ -573,13 +573,13 @@ def test_36_many_files_are_written_though_somebody_cleaned_their_folder(
 ) -> None:
     """What waited for its name may be gone by ``git clean -fdx``; the write is whole all the same (faults row 36)."""
     workspace = opened()
-    monkeypatch.setattr(home, "_SYNC_ONCE_ABOVE", 3)
+    monkeypatch.setattr(write, "_SYNC_ONCE_ABOVE", 3)
 
     def clean(folder: str) -> None:
         for waiting in Path(folder).glob(".memfs-*"):
             waiting.unlink()
 
-    monkeypatch.setattr("memfs.files.syncfs.sync", clean)
+    monkeypatch.setattr("memfs.fs.io.sync", clean)
     remember_four(workspace, "v1")
     assert [item.content for item in workspace.store.select(Query())] == ["v1"] * 4
 
@@ -591,7 +591,7 @@ def test_24_many_files_are_as_they_were_where_the_disk_does_not_keep_them(
     """A disk that reports an error when all is made durable at once is believed, before and after (faults row 24)."""
     workspace = opened()
     remember_four(workspace, "v1")
-    monkeypatch.setattr(home, "_SYNC_ONCE_ABOVE", 3)
+    monkeypatch.setattr(write, "_SYNC_ONCE_ABOVE", 3)
     told: list[str] = []
 
     def sync(folder: str) -> None:
@@ -599,7 +599,7 @@ def test_24_many_files_are_as_they_were_where_the_disk_does_not_keep_them(
         if len(told) == refused:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr("memfs.files.syncfs.sync", sync)
+    monkeypatch.setattr("memfs.fs.io.sync", sync)
     with pytest.raises(StorageIO, match="sync failed: Input/output error"):
         remember_four(workspace, "v2")
     assert [item.content for item in workspace.store.select(Query())] == ["v1"] * 4
@@ -612,7 +612,7 @@ def test_two_saves_in_the_moment_of_a_write_are_both_kept(opened: Opened, git: G
     workspace = opened()
     path = remember(workspace, "x", "v1")
     workspace.store.flush()
-    from memfs.files import io
+    from memfs.fs import io
 
     saves = ["first save", "second save"]
 
@@ -640,7 +640,7 @@ def test_a_file_made_by_hand_at_the_last_moment_is_not_overwritten(opened: Opene
     """Creating never replaces what appeared meanwhile."""
     workspace = opened()
     remember(workspace, "first")
-    from memfs.files import io
+    from memfs.fs import io
 
     folder = workspace.root / workspace.store.locate("first").rpartition("/")[0]
 
@@ -685,7 +685,7 @@ def test_a_refused_write_leaves_nothing_to_be_done_later(opened: Opened) -> None
         if name in ("rename", "exchange", "link"):
             raise OSError(1, "Operation not permitted")
 
-    from memfs.files import io
+    from memfs.fs import io
 
     io.set_hook(refuse)
     try:

@@ -15,7 +15,7 @@ import pytest
 
 from memfs import MemoryItem
 from memfs.errors import SettingInvalid, StorageIO, StorageUnavailable
-from memfs.files import io
+from memfs.fs import io
 from memfs.model import Query
 from memfs.trust import grant
 from memfs.workspace import Workspace

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from memfs.errors import ContentError, CorruptItem, ItemTooLarge, QuotaExceeded, SchemaInvalid, SecretDetected
-from memfs.files import zstd
-from memfs.model.statepaths import document_of_sidecar, output_path, system_state_path
+from memfs.fs import zstd
+from memfs.model.state_paths import document_of_sidecar, output_path, system_state_path
 from memfs.store import sidecars
-from memfs.store.statefiles import Change, StateFiles
+from memfs.store.state_files import DocumentChange, StateFiles
 from memfs.testing.faults import Fault, Stopped, injected
 from memfs.workspace import Workspace
 
@@ -27,7 +27,7 @@ TEXT = "one line of a large result, with Ünïcode\n" * 300
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a document be too large from 8 kB on."""
-    monkeypatch.setattr("memfs.files.codec.DOCUMENT_LIMIT", 8_000)
+    monkeypatch.setattr("memfs.format.codec.DOCUMENT_LIMIT", 8_000)
     monkeypatch.setattr(sidecars, "_MOST_BYTES", 4_000)
     monkeypatch.setattr(sidecars, "_WORTH_BYTES", 500)
 
@@ -45,7 +45,7 @@ def output(primary: Any, **more: Any) -> dict[str, Any]:
 
 def put(files: StateFiles, values: dict[str, Any], path: str = PATH, critical: bool = False) -> None:
     """Write one document."""
-    files.write([Change(path, values)], "Store it", critical=critical)
+    files.write([DocumentChange(path, values)], "Store it", critical=critical)
 
 
 def beside(workspace: Workspace) -> list[Path]:

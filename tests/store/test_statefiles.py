@@ -27,9 +27,9 @@ from memfs.errors import (
     SecretDetected,
     StorageFull,
 )
-from memfs.files import io
-from memfs.files.placing import sha256
-from memfs.model.statepaths import (
+from memfs.fs import io
+from memfs.fs.atomic_replace import sha256
+from memfs.model.state_paths import (
     document_kind,
     hypothesis_path,
     output_path,
@@ -37,7 +37,7 @@ from memfs.model.statepaths import (
     token_path,
     update_path,
 )
-from memfs.store.statefiles import Change, StateFiles, Written
+from memfs.store.state_files import DocumentChange, StateFiles, Written
 from memfs.testing.faults import DISK_FULL, Fault, Stopped, injected
 from memfs.workspace import Workspace
 
@@ -56,7 +56,7 @@ def files_of(workspace: Workspace) -> StateFiles:
 
 def put(files: StateFiles, path: str, values: Mapping[str, Any] | None, expected: str | None = None) -> Written:
     """Write one document."""
-    return files.write([Change(path, values, expected)], "Store it")[0]
+    return files.write([DocumentChange(path, values, expected)], "Store it")[0]
 
 
 def test_a_document_comes_back_as_it_was_given(opened: Open) -> None:
@@ -99,10 +99,10 @@ def test_an_error_names_the_dotted_field_and_nothing_is_written(opened: Open, va
     """State is validated before it is stored; the error says where and what would be right (S1)."""
     workspace = opened()
     path = update_path(1, MOMENT)
-    good = Change(system_state_path(1), HEADER)
+    good = DocumentChange(system_state_path(1), HEADER)
 
     with pytest.raises(SchemaInvalid) as caught:
-        files_of(workspace).write([good, Change(path, {**UPDATE, **values})], "Store it")
+        files_of(workspace).write([good, DocumentChange(path, {**UPDATE, **values})], "Store it")
 
     assert (caught.value.field or "").startswith(field)
     assert (caught.value.path, bool(caught.value.hint)) == (path, True)
@@ -145,14 +145,17 @@ def test_a_batch_is_written_whole_or_not_at_all(opened: Open, git: Git) -> None:
     put(files, hypothesis_path(1, "b"), {"id": "b"})
     files.commit_now()
 
-    taken = Change(hypothesis_path(1, "b"), {"id": "b", "wins": 1}, "")
+    taken = DocumentChange(hypothesis_path(1, "b"), {"id": "b", "wins": 1}, "")
     with pytest.raises(Conflict):
-        files.write([Change(hypothesis_path(1, "a"), {"id": "a"}), taken], "Two")
+        files.write([DocumentChange(hypothesis_path(1, "a"), {"id": "a"}), taken], "Two")
     with pytest.raises(Conflict, match="two changes of one"):
-        files.write([Change(hypothesis_path(1, "a"), {"id": "a"})] * 2, "Twice")
+        files.write([DocumentChange(hypothesis_path(1, "a"), {"id": "a"})] * 2, "Twice")
     assert not files.exists(hypothesis_path(1, "a"))
 
-    files.write([Change(hypothesis_path(1, "a"), {"id": "a"}), Change(hypothesis_path(1, "b"), None)], "Replace b by a")
+    files.write(
+        [DocumentChange(hypothesis_path(1, "a"), {"id": "a"}), DocumentChange(hypothesis_path(1, "b"), None)],
+        "Replace b by a",
+    )
     assert files.revision_of(hypothesis_path(1, "a")) == ""
     files.commit_now()
     assert files.revision_of(hypothesis_path(1, "a")) == git(workspace.root, "rev-parse", "HEAD").strip()
@@ -392,7 +395,7 @@ def batch(files: StateFiles, number: int) -> None:
     update = {**UPDATE, "system_statistics": {"total_hypotheses": number}}
     path = update_path(1, MOMENT.replace(second=number))
     header = {**HEADER, "update": update}
-    files.write([Change(path, update), Change(system_state_path(1), header)], f"Store update {number}")
+    files.write([DocumentChange(path, update), DocumentChange(system_state_path(1), header)], f"Store update {number}")
 
 
 def total(files: StateFiles) -> int:
@@ -475,7 +478,7 @@ def test_at_the_quota_periodic_updates_wait_and_critical_ones_land(opened: Open)
     with pytest.raises(QuotaExceeded) as caught:
         put(files, update_path(1, MOMENT), {**UPDATE, "orchestration_state": {"strategic_focus": "y" * 1000}})
     assert (caught.value.field, bool(caught.value.hint)) == ("quotas.iterations_bytes", True)
-    files.write([Change(update_path(1, MOMENT), UPDATE)], "Store a critical update", critical=True)
+    files.write([DocumentChange(update_path(1, MOMENT), UPDATE)], "Store a critical update", critical=True)
 
     assert files.exists(update_path(1, MOMENT))
 
@@ -529,9 +532,9 @@ KILLED = """
 import os, signal, sys
 from datetime import UTC, datetime
 from pathlib import Path
-from memfs.files import io
-from memfs.model.statepaths import system_state_path, update_path
-from memfs.store.statefiles import Change, StateFiles
+from memfs.fs import io
+from memfs.model.state_paths import system_state_path, update_path
+from memfs.store.state_files import DocumentChange, StateFiles
 from memfs.workspace import open_workspace
 
 settings = {"index.engine": "memory", "history.commit": "manual"}
@@ -550,7 +553,8 @@ for number in range(1, 60):
     update = {"timestamp": moment.isoformat(), "update_type": "periodic",
               "system_statistics": {"total_hypotheses": number}}
     header = {"iteration": 1, "status": "open", "opened": "2026-03-01T09:00:00Z", "update": update}
-    files.write([Change(update_path(1, moment), update), Change(system_state_path(1), header)], "Store it")
+    changes = [DocumentChange(update_path(1, moment), update), DocumentChange(system_state_path(1), header)]
+    files.write(changes, "Store it")
     os.write(1, b"%d\\n" % number)
 """
 

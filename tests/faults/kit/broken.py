@@ -12,14 +12,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from unittest import mock
 
-from memfs.files import io
-from memfs.files.journal import Journal
-from memfs.files.lock import FileLock
-from memfs.files.operation import Operation
-from memfs.files.tree import Tree
+from memfs.fs import io
+from memfs.fs.journal import Journal
+from memfs.fs.lock import FileLock
+from memfs.fs.operation import Operation
+from memfs.fs.tree import Tree
 from memfs.model import Stamp
-from memfs.store.home import Home
-from memfs.store.writing import Writing
+from memfs.store.write import FileHome, FileWriter
 
 Patches = Callable[[], list[Any]]
 
@@ -48,15 +47,15 @@ def _no_journal() -> list[Any]:
 
 def _early_ack() -> list[Any]:
     """The store says done before it has begun: each write is carried out when the next one comes."""
-    real = Writing.carry_out
+    real = FileWriter.carry_out
     waiting: list[Callable[[], None]] = []
 
-    def carry_out(self: Writing, *arguments: Any, **named: Any) -> None:
+    def carry_out(self: FileWriter, *arguments: Any, **named: Any) -> None:
         while waiting:
             waiting.pop()()
         waiting.append(lambda: real(self, *arguments, **named))
 
-    return [mock.patch.object(Writing, "carry_out", carry_out)]
+    return [mock.patch.object(FileWriter, "carry_out", carry_out)]
 
 
 def _in_place() -> list[Any]:
@@ -77,7 +76,7 @@ def _in_place() -> list[Any]:
 
 def _no_recovery() -> list[Any]:
     """What a dead process left half done stays as it is."""
-    places = ((Writing, "recover"), (Home, "redo_all"))
+    places = ((FileWriter, "recover"), (FileHome, "redo_all"))
     return [mock.patch.object(owner, name, return_value=[]) for owner, name in places]
 
 

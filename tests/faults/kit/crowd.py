@@ -173,10 +173,10 @@ class Person:
 # -- deliberately broken variants ---------------------------------------------------------------------------------
 def add_all() -> None:
     """Commits as a tutorial has it: everything is added and committed, and what git said is not looked at."""
-    from memfs.store.committing import Committing
-    from memfs.store.values import Flushed
+    from memfs.store.commits import Committer
+    from memfs.store.values import FlushResult
 
-    def flush(self: Committing, **_: object) -> Flushed:
+    def flush(self: Committer, **_: object) -> FlushResult:
         parts = self._parts
         root = str(parts.tree.root)
         with parts.lock.hold("naive"):
@@ -185,9 +185,9 @@ def add_all() -> None:
         subprocess.run(["git", "-C", root, "commit", "-q", "-m", "all"], capture_output=True, check=False)
         with parts.lock.hold("naive"):
             parts.journal.drop(waiting)
-        return Flushed()
+        return FlushResult()
 
-    Committing.flush = flush  # type: ignore[assignment,method-assign]
+    Committer.flush = flush  # type: ignore[assignment,method-assign]
 
 
 VARIANTS: dict[str, Callable[[], None]] = {"add all": add_all}
@@ -257,7 +257,6 @@ def _writer(work: str, root: str, name: str, writes: int) -> int:
 def main(words: Sequence[str]) -> None:
     """Fork the writers and wait for them."""
     import memfs.workspace
-    from memfs.store import committing  # noqa: F401  imported once, here, and not by each writer
 
     del memfs
     root, work, writers, writes, variant = words

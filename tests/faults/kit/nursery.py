@@ -29,7 +29,7 @@ from kit import broken
 from kit.beginning import make
 from kit.script import EACH_VERB, Step, carry_out
 from memfs.errors import MemfsError
-from memfs.files import io
+from memfs.fs import io
 from memfs.workspace import open_workspace
 
 OPENED = "opened"

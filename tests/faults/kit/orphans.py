@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from memfs.history import git
+from memfs.git import process as git
 
 
 def late_git(folder: Path, verb: str) -> str:

@@ -16,18 +16,18 @@ from typing import Any
 
 import pytest
 
-from memfs.pipeline import review
-from memfs.sources import foreigncall
-from memfs.sources.foreigncall import Call
+from memfs.context import isolation
+from memfs.context.isolation import ForeignCall
+from memfs.recall import review
 
 LONG = 60.0
 """So many seconds are nowhere needed: what takes them hangs."""
 _PROGRAM = f"""
 import sys
 if "hook" in sys.argv:
-    from memfs.adapters.claude_code import events, hook
+    from memfs.doors.claude_code import hook
     hook._PATIENCE_SECONDS = {LONG}  # for its report
-    for table in (events.LIMITS, events.DRAINS) if UNHURRIED else ():
+    for table in (hook.LIMITS, hook.DRAINS) if UNHURRIED else ():
         table.update(dict.fromkeys(table, {LONG}))
 sys.argv[0] = "memfs"
 from memfs.__main__ import main
@@ -58,12 +58,12 @@ def hear_out(patch: pytest.MonkeyPatch, *hanging: str) -> list[float]:
     """
     limits: list[float] = []
 
-    def wait(calls: Sequence[Call], seconds: float) -> None:
+    def wait(calls: Sequence[ForeignCall], seconds: float) -> None:
         limits.append(seconds)
         awaited = [call.future for call in calls if call.future and call.name not in hanging]
         assert not wait_for(awaited, LONG).not_done
 
-    patch.setattr(foreigncall, "wait", wait)
+    patch.setattr(isolation, "wait", wait)
     return limits
 
 

@@ -1,0 +1,551 @@
+"""The file that is a backup: its manifest, its parts, and the proof that it is whole.
+
+Owns the format (``docs/format.md``), version 1: a tar whose first member is ``manifest-<sha256 of itself>.json``,
+followed by exactly the parts that the manifest names with size and sha256. One of them, ``files.tar.gz``, holds the
+workspace's files; one that changed while the backup was made stands there twice, and the manifest says which does not
+count. Where a backup comes from and what is done with it, this module does not know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import BackupInvalid, FormatUnsupported, HistoryError, MemfsError, StorageIO
+from memfs.fs import io
+from memfs.git.bundle import RepositorySnapshot, read_bundle
+from memfs.git.repository import Repository
+
+BLOCK = 512
+END = b"\0" * (2 * BLOCK)
+_CHUNK = 1 << 18
+_LONGEST_EXTENDED = 1 << 16
+_REGULAR, _EXTENDED = b"0", b"x"
+_SORTS = {b"1": "a hard link", b"2": "a symbolic link", b"3": "a device", b"4": "a device", b"5": "a folder"}
+_RECORD = re.compile(rb"(\d{1,7}) ([^=\n]{1,64})=")
+
+Read = Callable[[int], bytes]
+"""Gives up to so many bytes, and none at the end."""
+
+
+def header(name: str, size: int) -> bytes:
+    """What stands before a member's bytes; the same for the same name and size, always."""
+    info = tarfile.TarInfo(name)
+    info.size = size
+    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+
+
+def padding(size: int) -> bytes:
+    """What stands after a member of so many bytes."""
+    return b"\0" * (-size % BLOCK)
+
+
+@dataclass(slots=True)
+class TarMember:
+    """One file of an archive; ``chunks`` gives its bytes, once."""
+
+    name: str
+    size: int
+    _read: Read
+    _left: int
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes that were not read yet.
+
+        Raises:
+            BackupInvalid: the archive ends before.
+        """
+        while self._left:
+            data = _exactly(self._read, min(self._left, _CHUNK))
+            self._left -= len(data)
+            yield data
+
+    def data(self, limit: int) -> bytes:
+        """All of its bytes.
+
+        Raises:
+            BackupInvalid: there are more than ``limit``.
+        """
+        if self._left > limit:
+            raise _invalid(f"{self.name!a} has {self._left:,} bytes, allowed are {limit:,}")
+        return b"".join(self.chunks())
+
+
+def members(read: Read) -> Iterator[TarMember]:
+    """The files of an archive in order; what is not read of one is passed over.
+
+    Raises:
+        BackupInvalid: it holds anything else than regular files with names that stay below a folder, or is cut short.
+    """
+    extended: dict[bytes, bytes] = {}
+    while any(block := _exactly(read, BLOCK)):
+        sort, size = block[156:157], _size(block)
+        _check_sum(block)
+        if sort == _EXTENDED and not extended:
+            extended = _extended(_padded(read, size))
+            continue
+        if sort != _REGULAR:
+            raise _invalid(f"it holds {_SORTS.get(sort, 'something that is no file')}")
+        size = int(extended.get(b"size", b"%d" % size))
+        member = TarMember(_name(block, extended), size, read, size)
+        extended = {}
+        yield member
+        for _ in member.chunks():
+            pass
+        _filler(read, size)
+    if extended or any(_exactly(read, BLOCK)) or read(1):
+        raise _invalid("something follows its end")
+
+
+def check_name(name: str) -> str:
+    """Return a name unchanged if it stays below the folder it is put in.
+
+    Raises:
+        BackupInvalid: it does not.
+    """
+    parts = name.split("/")
+    if not {"", ".", ".."}.isdisjoint(parts) or "\0" in name or "\\" in parts[0]:
+        raise _invalid(f"the name {name!a} leads out of the folder")
+    return name
+
+
+def _name(block: bytes, extended: dict[bytes, bytes]) -> str:
+    prefix, name = block[345:500].rstrip(b"\0"), block[:100].rstrip(b"\0")
+    raw = extended.get(b"path", prefix + b"/" + name if prefix else name)
+    return check_name(raw.decode("utf-8", "surrogateescape"))
+
+
+def _extended(data: bytes) -> dict[bytes, bytes]:
+    records = {}
+    position = 0
+    while position < len(data):
+        found = _RECORD.match(data, position)
+        end = position + int(found[1]) if found else 0
+        if found is None or end <= found.end() or end > len(data):
+            raise _invalid("an extended header is damaged")
+        records[found[2]] = data[found.end() : end - 1]
+        position = end
+    if not re.fullmatch(rb"\d{1,15}", records.get(b"size", b"0")):
+        raise _invalid("a member has no size")
+    return records
+
+
+def _padded(read: Read, size: int) -> bytes:
+    if size > _LONGEST_EXTENDED:
+        raise _invalid("an extended header is too long")
+    data = _exactly(read, size)
+    _filler(read, size)
+    return data
+
+
+def _filler(read: Read, size: int) -> None:
+    if any(_exactly(read, -size % BLOCK)):
+        raise _invalid("what should be empty is not")
+
+
+def _size(block: bytes) -> int:
+    try:
+        return int(block[124:135], 8)
+    except ValueError:
+        raise _invalid("a member has no size") from None
+
+
+def _check_sum(block: bytes) -> None:
+    try:
+        stated = int(block[148:156].rstrip(b"\0 "), 8)
+    except ValueError:
+        stated = -1
+    if stated != sum(block[:148]) + sum(block[156:]) + 8 * ord(" "):
+        raise _invalid("a header is damaged")
+
+
+def _exactly(read: Read, size: int) -> bytes:
+    chunks = []
+    while size > 0:
+        chunk = read(size)
+        if not chunk:
+            raise _invalid("it is cut short")
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)
+
+
+def _invalid(reason: str) -> BackupInvalid:
+    return BackupInvalid(f"this is no sound backup: {reason}", hint="use another backup")
+
+
+FILES = "files.tar.gz"
+HISTORY = "history.bundle"
+STATE = "state/"
+FALLBACK = "fallback"
+VERSION = 1
+_FORMAT = "memfs-backup"
+_LONGEST_MANIFEST = 1 << 30
+_MANIFEST = re.compile(r"manifest-([0-9a-f]{64})\.json")
+_HEX = re.compile(r"[0-9a-f]{64}")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_GZIP = 31
+_DEEP = 64
+
+Digest = tuple[int, str]
+"""Size and sha256 of a file or part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupManifest:
+    """What a backup says of itself.
+
+    Attributes:
+        created: when, ISO 8601.
+        workspace: the folder's name.
+        origin: which workspace it came from, as the workspace's own state names it.
+        prefix: where in its repository the workspace lies.
+        head: the branch, or the commit where HEAD was detached.
+        refs: commits and tags by full ref name; ``HEAD`` where it was detached.
+        shallow: commits at which a shallow clone's history ends.
+        parts: what follows in the archive, in order.
+        files: the workspace's files by path.
+        unpacked: bytes of ``files.tar.gz`` when unpacked.
+        outdated: which files of that archive do not count, by their place in it from 0: they changed meanwhile.
+        waiting: how many writes waited for their commit.
+        left_out: what could not be taken along, and why.
+        whole: whether nothing is missing that should be there; what is no file is left out on purpose.
+    """
+
+    created: str
+    workspace: str
+    origin: str
+    prefix: str = ""
+    head: str = ""
+    refs: Mapping[str, str] = field(default_factory=dict)
+    shallow: Sequence[str] = ()
+    parts: Mapping[str, Digest]
+    files: Mapping[str, Digest]
+    unpacked: int
+    outdated: Sequence[int] = ()
+    waiting: int = 0
+    left_out: Sequence[str] = ()
+    whole: bool = True
+
+    def encode(self) -> bytes:
+        """As it stands in the archive."""
+        facts = {"format": _FORMAT, "version": VERSION, **asdict(self)}
+        return json.dumps(facts, separators=(",", ":"), sort_keys=True).encode("ascii")
+
+
+def manifest_name(data: bytes) -> str:
+    """The name under which a manifest's bytes stand in the archive."""
+    return f"manifest-{hashlib.sha256(data).hexdigest()}.json"
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[tuple[BackupManifest, Iterator[TarMember]]]:
+    """A backup's manifest and the parts that follow; the caller checks each part with ``checked``.
+
+    Raises:
+        BackupInvalid: it is none, or damaged.
+        FormatUnsupported: it was made by a newer memfs.
+        StorageIO: it cannot be read.
+    """
+    try:
+        fd = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK)
+    except (FileNotFoundError, MemfsError) as error:
+        raise BackupInvalid("there is no backup to be read", path=str(path), hint="name the file") from error
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise _invalid("it is no file")
+        archive = members(_from(fd, path))
+        first = next(archive, None)
+        if first is None:
+            raise _invalid("it is empty")
+        yield _manifest(first), archive
+    except BackupInvalid as error:
+        raise error.located(str(path)) from error.__cause__
+    finally:
+        os.close(fd)
+
+
+def verify(path: Path) -> BackupManifest:
+    """Read a whole backup: every part and every file in it is what the manifest says.
+
+    Raises:
+        BackupInvalid, FormatUnsupported, StorageIO: see ``reading``.
+    """
+    with reading(path) as (manifest, archive):
+        for member in parts_of(manifest, archive):
+            chunks = checked(member, manifest.parts[member.name])
+            if member.name == FILES:
+                for _ in files_of(manifest, chunks):
+                    pass
+            for _ in chunks:
+                pass
+    return manifest
+
+
+def parts_of(manifest: BackupManifest, archive: Iterator[TarMember]) -> Iterator[TarMember]:
+    """The parts, each of them once and in the manifest's order.
+
+    Raises:
+        BackupInvalid: another one comes, or one is missing.
+    """
+    for name, (size, _) in manifest.parts.items():
+        member = next(archive, None)
+        if member is None or (member.name, member.size) != (name, size):
+            raise _invalid(f"the part {name!a} is missing")
+        yield member
+    if next(archive, None) is not None:
+        raise _invalid("it holds more than its manifest names")
+
+
+def checked(member: TarMember, digest: Digest) -> Iterator[bytes]:
+    """A part's bytes; the last one comes only if all are right.
+
+    Raises:
+        BackupInvalid: they are not.
+    """
+    return _checked(member.name, member.chunks(), digest)
+
+
+def files_of(manifest: BackupManifest, chunks: Iterator[bytes]) -> Iterator[tuple[str, Iterator[bytes]]]:
+    """The workspace's files, each once: path and bytes, which are right if all of them come.
+
+    Raises:
+        BackupInvalid: a file is missing, damaged or unknown, or there are more bytes than the manifest says.
+    """
+    awaited = dict(manifest.files)
+    outdated = frozenset(manifest.outdated)
+    for number, member in enumerate(members(_unpacked(chunks, manifest.unpacked))):
+        if number in outdated:
+            continue
+        digest = awaited.pop(member.name, None)
+        if digest is None:
+            raise _invalid(f"the file {member.name!a} is not one of those it names")
+        data = checked(member, digest)
+        yield member.name, data
+        for _ in data:
+            pass
+    if awaited:
+        raise _invalid(f"the file {next(iter(awaited))!a} is missing")
+
+
+def _manifest(member: TarMember) -> BackupManifest:
+    named = _MANIFEST.fullmatch(member.name)
+    if named is None:
+        raise _invalid("it does not begin with a manifest")
+    data = member.data(_LONGEST_MANIFEST)
+    if hashlib.sha256(data).hexdigest() != named[1]:
+        raise _invalid("its manifest is damaged")
+    try:
+        facts = json.loads(data)
+        sort, version = facts.pop("format"), facts.pop("version")
+    except (ValueError, RecursionError, KeyError, AttributeError, TypeError):
+        raise _invalid("its manifest cannot be read") from None
+    if sort != _FORMAT or not isinstance(version, int):
+        raise _invalid("its manifest is of another sort")
+    if version > VERSION:
+        raise FormatUnsupported(
+            f"the backup is of format {version}, this memfs knows up to {VERSION}", hint="use a newer memfs"
+        )
+    try:
+        return _sound(BackupManifest(**facts))
+    except TypeError:
+        raise _invalid("its manifest is of another shape") from None
+
+
+def _sound(found: BackupManifest) -> BackupManifest:
+    """Refuse a manifest whose values are not what they should be: nothing in it was checked by anybody before."""
+    texts = (found.created, found.workspace, found.origin, found.prefix, found.head)
+    tables = (found.refs, found.parts, found.files)
+    right = (
+        all(isinstance(text, str) for text in texts)
+        and all(isinstance(table, dict) for table in tables)
+        and all(_is_commit(value) for value in (*found.refs.values(), *found.shallow))
+        and all(map(_is_digest, (*found.parts.values(), *found.files.values())))
+        and all(_is_number(number) for number in (*found.outdated, found.unpacked, found.waiting))
+        and all(isinstance(sentence, str) for sentence in found.left_out)
+        and isinstance(found.whole, bool)
+    )
+    if not right:
+        raise _invalid("its manifest is of another shape")
+    for name in (*found.parts, *found.files, *([found.prefix] if found.prefix else ())):
+        if ".git" in check_name(name).casefold().split("/"):
+            raise _invalid(f"the name {name!a} leads into a repository")
+    _no_folder_is_a_file(found.files)
+    if not found.parts.keys() <= {FILES, HISTORY} | {name for name in found.parts if name.startswith(STATE)}:
+        raise _invalid("it names parts that no backup has")
+    if FILES not in found.parts or bool(found.refs) != (HISTORY in found.parts):
+        raise _invalid("a part is missing")
+    return replace(
+        found,
+        parts={name: (size, digest) for name, (size, digest) in found.parts.items()},
+        files={name: (size, digest) for name, (size, digest) in found.files.items()},
+        shallow=tuple(found.shallow),
+        outdated=tuple(found.outdated),
+        left_out=tuple(found.left_out),
+    )
+
+
+def _no_folder_is_a_file(files: Mapping[str, Digest]) -> None:
+    for path in files:
+        folder = path.rpartition("/")[0]
+        while folder:
+            if folder in files or path.count("/") > _DEEP:
+                raise _invalid(f"the name {path!a} cannot be a file's")
+            folder = folder.rpartition("/")[0]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 60
+
+
+def _is_digest(value: Any) -> bool:
+    right = isinstance(value, list) and len(value) == 2 and _is_number(value[0]) and isinstance(value[1], str)
+    return right and _HEX.fullmatch(value[1]) is not None
+
+
+def _is_commit(value: Any) -> bool:
+    return isinstance(value, str) and _COMMIT.fullmatch(value) is not None
+
+
+def _checked(name: str, chunks: Iterator[bytes], digest: Digest) -> Iterator[bytes]:
+    size, expected = digest
+    seen, hashed = 0, hashlib.sha256()
+    for chunk in chunks:
+        seen += len(chunk)
+        hashed.update(chunk)
+        yield chunk
+    if (seen, hashed.hexdigest()) != (size, expected):
+        raise _invalid(f"{name!a} is damaged: sha256 {hashed.hexdigest()[:12]}, should be {expected[:12]}")
+
+
+def _from(fd: int, path: Path) -> Read:
+    def read(size: int) -> bytes:
+        with io.operation("read", path):
+            return os.read(fd, min(size, _CHUNK))
+
+    return read
+
+
+def _unpacked(chunks: Iterator[bytes], limit: int) -> Read:
+    """Read what was compressed; never more than ``limit`` bytes, and never more than a chunk at once in memory."""
+    packed = zlib.decompressobj(_GZIP)
+    room, kept = limit, b""
+
+    def read(size: int) -> bytes:
+        nonlocal room, kept
+        data = b""
+        while not data and not packed.eof:
+            fresh = kept or next(chunks, b"")
+            try:
+                data = packed.decompress(fresh, min(size, room + 1))
+            except zlib.error:
+                raise _invalid("its files cannot be unpacked") from None
+            kept = packed.unconsumed_tail
+            if not (fresh or data or packed.eof):
+                raise _invalid("its files are cut short")
+        room -= len(data)
+        if room < 0:
+            raise _invalid("its files take more room than it says")
+        if packed.eof and (packed.unused_data or kept or next(chunks, b"")):
+            raise _invalid("something follows its files")
+        return data
+
+    return read
+
+
+ENDING = ".proof"
+
+
+def prove_history(chunks: Iterator[bytes], history: RepositorySnapshot, folder: Path) -> None:
+    """Take a bundle into a new repository in ``folder``, which must not exist, and remove it.
+
+    Raises:
+        HistoryError: it cannot be taken.
+        StorageIO: there is no room to try.
+    """
+    io.mkdir(folder, 0o700)
+    try:
+        repository = Repository.create(folder)
+        try:
+            read_bundle(repository, chunks, history)
+        finally:
+            repository.close()
+    finally:
+        with suppress(MemfsError, OSError):
+            remove_folder(folder)
+
+
+def prove(backup: Path) -> BackupManifest:
+    """Read a whole backup, take its history on trial, and return its manifest.
+
+    Raises:
+        BackupInvalid, FormatUnsupported, StorageIO: see ``memfs.admin.backup_file.reading``.
+    """
+    manifest = verify(backup)
+    if not manifest.refs:
+        return manifest
+    with _scratch() as place, reading(backup) as (_, archive):
+        for part in parts_of(manifest, archive):
+            chunks = checked(part, manifest.parts[part.name])
+            if part.name == HISTORY:
+                try:
+                    prove_history(chunks, snapshot_of(manifest), Path(place) / "history")
+                except HistoryError as error:
+                    raise untakable(error) from error
+            for _data in chunks:
+                pass
+    return manifest
+
+
+def snapshot_of(manifest: BackupManifest) -> RepositorySnapshot:
+    """Where the repository stood, as the manifest says."""
+    return RepositorySnapshot(head=manifest.head, refs=manifest.refs, shallow=tuple(manifest.shallow))
+
+
+def untakable(error: HistoryError) -> BackupInvalid:
+    """The error for a backup whose files are whole and whose history is not."""
+    return BackupInvalid(
+        f"its history cannot be taken: {error.message}",
+        hint="use another backup, or take the files alone: 'memfs restore FILE FOLDER --without-history'",
+    )
+
+
+def sweep_proofs(folder: Path) -> None:
+    """Remove the repositories that killed backups left in a folder."""
+    for name in os.listdir(folder):
+        writer = name.removesuffix(ENDING).rpartition(".")[2]
+        if name.startswith(".memfs-") and name.endswith(ENDING) and writer.isdecimal() and not io.lives(int(writer)):
+            with suppress(MemfsError, OSError):
+                remove_folder(folder / name)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder and everything in it, following no link."""
+    for place, folders, names in os.walk(folder, topdown=False):
+        for name in names:
+            io.unlink(os.path.join(place, name), missing_ok=True)
+        for name in folders:
+            inner = os.path.join(place, name)
+            if stat.S_ISLNK(os.lstat(inner).st_mode):
+                io.unlink(inner)
+            else:
+                io.rmdir(inner)
+    io.rmdir(folder)
+
+
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="memfs-proof-")
+    except OSError as error:
+        raise StorageIO(f"there is no place to try the history: {error}", hint="set TMPDIR to a folder") from error

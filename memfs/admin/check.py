@@ -1,0 +1,709 @@
+"""Check: everything that is wrong with a workspace, and its repair.
+
+Owns the list of checks. Each names what it found, where, and what to do; a repair never loses anything.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+from memfs.admin import integrity as every
+from memfs.admin import merge_driver_setup, store_builder
+from memfs.admin.archive_file import INDEX_LIMIT, INDEX_SUFFIX, ArchiveIndex, archive_lock, decode, payload_path, verify
+from memfs.admin.archive_file import damaged as damage_in
+from memfs.admin.format import problems as format_problems
+from memfs.admin.layout import files
+from memfs.admin.memory_context import memory_context_problems
+from memfs.admin.prune import PrunedItems
+from memfs.admin.recover import RecoveryCopies
+from memfs.admin.repair import Repairer
+from memfs.errors import (
+    ArchiveInvalid,
+    AttributeConflict,
+    CorruptRecord,
+    FormatUnsupported,
+    HistoryError,
+    LockTimeout,
+    MemfsError,
+    SchemaInvalid,
+    SecretDetected,
+)
+from memfs.format.codec import schema_of
+from memfs.format.secrets import SecretFinding, find_likely, found_in_file, reason_in_file, secret_error
+from memfs.fs.atomic_replace import is_temporary
+from memfs.fs.io import NETWORK_TYPES, file_system
+from memfs.fs.tree import blob_id
+from memfs.git.refs import blobs_at_tips
+from memfs.git.repository import Repository
+from memfs.learning.conventions import STATUSES, Convention, Conventions
+from memfs.learning.inbox import Inbox
+from memfs.model import Problem
+from memfs.model.kinds import ACCEPTED, nearest
+from memfs.model.problem import UNKNOWN, WARNING
+from memfs.model.state_paths import ARCHIVE, SIDECAR_SUFFIX, document_kind, document_of_sidecar
+from memfs.recall.conflict_notes import OVER
+from memfs.store import Store, sidecars
+from memfs.store.hand_edits import ROOT_FILES
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts
+from memfs.store.recovery import DAMAGED, REPLACED
+from memfs.trust import standing
+
+_TOLERATED = timedelta(hours=1)
+
+
+def clock(checker: Checker) -> Iterator[Problem]:
+    """A warning when what was written last lies in the future."""
+    behind = max(_times(checker), default=checker.parts.clock()) - checker.parts.clock()
+    if behind > _TOLERATED:
+        yield Problem(
+            path="",
+            code="ClockBehind",
+            message=f"this machine's clock is {_words(behind)} behind the newest version",
+            hint="set the clock; the order of versions does not depend on it, but their dates and 'since' do",
+            severity=WARNING,
+        )
+
+
+def _times(checker: Checker) -> Iterator[datetime]:
+    repository = checker.parts.repository
+    try:
+        head = repository.head_commit()
+        if head is not None:
+            yield repository.commit_object(head).time
+    except MemfsError:
+        pass  # said by those who examine history
+    for operation in checker.parts.journal.operations():
+        yield datetime.fromtimestamp(operation.time, UTC)
+
+
+def _words(length: timedelta) -> str:
+    if length.days >= 730:
+        return f"{length.days // 365} years"
+    return f"{length.days} days" if length.days > 1 else f"{length.total_seconds() / 3600:.0f} hours"
+
+
+CHANGING = ("text", "eol", "filter", "ident", "working-tree-encoding")
+_HARMLESS = ("unset", "unspecified")
+
+
+def attribute_conflicts(repository: Repository, paths: Sequence[str]) -> list[AttributeConflict]:
+    """One error for each attribute by which git would change the bytes of one of the paths; no filter runs."""
+    names = [str(repository.work_tree / os.fsdecode(repository.full(path))) for path in paths]
+    request = os.fsencode("".join(f"{name}\0" for name in names))
+    tree = {"GIT_WORK_TREE": str(repository.work_tree)}
+    out = repository.git.run("check-attr", "-z", "--stdin", *CHANGING, data=request, variables=tree) if names else b""
+    fields = [os.fsdecode(field) for field in out.split(b"\0")[:-1]]
+    shown = dict(zip(names, paths, strict=True))
+    return [
+        AttributeConflict(
+            f"the git attribute {name} is {value}",
+            path=shown[path],
+            hint="set '-text -filter -ident -working-tree-encoding' for it in ContextMemory/.gitattributes",
+        )
+        for path, name, value in zip(fields[::3], fields[1::3], fields[2::3], strict=True)
+        if value not in _HARMLESS
+    ]
+
+
+_WORDS = f"write {', '.join(STATUSES[:-1])} or {STATUSES[-1]}"
+_SAME = frozenset({"agreed", "active", "approved", "adopted"})
+"""What people write who mean ``accepted``."""
+
+
+def statuses(checker: Checker) -> Iterator[Problem]:
+    """The conventions whose status is none of those there are (K8)."""
+    for one in Conventions(checker.store, checker.parts.clock).every():
+        if one.status and one.status not in (*STATUSES, *OVER):
+            yield _problem(one)
+
+
+def _problem(one: Convention) -> Problem:
+    meant = ACCEPTED if one.status in _SAME else ""
+    hint = f"'memfs convention accept {one.id}', or {_WORDS}" if meant else nearest(one.status, STATUSES) or _WORDS
+    return Problem(
+        path=one.item.path,
+        code="ConventionStatus",
+        message=f"status: {ascii(one.status)[1:-1][:60]} is no status of a convention, so no agent is told of it",
+        hint=hint,
+    )
+
+
+_YOUNG_NS = 3600 * 10**9
+
+
+def missing(checker: Checker) -> Iterator[Problem]:
+    """References to sidecars that are not here."""
+    for path, data in _referring(checker.parts):
+        for beside in sidecars.named_in(data, path):
+            if checker.parts.tree.entry(beside) is None:
+                yield Problem(
+                    path=path,
+                    code="SidecarMissing",
+                    message=f"a value of this document lies in {beside}, which is not here",
+                    hint="such files are not in git: copy it from where it was written, or from a backup or checkpoint",
+                )
+
+
+def damaged(checker: Checker) -> Iterator[Problem]:
+    """Sidecars whose content is not what their documents say; every byte is read (S18)."""
+    parts = checker.parts
+    for path, data in _referring(parts):
+        if all(parts.tree.entry(beside) is not None for beside in sidecars.named_in(data, path)):
+            yield from (Problem.of(error, path) for error in sidecars.verify(parts, data, path))
+
+
+def left(checker: Checker) -> Iterator[Problem]:
+    """Sidecars that no document refers to."""
+    for path in unreferred(checker.parts):
+        yield Problem(
+            path=path,
+            code="LeftoverSidecar",
+            message="nothing refers to this file: an earlier version of its document did, or a killed writer left it",
+            hint="memfs check --fix removes it",
+            severity=WARNING,
+        )
+
+
+def remove_left(parts: Parts) -> int:
+    """Remove the sidecars that no document refers to; return how many.
+
+    None while iterations go into an archive or come back: sidecars lie there without their documents meanwhile.
+    """
+    with suppress(LockTimeout), archive_lock(parts).hold("remove sidecars", timeout=0):
+        with parts.lock.hold("remove sidecars"):
+            found = unreferred(parts)
+            for path in found:
+                parts.tree.remove(path)
+        return len(found)
+    return 0
+
+
+def unreferred(parts: Parts) -> list[str]:
+    """Sidecars to which neither a document, nor what waits for its commit, nor the last commit of any branch refers.
+
+    One that is younger than an hour is not among them: its document may be about to be written.
+    """
+    now = time.time_ns()
+    return [
+        entry.path
+        for entry in parts.tree.scan(CONTENT)
+        if entry.regular
+        and entry.path.endswith(SIDECAR_SUFFIX)
+        and (document := document_of_sidecar(entry.path))
+        and not abs(now - entry.mtime_ns) < _YOUNG_NS  # a disk's clock may be ahead
+        and not _referred_to(parts, entry.path, document)
+    ]
+
+
+def _referred_to(parts: Parts, sidecar: str, document: str) -> bool:
+    """Whether any version of its document that may be needed refers to a sidecar; so too where history is damaged."""
+    try:
+        return any(sidecar in sidecars.named_in(data, document) for data in _versions(parts, document))
+    except HistoryError:
+        return True
+
+
+def _versions(parts: Parts, path: str) -> Iterator[bytes]:
+    for operation in parts.journal.operations():
+        yield from (change.data for change in operation.changes if change.path == path and change.data is not None)
+    with suppress(FileNotFoundError, MemfsError):
+        yield parts.seen.read(path, READ_LIMIT).data
+    for blob in blobs_at_tips(parts.repository, path):
+        yield parts.repository.blob(blob)
+
+
+def _referring(parts: Parts) -> Iterator[tuple[str, bytes]]:
+    for entry in parts.tree.scan(CONTENT):
+        if not entry.regular or not document_kind(entry.path):
+            continue
+        try:
+            data = parts.tree.read(entry.path, READ_LIMIT).data
+        except (FileNotFoundError, MemfsError):
+            continue  # told of as a document
+        if sidecars.holds_reference(data):
+            yield entry.path, data
+
+
+def indexes(checker: Checker) -> Iterator[Problem]:
+    """Indexes of archives that cannot be read."""
+    for _, found in _read(checker.parts):
+        if isinstance(found, Problem):
+            yield found
+
+
+def payloads(checker: Checker) -> Iterator[Problem]:
+    """Payloads that are not what their indexes say, every byte read."""
+    for _, found in _read(checker.parts):
+        if isinstance(found, Problem):
+            continue
+        path = payload_path(found.name)
+        try:
+            fd = checker.parts.tree.open_read(path)
+        except FileNotFoundError:
+            continue
+        try:
+            wrong = verify(fd, found.frames, found.members, path)
+        finally:
+            os.close(fd)
+        if wrong:
+            reason = "; ".join(f"{name} {why}".strip() for name, why in list(wrong.items())[:3])
+            yield Problem.of(damage_in(reason, path), path)
+
+
+def _read(parts: Parts) -> Iterator[tuple[str, ArchiveIndex | Problem]]:
+    for entry in sorted(parts.tree.scan(ARCHIVE)):
+        if not entry.regular or not entry.path.endswith(INDEX_SUFFIX):
+            continue
+        try:
+            yield entry.path, decode(parts.tree.read(entry.path, INDEX_LIMIT).data, entry.path)
+        except FileNotFoundError:
+            continue
+        except ArchiveInvalid as error:
+            yield entry.path, Problem.of(error, entry.path)
+
+
+_LIKELY_SHOWN = 3
+
+
+class CheckContext(Protocol):
+    """What is looked at: the checker of one workspace."""
+
+    @property
+    def store(self) -> Store:
+        """Its store."""
+
+    @property
+    def parts(self) -> Parts:
+        """Its parts."""
+
+
+def leaks(checker: CheckContext) -> Iterator[Problem]:
+    """Every secret that nothing allows, in the files and in the last commit; and what may be one."""
+    known = {(row.path, row.line) for row in checker.store.problems() if row.code == SecretDetected.__name__}
+    committed = _committed(checker.parts)
+    for path in (*ROOT_FILES, *checker.store.edits.own_paths()):
+        data = _read_capped(checker.parts, path)
+        if data is None:
+            continue
+        kept = committed.pop(path, "") == blob_id(data)
+        problems = [_in_file(finding, path, kept) for finding in _unallowed(data, path)]
+        yield from (problem for problem in problems if kept or (path, problem.line) not in known)
+        if not problems:
+            yield from _likely(data, path)
+        if not kept:
+            yield from _in_head(checker.parts, path)
+    for path in committed:
+        yield from _in_head(checker.parts, path)
+
+
+def leaked(parts: Parts, paths: Iterable[str]) -> list[str]:
+    """Those of the files that hold a secret nothing allows."""
+    return [path for path in paths if (data := _read_capped(parts, path)) is not None and _unallowed(data, path)]
+
+
+def _unallowed(data: bytes, path: str) -> list[SecretFinding]:
+    found = found_in_file(data, path)
+    return found if found and not reason_in_file(data, path) else []
+
+
+def _in_file(finding: SecretFinding, path: str, kept: bool) -> Problem:
+    problem = Problem.of(secret_error(finding, path))
+    if not kept:
+        return problem
+    return Problem(
+        path=path,
+        code=problem.code,
+        message=f"{problem.message}; git has it already",
+        line=problem.line,
+        hint="revoke it; 'memfs erase' takes it out of history; or say in the file why it may stay",
+    )
+
+
+def _likely(data: bytes, path: str) -> Iterator[Problem]:
+    if reason_in_file(data, path):
+        return
+    for finding in find_likely(data.decode("utf-8", "replace"))[:_LIKELY_SHOWN]:
+        yield Problem(
+            path=path,
+            code="PossibleSecret",
+            message="a long word without any order may be a key or password",
+            line=finding.line,
+            hint="if it is one, take it out and revoke it",
+            severity=WARNING,
+        )
+
+
+def _in_head(parts: Parts, path: str) -> Iterator[Problem]:
+    """What the last commit still holds of a file that is gone or another one by now."""
+    try:
+        head = parts.repository.head().commit
+        data = parts.repository.read(head, path) if head else None
+    except HistoryError:
+        return  # told by the look at history
+    for finding in _unallowed(data, path) if data else ():
+        yield Problem(
+            path=path,
+            code="SecretInHistory",
+            message=f"the last commit has {finding.what} (rule {finding.rule} at line {finding.line})",
+            hint="revoke it; 'memfs erase' takes it out of history",
+            severity=WARNING,
+        )
+
+
+def _committed(parts: Parts) -> dict[str, str]:
+    """The files of the last commit by path, with their blob ids."""
+    try:
+        head = parts.repository.head().commit
+        found = dict(parts.repository.tree(head, CONTENT)) if head else {}
+        for path in ROOT_FILES:
+            blob = parts.repository.head_blob(path)
+            if blob is not None:
+                found[path] = blob
+    except HistoryError:
+        return {}
+    return found
+
+
+def _read_capped(parts: Parts, path: str) -> bytes | None:
+    try:
+        return parts.tree.read(path, READ_LIMIT).data
+    except (FileNotFoundError, MemfsError):
+        return None
+
+
+Examine = Callable[["Checker"], Iterator[Problem]]
+
+ATTRIBUTES = f"{CONTENT}/.gitattributes"
+_NAMED = 5
+_ITEMS = (f"{CONTENT}/memories/", f"{CONTENT}/conventions/")
+_TOO_MANY_FOR_WHOOSH = 200_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checker:
+    """Examines one workspace.
+
+    ``backups`` names its backups, ``checkpoints`` reads its checkpoints and says what is wrong with them,
+    ``memory_context`` is the memory context that holds, and ``embedder`` raises where that asks for an embedder that
+    cannot be had.
+    """
+
+    store: Store
+    parts: Parts
+    recovered: RecoveryCopies
+    backups: Callable[[], Iterable[Path]] = tuple
+    checkpoints: Callable[[], Iterable[Problem]] = tuple
+    memory_context: str = ""
+    embedder: Callable[[], object] = lambda: None
+
+    def check(self, *, fix: bool = False, integrity: bool = False) -> list[Problem]:
+        """Every problem of the workspace, by path.
+
+        Args:
+            fix: repair first what can be repaired without losing anything: damaged files and records, temporary files
+                that were left over, a stale index, missing git attributes.
+            integrity: read every byte: items, journal, index, git's objects.
+
+        Returns:
+            With the severity ``unknown``: what could not be examined.
+        """
+        if fix:
+            self.repair()
+        found = self._examined(every.BEFORE) if integrity else []
+        if integrity:
+            every.read_items(self.store, self.parts)
+            every.read_documents(self.parts)
+        self.store.refresh()
+        deep = (*every.EXAMINATIONS, damaged, payloads, _checkpoints) if integrity else ()
+        found += self._examined((*EXAMINATIONS, *deep))
+        return sorted(dict.fromkeys(found), key=lambda problem: (problem.path, problem.line or 0, problem.code))
+
+    def _examined(self, examinations: tuple[Examine, ...]) -> list[Problem]:
+        found: list[Problem] = []
+        for examine in examinations:
+            try:
+                found.extend(examine(self))
+            except MemfsError as error:
+                found.append(Problem.of(error, severity=UNKNOWN))
+        return found
+
+    def repair(self) -> list[str]:
+        """Repair what can be repaired without losing anything; say in a sentence each what was done."""
+        repaired = Repairer(self.store, self.parts).repair(deep=False)
+        done = [f"{row.path}: {row.sentence}".removeprefix(": ") for row in repaired if row.done]
+        removed = _remove_leftovers(self)
+        done += [f"removed {removed} temporary file(s) that a killed process left"] if removed else []
+        left = remove_left(self.parts)
+        done += [f"removed {left} large value(s) that no document refers to"] if left else []
+        if _restore_attributes(self):
+            done.append(f"wrote {ATTRIBUTES} anew")
+        if merge_driver_setup.install(self.parts.repository):
+            done.append("installed the merge driver")
+        if self.store.take_up(at_once=True):
+            done.append("committed what was left by a process that ended before it could")
+        return [*done, f"built the index anew over {self.store.reindex()} item(s)"]
+
+    def item_problems(self) -> list[Problem]:
+        """What is wrong with the item files: of each that is invalid, everything that can be known."""
+        found: list[Problem] = []
+        for problem in self.store.problems():
+            found += self._faults(problem.path) if problem.code == SchemaInvalid.__name__ else ()
+            if not found or found[-1].path != problem.path:
+                found.append(problem)
+        return found
+
+    def _faults(self, path: str) -> list[Problem]:
+        try:
+            data = self.parts.seen.read(path, READ_LIMIT).data
+        except (FileNotFoundError, MemfsError):
+            return []
+        return [Problem.of(error, path) for error in self.parts.codec.errors(data, path)]
+
+    def invalid_edits(self) -> list[str]:
+        """Files that a person changed since the last commit and that are not valid, so that nothing commits them."""
+        invalid = {problem.path for examine in (_items, _documents) for problem in examine(self)}
+        edited = self.store.hand_edits()
+        leaking = set(leaked(self.parts, edited))
+        return [path for path in edited if path in invalid or path in leaking]
+
+    def leaking_edits(self) -> list[str]:
+        """Those of the edits by hand that hold what looks like a secret, so that nothing commits them."""
+        return leaked(self.parts, self.store.hand_edits())
+
+
+def _items(checker: Checker) -> Iterator[Problem]:
+    yield from checker.item_problems()
+
+
+def _warnings(checker: Checker) -> Iterator[Problem]:
+    parts = checker.parts
+    broken = {problem.path for problem in checker.store.problems()}
+    for path in checker.store.edits.own_paths():
+        if schema_of(path) or path in broken or not checker.store.following.is_item(path):
+            continue
+        try:
+            content = parts.tree.read(path, READ_LIMIT)
+            modified = datetime.fromtimestamp(content.stamp.mtime_ns / 1e9, UTC)
+            _, warnings = parts.codec.read_with_warnings(content.data, path, modified)
+        except FileNotFoundError:
+            continue
+        yield from warnings
+
+
+def _documents(checker: Checker) -> Iterator[Problem]:
+    yield from every.document_problems(checker.store, checker.parts)
+
+
+def _archived(checker: Checker) -> Iterator[Problem]:
+    yield from PrunedItems(checker.store, checker.parts).problems()
+
+
+def _memory_contexts(checker: Checker) -> Iterator[Problem]:
+    yield from memory_context_problems(checker.parts.seen, checker.memory_context)
+
+
+def _embedder(checker: Checker) -> Iterator[Problem]:
+    try:
+        checker.embedder()
+    except MemfsError as error:
+        yield Problem.of(error)
+
+
+def _unwanted(checker: Checker) -> Iterator[Problem]:
+    """Files that no memory is in: temporary ones, and others that somebody put between the items."""
+    for entry in checker.parts.tree.scan(CONTENT, hidden=True):
+        name = entry.path.rpartition("/")[2]
+        if entry.regular and entry.path.startswith(_ITEMS) and "/." not in entry.path and _is_stray(name):
+            page = name.endswith((".md", ".markdown"))
+            yield Problem(
+                path=entry.path,
+                code="NotAMemory",
+                message="only YAML and JSON files are memories, so nobody reads this one",
+                hint=f"memfs import {entry.path}, then remove it" if page else "move it elsewhere, or remove it",
+                severity=WARNING,
+            )
+        if is_temporary(name):
+            yield Problem(
+                path=entry.path,
+                code="LeftoverTemporary",
+                message="a killed process left this temporary file",
+                hint="memfs check --fix removes it",
+                severity=WARNING,
+            )
+
+
+def _is_stray(name: str) -> bool:
+    return not name.endswith(ITEM_SUFFIXES) and not is_temporary(name)
+
+
+def _attributes(checker: Checker) -> Iterator[Problem]:
+    if checker.parts.tree.entry(ATTRIBUTES) is None:
+        yield Problem(
+            path=ATTRIBUTES,
+            code="AttributesMissing",
+            message="git could change the bytes of memory files at checkout",
+            hint="memfs check --fix writes it",
+            severity=WARNING,
+        )
+    elif not _joined_by_field(checker):
+        yield Problem(
+            path=ATTRIBUTES,
+            code="MergeAttributeMissing",
+            message="git joins memory files as plain text: no attribute asks for the merge driver",
+            hint="memfs check --fix adds it",
+            severity=WARNING,
+        )
+    for conflict in attribute_conflicts(checker.parts.repository, checker.store.edits.own_paths()):
+        yield Problem.of(conflict)
+
+
+def _joined_by_field(checker: Checker) -> bool:
+    return merge_driver_setup.asks_for_driver(checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data)
+
+
+def _merge_driver(checker: Checker) -> Iterator[Problem]:
+    yield from merge_driver_setup.problems(checker.parts.repository)
+
+
+def _history(checker: Checker) -> Iterator[Problem]:
+    repository = checker.parts.repository
+    head = repository.head()
+    if head.damage:
+        yield Problem(path="", code="HistoryUnavailable", message=head.damage, hint=_head_hint(head.ref))
+    if head.commit is None:
+        return
+    for path, blob in repository.tree(head.commit, CONTENT).items():
+        try:
+            repository.blob(blob)
+        except HistoryError as error:
+            yield Problem.of(error, path)
+
+
+def _head_hint(ref: str | None) -> str:
+    if ref is None:
+        return "write 'ref: refs/heads/BRANCH' into git's file HEAD; git itself does nothing before that"
+    return f"'git reflog' names the commits it had, 'git update-ref {ref} COMMIT' sets it to one"
+
+
+def _waiting(checker: Checker) -> Iterator[Problem]:
+    pending = checker.store.pending()
+    if pending.late:
+        more = len(pending.paths) - _NAMED
+        named = ", ".join(pending.paths[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        why = f": {pending.reason}" if pending.reason else ""
+        when = "memfs commits them when that is over" if pending.reason else "'memfs commit' commits them"
+        yield Problem(
+            path="",
+            code="CommitsWaiting",
+            message=f"{pending.count} write(s) wait for their commit{why} ({named})",
+            hint=f"they are safe in the journal; {when}",
+            severity=WARNING,
+        )
+    for row in checker.recovered.list():
+        if row.name.startswith((DAMAGED, REPLACED)):
+            continue
+        yield Problem(
+            path=row.path,
+            code="Recoverable",
+            message=f"a content that a change by hand displaced was set aside as {row.name}",
+            hint="memfs recover lists it and brings it back",
+            severity=WARNING,
+        )
+
+
+def _engine(checker: Checker) -> Iterator[Problem]:
+    count = checker.store.count()
+    if checker.parts.index.engine == "whoosh" and count > _TOO_MANY_FOR_WHOOSH:
+        yield Problem(
+            path="memfs.toml",
+            code="EngineTooSmall",
+            message=f"{count} memories are more than the whoosh engine answers quickly",
+            hint='set index.engine = "sqlite"',
+            severity=WARNING,
+        )
+
+
+def _file_system(checker: Checker) -> Iterator[Problem]:
+    kind = file_system(str(checker.parts.tree.root))
+    if kind in NETWORK_TYPES:
+        yield Problem(
+            path="",
+            code="SharedStorage",
+            message=f"the workspace is on a network file system ({kind}), where locks cannot be relied on",
+            hint="write from one machine only, or clone the repository on each",
+            severity=WARNING,
+        )
+
+
+def _untrusted(checker: Checker) -> Iterator[Problem]:
+    yield from standing(checker.parts.tree.root).problems()
+
+
+def _format(checker: Checker) -> Iterator[Problem]:
+    yield from format_problems(checker.parts.seen)
+
+
+def _suggestions(checker: Checker) -> Iterator[Problem]:
+    """What is suggested lies in a file that somebody may have damaged."""
+    try:
+        Inbox(checker.store, checker.parts).all()
+    except (CorruptRecord, FormatUnsupported) as error:
+        yield Problem.of(error)
+
+
+EXAMINATIONS: tuple[Examine, ...] = (
+    _format,
+    _items,
+    _warnings,
+    _documents,
+    _archived,
+    _memory_contexts,
+    statuses,
+    _embedder,
+    leaks,
+    _unwanted,
+    missing,
+    left,
+    indexes,
+    _attributes,
+    _merge_driver,
+    store_builder.examine,
+    _history,
+    _waiting,
+    _suggestions,
+    _engine,
+    _file_system,
+    clock,
+    _untrusted,
+)
+
+
+def _checkpoints(checker: Checker) -> Iterator[Problem]:
+    yield from checker.checkpoints()
+
+
+def _remove_leftovers(checker: Checker) -> int:
+    tree = checker.parts.tree
+    folders = {entry.path.rpartition("/")[0] for entry in tree.scan(CONTENT, hidden=True)}
+    with checker.parts.lock.hold("sweep"):
+        return sum(tree.sweep(folder) for folder in folders)
+
+
+def _restore_attributes(checker: Checker) -> bool:
+    wanted = files({})[ATTRIBUTES]
+    if checker.parts.tree.entry(ATTRIBUTES) is not None:
+        if _joined_by_field(checker):
+            return False
+        present = checker.parts.tree.read(ATTRIBUTES, READ_LIMIT).data
+        wanted = present + (b"" if present.endswith(b"\n") else b"\n") + merge_driver_setup.attribute_lines().encode()
+    plan = checker.store.plan_restore(ATTRIBUTES, wanted)
+    if plan is not None:
+        checker.store.carry_out([plan], "Restore the git attributes of memory files", source="check")
+    return plan is not None

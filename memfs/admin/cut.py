@@ -1,0 +1,482 @@
+"""Cutting old history: what was committed before a moment goes into a bundle and leaves the repository.
+
+A person has to ask for it, and only the history of a repository that memfs made is cut. What stands at the cut stays as
+the new first commit; what came later is committed anew above it, with the same contents, authors and dates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memfs.admin import erase_record
+from memfs.admin.backup_file import prove_history
+from memfs.admin.erase import no_syncs, no_writes
+from memfs.admin.erase_purge import remotes, states_of
+from memfs.errors import EraseRefused, GitBusy, GitFailed, LockTimeout, MemfsError
+from memfs.fs import io
+from memfs.fs.journal import Journal
+from memfs.fs.own_branch import place_in
+from memfs.git.bundle import RepositorySnapshot, write_bundle
+from memfs.git.commit_object import EXPORT, ParsedCommit, compose, encode_commit, parse_commit, trailer_value
+from memfs.git.commits import recover
+from memfs.git.identity import CommitWriter
+from memfs.git.quarantine import renew
+from memfs.git.refs import HEADS, NULL
+from memfs.git.repository import Repository, facts_of
+from memfs.git.rewrite import Rewritten, above, cut_point, rewrite
+from memfs.git.rewrite_conditions import CUT, is_shared, refuse_busy, refuse_damage, refuse_kind
+from memfs.git.rewrite_survey import PATIENCE, Survey
+from memfs.git.rewrite_swap import MovedRef, Successor, Swap, finish, staged, stock, swap
+from memfs.git.rewrite_text import Traces, edit_logs, ids, new_names, read_names
+from memfs.git.sync_state import RemoteHistory
+from memfs.git.transaction import index_of
+from memfs.model import Problem
+from memfs.model.item import object_id
+from memfs.model.problem import WARNING
+from memfs.model.time import format_time
+from memfs.store import Store
+from memfs.store.parts import Parts
+
+_ATTEMPTS = 4
+_LOCK_WAIT = 60.0
+_PATIENCE_AT_OPENING = 0.2
+_NO_TRACES = Traces(versions=(), names=())
+_STAYS = (HEADS, "refs/stash", "refs/notes/")
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutPlan:
+    """What a cut of history does, or did.
+
+    Attributes:
+        before: the moment that was named.
+        commit: the commit at which history is cut, "" where nothing can be; ``time``: when that was committed.
+        cut: how many commits go into the bundle and out of the repository, that one included.
+        rewritten: how many later ones get a new id.
+        tags: tags of commits that go; they go, too.
+        unsigned: how many commits and tags lose a signature, which would be wrong.
+        held_by: branches and stashes because of which nothing later is cut: they keep what they began with.
+        elsewhere: remotes; they keep the old history until it is replaced there.
+        refused: why it could not be done now, "" when nothing stands in the way.
+        export: the bundle, None of a plan; ``sha256``: of its bytes.
+        head: HEAD's commit now, None of a plan.
+    """
+
+    before: datetime
+    commit: str = ""
+    time: datetime | None = None
+    cut: int = 0
+    rewritten: int = 0
+    tags: tuple[str, ...] = ()
+    unsigned: int = 0
+    held_by: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    refused: str = ""
+    export: Path | None = None
+    sha256: str = ""
+    head: str | None = None
+
+
+class HistoryCut:
+    """Cuts the history of one repository."""
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store = store
+        self._parts = parts
+        self._repository = parts.repository
+
+    def plan(self, before: datetime) -> CutPlan:
+        """What ``cut`` would do; changes nothing."""
+        look = _Look(self._parts, before)
+        plan = look.plan
+        if plan.commit:
+            done = look.rewrite(object_id, "")
+            plan = replace(plan, rewritten=done.commits, unsigned=done.unsigned)
+        try:
+            self._require_own()
+            refuse_kind(self._repository)
+            refuse_busy(self._repository)
+        except EraseRefused as error:
+            return replace(plan, refused=str(error))
+        return plan
+
+    def cut(self, before: datetime, export: Path) -> CutPlan:
+        """Write what was committed before a moment into a bundle, and take it out of the repository.
+
+        Args:
+            before: commits older than this go, but for the last of them, whose contents become the first commit.
+            export: a new file, outside of the workspace: ``git clone`` and ``git fetch`` read it.
+
+        Returns:
+            What was done; with ``commit`` "" nothing was: nothing is older, or lines of history run side by side.
+
+        Raises:
+            EraseRefused: history cannot be cut as things stand; nothing was changed.
+            MemfsError: it was interrupted; where it had begun, the next opening of the workspace ends it.
+        """
+        self._require_own()
+        refuse_kind(self._repository)
+        self._require_free(export)
+        flushed = self._store.flush(adopt=False)
+        if flushed.reason:
+            raise EraseRefused(flushed.reason, hint="cut when that is over")
+        try:
+            with no_syncs(self._parts, "cut of history", _LOCK_WAIT):
+                return self._attempts(lambda: self._attempt(before, export), _LOCK_WAIT)
+        except MemfsError:
+            if not erase_record.begun(self._repository):
+                io.unlink(export, missing_ok=True)
+            raise
+
+    def take_up(self) -> None:
+        """End an interrupted cut when a workspace is opened; what came of it stands among the store's notes."""
+        known = erase_record.read_cut(self._repository)
+        if known is None:
+            return
+        try:
+            with no_syncs(self._parts, "cut of history", _PATIENCE_AT_OPENING):
+                done = self._attempts(self._end, _PATIENCE_AT_OPENING)
+        except LockTimeout:
+            return  # another process is at it
+        except (MemfsError, OSError) as error:
+            message = f"a cut of history was interrupted and cannot be ended: {error}"
+            hint = "commits wait until then; the next memfs command tries again"
+            self._store.notes.append(Problem(path="", code="CutUnfinished", message=message, hint=hint))
+            return
+        message = "a cut of history was interrupted, and has been ended now"
+        if done.head is None:
+            message = "a cut of history was interrupted before anything was cut: cut again, into another file"
+        self._store.notes.append(Problem(path="", code="CutEnded", message=message, severity=WARNING))
+
+    # -- the steps ------------------------------------------------------------------------------------------------
+    def _attempts(self, attempt: Callable[[], CutPlan], patience: float) -> CutPlan:
+        """Try until nobody changes the repository meanwhile."""
+        repository = self._repository
+        with self._parts.commit_lock.hold("cut of history", timeout=patience):
+            recover(repository)
+            for _ in range(_ATTEMPTS):
+                try:
+                    with no_writes(self._parts, "cut of history", patience):
+                        done = attempt()
+                        self._renew_journals()
+                except MovedRef:
+                    continue
+                except GitBusy as error:
+                    self._sweep()
+                    raise EraseRefused(error.message, path=error.path, hint=error.hint) from error
+                except MemfsError:
+                    with suppress(MemfsError):
+                        self._sweep()
+                    raise
+                erase_record.clear(repository, ended=True)
+                break
+            else:
+                self._sweep()
+                raise EraseRefused(
+                    "the repository changes again and again meanwhile", hint="cut when nobody works in it"
+                )
+        self._renew_graph()
+        self._store.refresh()
+        return done
+
+    def _attempt(self, before: datetime, export: Path) -> CutPlan:
+        repository = self._repository
+        erase_record.clear(repository, ended=False)
+        refuse_kind(repository)
+        refuse_busy(repository)
+        RemoteHistory(repository).note_all()
+        old = _Before(repository)
+        look = _Look(self._parts, before)
+        if not look.plan.commit:
+            return look.plan
+        strict = refuse_damage(repository)
+        digest = look.export(export)
+        successor = self._successor()
+        done = look.rewrite(successor.make, f"{export.name}, sha256 {digest}")
+        self._put_in_place(successor, look.survey, old, done.mapped, done.gone, strict)
+        plan = replace(look.plan, rewritten=done.commits, unsigned=done.unsigned)
+        return replace(plan, export=export, sha256=digest, head=repository.head_commit())
+
+    def _end(self) -> CutPlan:
+        """Remove what a killed cut left of the old history.
+
+        Where nothing is cut yet nothing will be, and no head is told.
+        """
+        repository = self._repository
+        known = erase_record.read_cut(repository)
+        nothing = CutPlan(before=datetime.now(UTC))
+        if known is None:
+            return nothing
+        if set(read_names(repository.layout).refs.values()) & known.gone:
+            renew(repository, {new: old for old, new in known.mapped.items() if new != NULL})
+            return nothing
+        erase_record.clear(repository, ended=False)
+        edit_logs(repository.layout, known.mapped, _NO_TRACES)
+        old = _Before(repository)
+        survey = Survey(repository)
+        gone = known.gone - _reached(repository)
+        survey.leave_out(gone)
+        self._put_in_place(self._successor(), survey, old, {}, gone, strict=False)
+        return replace(nothing, head=repository.head_commit())
+
+    def _successor(self) -> Successor:
+        successor = Successor(self._repository, erase_record.successor_folder(self._repository))
+        successor.begin()
+        return successor
+
+    def _put_in_place(
+        self,
+        successor: Successor,
+        survey: Survey,
+        old: _Before,
+        mapped: Mapping[str, str],
+        gone: Collection[str],
+        strict: bool,
+    ) -> None:
+        """Build the second repository, and let it take the place of the first."""
+        repository = self._repository
+        kept = survey.facts.keys() - gone
+        successor.pack(kept)
+        successor.name(new_names(old.names, mapped, _NO_TRACES))
+        successor.write_index(())
+        moved = {found: new for found in old.names.refs.values() if (new := mapped.get(found, NULL)) != NULL}
+        notes = {found for ref, found in old.names.refs.items() if ref.startswith("refs/notes/")}
+        commits = {found: new for found, new in moved.items() if found in survey.commits and found not in notes}
+        successor.compare(commits, (), ())
+        successor.check(strict)
+        plan = Swap(
+            names=old.names,
+            index=old.index,
+            stock=old.stock,
+            mapped=mapped,
+            gone=frozenset(gone),
+            known=frozenset(kept).union(mapped.values()),
+            new_index=False,
+            traces=_NO_TRACES,
+        )
+        swap(
+            repository,
+            successor,
+            plan,
+            begin=lambda: erase_record.write_cut(repository, mapped, gone),
+            remove_files=lambda: None,
+        )
+        finish(repository, successor, plan)
+
+    def _sweep(self) -> None:
+        """Take away what was prepared, where nothing was begun."""
+        if not erase_record.begun(self._repository):
+            erase_record.clear(self._repository, ended=True)
+
+    def _renew_journals(self) -> None:
+        """The commit behind the last drop has a new id."""
+        head = self._repository.head_commit() or ""
+        own = self._parts.journal
+        own.drop([], tip=head)
+        for state in states_of(self._parts):
+            path = state / own.path.name
+            if state != self._repository.state and os.path.lexists(path):
+                journal = Journal(path)
+                try:
+                    journal.drop([], tip=head)
+                finally:
+                    journal.close()
+
+    def _renew_graph(self) -> None:
+        options = ("write", "--reachable", "--changed-paths", "--split", "--no-progress")
+        with suppress(GitFailed):  # a cache, and somebody else may be writing it
+            self._repository.git.run("commit-graph", *options, timeout=PATIENCE)
+
+    def _require_own(self) -> None:
+        if place_in(self._repository.common_dir) == self._repository.work_tree:
+            raise EraseRefused(
+                "this memory has a branch in a repository of code, whose history memfs does not rewrite",
+                hint="only the history of a repository that 'memfs init' made is cut",
+            )
+        if is_shared(self._repository):
+            raise EraseRefused(
+                "memfs did not make this repository: others may rely on its history",
+                hint="only the history of a repository that 'memfs init' made is cut",
+            )
+
+    def _require_free(self, export: Path) -> None:
+        place = Path(os.path.realpath(export))
+        inside = (self._repository.work_tree, self._repository.common_dir)
+        if any(place.is_relative_to(os.path.realpath(folder)) for folder in inside):
+            raise EraseRefused("the export lies in the workspace", path=str(export), hint="name a file elsewhere")
+        if os.path.lexists(export):
+            raise EraseRefused("the file exists", path=str(export), hint="name a new one for the export")
+        if not place.parent.is_dir():
+            raise EraseRefused("there is no such folder", path=str(place.parent), hint="make it, or name another")
+
+
+class _Before:
+    """The repository as it was before anything was looked at: what came later is neither removed nor overwritten."""
+
+    def __init__(self, repository: Repository) -> None:
+        self.stock = stock(repository)
+        self.index = facts_of(index_of(repository.git_dir))
+        self.names = read_names(repository.layout)
+
+
+class _Look:
+    """A repository looked at once: where it would be cut, and what that means."""
+
+    def __init__(self, parts: Parts, before: datetime) -> None:
+        self._repository = parts.repository
+        self.survey = Survey(self._repository)
+        self.notes = self._notes()
+        self._parsed = {name: parse_commit(data) for name, data in self.survey.contents(self.survey.of_kind("commit"))}
+        self._parents = {name: found.parents for name, found in self._parsed.items() if name not in self.notes}
+        self._times = {name: int(found.time.timestamp()) for name, found in self._parsed.items()}
+        self._names = read_names(self._repository.layout)
+        self.replaced: dict[str, str] = {}
+        self.plan = self._planned(parts, before)
+
+    def _planned(self, parts: Parts, before: datetime) -> CutPlan:
+        moment = int(before.timestamp())
+        refs = {ref: found for ref, found in self._names.refs.items() if found in self._parents}
+        tips = {found for ref, found in refs.items() if ref.startswith(_STAYS)}
+        point = cut_point(self._parents, self._times, tips, moment)
+        head = self._repository.head()
+        plan = CutPlan(
+            before=before,
+            held_by=self._held_by(refs, head.commit, moment, point),
+            elsewhere=tuple(sorted(name for name, _ in remotes(parts))),
+        )
+        if point is None:
+            return plan
+        old = above(self._parents, [point])
+        on = above(self._parents, tips, old)
+        stray = self._parents.keys() - old - on
+        gone = old | {commit for commit in stray if self._times[commit] < moment}
+        self.replaced = {**dict.fromkeys(gone, NULL), point: ""}
+        tags = tuple(sorted(ref for ref, found in self._names.refs.items() if self._target(found) in gone - {point}))
+        return replace(
+            plan,
+            commit=point,
+            time=datetime.fromtimestamp(self._times[point], UTC),
+            cut=len(gone),
+            tags=tuple(ref.removeprefix("refs/tags/") for ref in tags if ref.startswith("refs/tags/")),
+        )
+
+    def _held_by(self, refs: dict[str, str], head: str | None, moment: int, point: str | None) -> tuple[str, ...]:
+        """The branches that keep a later cut from being made than the one that is."""
+        if head is None:
+            return ()
+        alone = cut_point(self._parents, self._times, [head], moment)
+        if alone is None or alone == point:
+            return ()
+        stays = {ref: found for ref, found in refs.items() if ref.startswith(_STAYS)}
+        holding = [ref for ref, found in stays.items() if alone not in above(self._parents, [found])]
+        return tuple(sorted(ref.removeprefix(HEADS) for ref in holding))
+
+    def _target(self, name: str) -> str:
+        """The object behind an annotated tag."""
+        while (facts := self.survey.facts.get(name)) is not None and facts.kind == "tag":
+            data = self._repository.object(name).data
+            name = data.split(b"\n", 1)[0].removeprefix(b"object ").decode("ascii", "replace")
+        return name
+
+    def _notes(self) -> set[str]:
+        out = self._repository.git.run("rev-list", "--glob=refs/notes/*", timeout=PATIENCE)
+        like = {commit for commit, (tree, _) in self.survey.commits.items() if tree in self.survey.notelike}
+        return like.union(out.decode("ascii", "replace").split())
+
+    # -- export ---------------------------------------------------------------------------------------------------
+    def export(self, target: Path) -> str:
+        """Write everything that goes into a bundle, and take it on trial; return the sha256 of its bytes."""
+        branch = f"{HEADS}before-{self.plan.before:%Y-%m-%d}"
+        refs = {branch: self.plan.commit}
+        for ref, found in self._names.refs.items():
+            if self.replaced.get(self._target(found)) == NULL:
+                refs[ref if ref.startswith("refs/tags/") else f"refs/cut/{ref.removeprefix('refs/')}"] = found
+        covered = above(self._parents, map(self._target, refs.values()))
+        stray = self.replaced.keys() - covered
+        for commit in stray - {parent for one in stray for parent in self._parents[one]}:
+            refs[f"refs/cut/{commit}"] = commit
+        history = RepositorySnapshot(head=branch, refs=refs)
+        fd = io.open_file(target, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            write_bundle(self._repository, history, fd, str(target))
+            io.fsync(fd, str(target))
+        finally:
+            os.close(fd)
+        io.sync_folder(target.parent)
+        prove_history(_pieces(target), history, target.with_name(f".{target.name}.{os.getpid()}.proof"))
+        digest = hashlib.sha256()
+        for piece in _pieces(target):
+            digest.update(piece)
+        return digest.hexdigest()
+
+    # -- rewriting ------------------------------------------------------------------------------------------------
+    def rewrite(self, make: Callable[[str, bytes], str], exported: str) -> Rewritten:
+        """Make the history that stays."""
+        point = self.plan.commit
+        first = make("commit", self._first(self._parsed[point], exported))
+        replaced = {**self.replaced, point: first}
+        done = rewrite(self._repository, self.survey, (), {}, _NO_TRACES, make, replaced)
+        return replace(done, gone=done.gone | self._content_of(replaced.keys()))
+
+    def _first(self, point: ParsedCommit, exported: str) -> bytes:
+        """The commit that stands for what was cut: what it says, no agent wrote."""
+        committer = self._repository.identity().committer
+        earlier = (name for commit in self.replaced for name in self._parsed[commit].trailers.get(EXPORT, ()))
+        lines = [f"{EXPORT}: {trailer_value(name)}" for name in (*earlier, exported) if name]
+        text = f"Cut the history before {format_time(self.plan.before)}\n\nIt led to {self.plan.commit}."
+        text = "\n".join((text, *([""] if lines else []), *lines))
+        return encode_commit(
+            point.tree, (), committer, committer, point.time, compose(text, [CommitWriter(source=CUT)])
+        )
+
+    def _content_of(self, commits: Collection[str]) -> set[str]:
+        """The trees and blobs that nothing but some commits holds."""
+        survey = self.survey
+        old = self._within(survey.commits[commit][0] for commit in commits)
+        later = [tree for commit, (tree, _) in survey.commits.items() if commit not in commits]
+        # What no commit holds is somebody's, too.
+        named = (
+            {self._target(name) for name in survey.of_kind("tag")}
+            | set(self._names.refs.values())
+            | staged(self._repository)
+        )
+        loose = survey.inner.keys() - survey.committed()
+        kept = self._within([survey.commits[self.plan.commit][0], *later, *loose, *named])
+        trees = old - kept
+        held = {name for _, data in survey.contents(survey.inner.keys() - trees) for name in ids(data)}
+        blobs = {name for _, data in survey.contents(trees) for name in ids(data)} - held
+        kinds = survey.facts
+        plain = {name for name in map(bytes.hex, blobs) if name in kinds and kinds[name].kind == "blob"}
+        return trees | (plain - named)
+
+    def _within(self, trees: Iterable[str]) -> set[str]:
+        found: set[str] = set()
+        waiting = list(trees)
+        while waiting:
+            tree = waiting.pop()
+            if tree in self.survey.inner and tree not in found:
+                found.add(tree)
+                waiting.extend(self.survey.inner[tree])
+        return found
+
+
+def _reached(repository: Repository) -> set[str]:
+    """What is named or staged, with all that it consists of."""
+    out = repository.git.run("rev-list", "--objects", "--all", "--reflog", "--indexed-objects", timeout=PATIENCE)
+    return {line.split(b" ", 1)[0].decode("ascii") for line in out.splitlines()}
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(_CHUNK):
+            yield piece
+
+
+__all__ = ["CutPlan", "HistoryCut"]

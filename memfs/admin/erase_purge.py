@@ -1,0 +1,456 @@
+"""Where an item can be besides files and git, and how it is taken out there.
+
+Owns the table of those places. Each is a function that removes what it can and says what it did; a new store of content
+adds a row.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from memfs.admin.archive_file import (
+    INDEX_LIMIT,
+    PAYLOAD_SUFFIX,
+    ArchiveIndex,
+    ArchiveMember,
+    Payload,
+    decode,
+    index_path,
+    is_name,
+)
+from memfs.admin.erase_target import Target
+from memfs.errors import ArchiveInvalid, CorruptRecord, MemfsError
+from memfs.fs import append_log, io, zstd
+from memfs.fs.journal import Journal
+from memfs.fs.lock import FileLock
+from memfs.fs.operation import FileChange, Operation
+from memfs.fs.tree import Tree
+from memfs.git.commit_object import EXPORT
+from memfs.git.layout import discover
+from memfs.learning.inbox import FILE as INBOX
+from memfs.learning.inbox import erased
+from memfs.learning.triggers import FILES as WARNINGS
+from memfs.model.ids import stem_of
+from memfs.model.state_paths import ARCHIVE, CHECKPOINTS, MERGES, PAYLOAD, document_of_sidecar
+from memfs.search.cache_folders import Cache, caches, empty, recorded
+from memfs.store.access_log import FOLDER as SERVED
+from memfs.store.access_log import ServedLog
+from memfs.store.parts import CONTENT, Parts
+from memfs.store.recovery import DAMAGED_SUFFIX, FOLDER, SUFFIX, read_aside
+from memfs.usage import FILE as USES
+from memfs.usage import Usage
+
+_PARTIAL = ".partial.zst"
+
+
+def purge_archives(parts: Parts, target: Target) -> int:
+    """Remove the payloads that hold a version of what is erased, or nobody knows what; return how many."""
+    count = 0
+    for entry in list(parts.tree.scan(ARCHIVE, hidden=True)):
+        if not entry.regular or not entry.path.endswith((PAYLOAD_SUFFIX, _PARTIAL)):
+            continue
+        name = entry.path.removeprefix(f"{ARCHIVE}/").removesuffix(PAYLOAD_SUFFIX)
+        index = _index(parts, name)
+        fd = parts.tree.open_read(entry.path)
+        try:
+            payload = Payload(fd, index.frames, entry.path) if index else None
+            if index is not None and payload is not None:
+                if not _holds(payload, index, target):
+                    continue
+                _lay_back(parts, payload, index, target)
+        finally:
+            os.close(fd)
+        parts.tree.remove(entry.path)
+        count += 1
+    return count
+
+
+def _index(parts: Parts, name: str) -> ArchiveIndex | None:
+    """The archive's index; None where there is none or it is damaged: nobody can tell then what the payload holds."""
+    if not is_name(name):
+        return None
+    path = index_path(name)
+    try:
+        return decode(parts.tree.read(path, INDEX_LIMIT).data, path)
+    except (FileNotFoundError, ArchiveInvalid):
+        return None
+
+
+def _holds(payload: Payload, index: ArchiveIndex, target: Target) -> bool:
+    """Whether a document is a version or a copy of what is erased; one that cannot be read may be."""
+    try:
+        return any(_is_meant(member, target) or _quotes(payload, member, target) for member in index.members)
+    except ArchiveInvalid:
+        return True
+
+
+def _is_meant(member: ArchiveMember, target: Target) -> bool:
+    return member.blob in target.blobs or target.named.means(member.path)
+
+
+def _quotes(payload: Payload, member: ArchiveMember, target: Target) -> bool:
+    return bool(member.blob) and target.traces.copied_in(b"".join(payload.chunks(member)))
+
+
+def _lay_back(parts: Parts, payload: Payload, index: ArchiveIndex, target: Target) -> None:
+    """Put what git never had back where it lay: its document, read from history, finds it there."""
+    for member in index.members:
+        if member.blob or _is_meant(member, target) or parts.tree.entry(member.path) is not None:
+            continue
+        with suppress(ArchiveInvalid):  # damaged: there is nothing to be kept
+            parts.tree.write_stream(member.path, payload.chunks(member))
+
+
+Purge = Callable[[Parts, Target], int]
+TOLD = "told"
+"""Where it is kept what each session was told, by the ids of items."""
+_LARGEST = 1 << 31
+_LOCK_SECONDS = 10.0
+_PIECE = 1 << 22
+
+
+def purge(parts: Parts, target: Target) -> dict[str, int]:
+    """Take the item out of every place; return how many pieces each one held. The store's lock is held."""
+    return {place: remove(parts, target) for place, remove in PLACES.items()}
+
+
+def holds(change: FileChange, parts: Parts, target: Target) -> bool:
+    """Whether a change carries a version of the item."""
+    data = change.data
+    if data is None:
+        return False
+    return parts.repository.blob_id(data) in target.blobs or target.traces.copied_in(data)
+
+
+def states_of(parts: Parts) -> list[Path]:
+    """The state folders of all workspaces that the repository ever had, those of removed working trees included."""
+    return sorted(path for path in parts.repository.state.parent.iterdir() if path.is_dir())
+
+
+def _journals(parts: Parts, target: Target) -> int:
+    """What waits here is committed before; this finds what an interrupted erase left, and what waits elsewhere."""
+    count = _journal(parts.journal, parts, target)
+    for state in states_of(parts):
+        if state != parts.repository.state and os.path.lexists(state / parts.journal.path.name):
+            journal = Journal(state / parts.journal.path.name)
+            try:
+                count += _journal(journal, parts, target)
+            finally:
+                journal.close()
+    return count
+
+
+def _journal(journal: Journal, parts: Parts, target: Target) -> int:
+    """One journal; its file is renewed in any case."""
+    waiting = journal.operations()
+    touched = [found for found in waiting if any(holds(change, parts, target) for change in found.changes)]
+    kept = [reduced for found in touched if (reduced := _without(found, parts, target)).changes]
+    if kept:
+        journal.append(kept)
+        for found in kept:
+            journal.mark_applied(found.id)
+    if touched or os.path.lexists(journal.path):
+        # The commit behind the last drop has a new id, too.
+        journal.drop([found.id for found in touched], tip=parts.repository.head_commit() or "")
+    return len(touched)
+
+
+def _without(operation: Operation, parts: Parts, target: Target) -> Operation:
+    changes = tuple(change for change in operation.changes if not holds(change, parts, target))
+    return replace(operation, id=f"{operation.id}-e", changes=changes)
+
+
+def _set_aside(parts: Parts, target: Target) -> int:
+    return sum(_set_aside_in(state / FOLDER, parts, target) for state in states_of(parts))
+
+
+def _set_aside_in(folder: Path, parts: Parts, target: Target) -> int:
+    count = 0
+    for path in _files(folder):
+        if path.name.endswith(DAMAGED_SUFFIX):  # nobody can tell what is in it
+            io.unlink(path, missing_ok=True)
+            count += 1
+            continue
+        if not path.name.endswith(SUFFIX):
+            count += _drop(path, target)
+            continue
+        try:
+            where, data = read_aside(path)
+        except MemfsError:
+            try:
+                where, data = "", io.read_file(path, _LARGEST)
+            except FileNotFoundError:
+                continue
+        found = FileChange(path=where, old="", new="", data=data)
+        if holds(found, parts, target) or target.named.means(where) or target.traces.quoted_in(data):
+            io.unlink(path, missing_ok=True)
+            count += 1
+    if count:
+        io.sync_folder(folder)
+    return count
+
+
+def _salvage(parts: Parts, target: Target) -> int:
+    """Damaged journals are kept; one that holds the item goes as a whole."""
+    files = [path for state in states_of(parts) for path in _files(state) if path.parent == state]
+    return sum(_drop(path, target) for path in files if path.name != parts.journal.path.name)
+
+
+def _uses(parts: Parts, target: Target) -> int:
+    """An id can tell what its item was about."""
+    ids = _ids(target)
+    counted = 0
+    for path in [state / USES for state in states_of(parts) if os.path.lexists(state / USES)]:
+        usage = Usage(path)
+        try:
+            counted += len(usage.of(ids))
+            usage.forget(ids)
+        finally:
+            usage.close()
+    return counted
+
+
+def _ids(target: Target) -> set[str]:
+    names = {stem_of(os.fsdecode(name)) for name in target.paths}
+    return names if target.named.is_path else names | {target.named.reference}
+
+
+def _suggestions(parts: Parts, target: Target) -> int:
+    """What was suggested of the item, accepted or refused; suggestions that nobody can read may hold anything."""
+    return sum(_suggestions_in(state, parts, target) for state in states_of(parts))
+
+
+def _suggestions_in(state: Path, parts: Parts, target: Target) -> int:
+    path = state / INBOX
+    if not os.path.lexists(path):
+        return 0
+    with FileLock(path.with_suffix(".lock"), home=parts.repository.common_dir).hold("erase", _LOCK_SECONDS):
+        try:
+            kept, gone = erased(parts, io.read_file(path, _LARGEST), target.traces.quoted_in, _ids(target))
+        except FileNotFoundError:
+            return 0
+        except MemfsError:
+            io.unlink(path, missing_ok=True)
+            return 1
+        if gone:
+            io.write_file(path, kept)
+        return gone
+
+
+def _served(parts: Parts, target: Target) -> int:
+    """When the item was handed out, and questions that quote it."""
+    logs = [ServedLog(state / SERVED) for state in states_of(parts)]
+    ids = _ids(target)
+    return sum(log.forget(ids, lambda text: target.traces.quoted_in(text.encode("utf-8", "replace"))) for log in logs)
+
+
+def _warnings(parts: Parts, target: Target) -> int:  # noqa: ARG001  it is short, and goes as a whole
+    """The ids of what agents were warned with."""
+    found = [path for state in states_of(parts) for name in WARNINGS if os.path.lexists(path := state / name)]
+    for path in found:
+        io.unlink(path, missing_ok=True)
+    return len(found)
+
+
+def _events(parts: Parts, target: Target) -> int:
+    """What sessions told and nobody has taken in yet, what was noted of them, and what they were told."""
+    return sum(_events_in(state, target) for state in states_of(parts))
+
+
+def _events_in(state: Path, target: Target) -> int:
+    count = 0
+    for path in append_log.waiting(state / append_log.FOLDER):
+        count += append_log.keep_only(path, lambda text: not _told_in(text, target))
+    for path in _files(state / append_log.FOLDER):
+        count += path.suffix != append_log.SUFFIX and _drop(path, target)
+    for path in (*append_log.kept_aside(state / append_log.FOLDER), *_files(state / TOLD)):
+        io.unlink(path, missing_ok=True)
+        count += 1
+    return count
+
+
+def _told_in(text: bytes, target: Target) -> bool:
+    """Whether an event holds a line of the item, as it is written or as JSON writes it."""
+    try:
+        plain = json.dumps(json.loads(text), ensure_ascii=False).replace("\\n", "\n").replace('\\"', '"').encode()
+    except (ValueError, RecursionError):
+        return True  # nobody can tell what is in it
+    return target.traces.quoted_in(text) or target.traces.quoted_in(plain)
+
+
+def _secondary(parts: Parts, target: Target) -> int:
+    """What lay there has come home before; this finds readable copies and damaged journals that stayed."""
+    if parts.secondary is None:
+        return 0
+    kept = parts.secondary.journal.path
+    return sum(_drop(path, target) for path in _files(parts.secondary.folder) if path != kept)
+
+
+def _resolutions(parts: Parts, target: Target) -> int:
+    """Git remembers how conflicts were resolved, with the texts."""
+    return sum(_drop(path, target) for path in _files(parts.repository.common_dir / "rr-cache"))
+
+
+def _merges(parts: Parts, target: Target) -> int:
+    """Conflicts that a merge of git's left and nobody has written down yet, where they tell of the item."""
+    count = 0
+    for path in [path for state in states_of(parts) for path in _files(state / MERGES)]:
+        data = io.read_file(path, _LARGEST)
+        if _told_in(data, target) or any(name in data for name in target.paths):
+            io.unlink(path, missing_ok=True)
+            count += 1
+    return count
+
+
+def _drop(path: Path, target: Target) -> bool:
+    """Remove a file if it holds a line of the item."""
+    try:
+        data = io.read_file(path, _LARGEST)
+    except FileNotFoundError:  # another process removed it
+        return False
+    if not target.traces.quoted_in(data):
+        return False
+    io.unlink(path, missing_ok=True)
+    return True
+
+
+def _caches(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
+    """Whatever is in a cache is made anew from files and history: indexes, vectors, what was read of the past."""
+    return sum(map(empty, caches_of(parts)))
+
+
+def caches_of(parts: Parts) -> list[Cache]:
+    """The caches in which the item can be: those of the repository, wherever its workspaces lay, and of what mounts
+    them; also those of folders that are gone, as a deleted clone's: nobody else would ever empty them.
+    """
+    inside = (parts.repository.work_tree, parts.repository.common_dir)
+
+    def concerns(cache: Cache) -> bool:
+        root = cache.root
+        return cache.recorded or cache.orphaned or any(root is not None and root.is_relative_to(one) for one in inside)
+
+    return [cache for cache in caches(parts.repository.state.parent) if concerns(cache)]
+
+
+def _sidecars(parts: Parts, target: Target) -> int:
+    """Large values of state documents lie beside them, outside of git."""
+    count = _sidecars_in(parts.tree, parts, target)
+    for root in abandoned(parts):
+        tree = Tree(root)
+        try:
+            count += _sidecars_in(tree, parts, target)
+        finally:
+            tree.close()
+    return count
+
+
+def _sidecars_in(tree: Tree, parts: Parts, target: Target) -> int:
+    count = 0
+    for entry in list(tree.scan(CONTENT)):
+        document = document_of_sidecar(entry.path)
+        if document and target.means(parts.repository.full(document)):
+            tree.remove(entry.path)
+            count += 1
+    return count
+
+
+def abandoned(parts: Parts) -> list[Path]:
+    """The folders of former workspaces of the repository in which files stayed, and which no repository holds now."""
+    roots = sorted({root for _, root in recorded(parts.repository.state.parent)} - {parts.tree.root})
+    return [root for root in roots if (root / CONTENT).is_dir() and _in_no_repository(root)]
+
+
+def _in_no_repository(root: Path) -> bool:
+    try:
+        return discover(root) is None
+    except MemfsError:
+        return False
+
+
+def _checkpoints(parts: Parts, target: Target) -> int:
+    """A payload that holds a version goes: its checkpoint then has none, as in a clone."""
+    count = 0
+    for entry in list(parts.tree.scan(CHECKPOINTS)):
+        if entry.regular and entry.path.endswith(f"/{PAYLOAD}") and _packed_in(parts, entry.path, target):
+            parts.tree.remove(entry.path)
+            count += 1
+    return count
+
+
+def _packed_in(parts: Parts, path: str, target: Target) -> bool:
+    """Whether compressed bytes hold all phrases of some version; those that nobody can read may hold anything."""
+    missing = [set(version) for version in target.traces.versions if version]
+    overlap = max((len(phrase) for version in missing for phrase in version), default=0)
+    before = b""
+    try:
+        with os.fdopen(parts.tree.open_read(path), "rb") as source:
+            read = zstd.reader(source.read)
+            while data := read(_PIECE):
+                window = before + data
+                for version in missing:
+                    version -= {phrase for phrase in version if phrase in window}
+                before = window[-overlap:] if overlap else b""
+    except CorruptRecord:
+        return True
+    return not all(missing)
+
+
+PLACES: dict[str, Purge] = {
+    "journal": _journals,
+    "set aside": _set_aside,
+    "counts of uses": _uses,
+    "record of what was handed out": _served,
+    "what agents were warned with": _warnings,
+    "events that wait": _events,
+    "suggestions": _suggestions,
+    "damaged journals": _salvage,
+    "secondary location": _secondary,
+    "remembered conflicts": _resolutions,
+    "conflicts that a merge left": _merges,
+    "archives": purge_archives,
+    "caches": _caches,
+    "large values": _sidecars,
+    "checkpoints": _checkpoints,
+}
+
+
+def out_of_reach(parts: Parts) -> list[str]:
+    """Where the item may still be and memfs cannot go: remotes, clones, copies."""
+    found = [f"the remote {name} ({_plain(url)}) and its forks" for name, url in remotes(parts)]
+    if any(entry.path.endswith(".tar.zst") for entry in parts.tree.scan(ARCHIVE)):
+        found.append("archives of iterations: 'memfs archive unpack' those that may hold it, erase, and archive anew")
+    found += [f"the export of older history, {name}" for name in _exports(parts)]
+    found.append("other clones, and repositories that borrow objects from this one")
+    found.append("processes that are running now, backups and snapshots of this disk made by others")
+    return found
+
+
+def remotes(parts: Parts) -> list[tuple[str, str]]:
+    """The remotes of the repository with their addresses."""
+    rows = parts.repository.git.settings(r"^remote\..*\.url$")
+    return [(name.removeprefix("remote.").removesuffix(".url"), url) for name, url in rows]
+
+
+def _exports(parts: Parts) -> list[str]:
+    """The files into which history was cut, as the commit that stands for it says."""
+    head = parts.repository.head_commit()
+    roots = parts.repository.git.run("rev-list", "--max-parents=0", head).decode().split() if head else []
+    return [name for root in roots for name in parts.repository.commit_object(root).trailers.get(EXPORT, ())]
+
+
+def _plain(url: str) -> str:
+    scheme, found, rest = url.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}" if found else url
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(folder):
+        for name in sorted(names):
+            path = Path(place) / name
+            if path.is_file() and not path.is_symlink():
+                yield path

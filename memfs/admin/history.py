@@ -1,0 +1,254 @@
+"""History of a workspace in a person's terms: ids and paths, revisions and dates.
+
+Owns turning ids into paths, also of items that are gone, and rollback. Reading git is ``memfs.git``'s business,
+writing files the store's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from memfs.errors import Conflict, HistoryUnavailable, ItemNotFound
+from memfs.fs.lock import FileLock
+from memfs.git import log as reading
+from memfs.git import maintenance
+from memfs.git.blame import BlameLine
+from memfs.git.blame import blame as blame_lines
+from memfs.git.log import Revision
+from memfs.git.maintenance import MaintenanceResult
+from memfs.git.quarantine import of_checkout, require_clean
+from memfs.git.repository import Repository
+from memfs.model.ids import stem_of
+from memfs.store import Store
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES
+from memfs.store.plan import FilePlan
+from memfs.store.searcher import path_of
+
+_SEARCH_DEPTH = 20_000
+_FEW = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBack:
+    """What a rollback changed, and its commit (None while it waits)."""
+
+    revision: str
+    restored: tuple[str, ...]
+    removed: tuple[str, ...]
+    commit: str | None
+
+
+class History:
+    """Reads and rewinds the history of one workspace's memory."""
+
+    def __init__(self, store: Store, repository: Repository, commit_lock: FileLock) -> None:
+        self._store = store
+        self._repository = repository
+        self._commit_lock = commit_lock
+
+    def log(
+        self, target: str | None = None, limit: int = 20, since: datetime | None = None, revision: str = ""
+    ) -> list[Revision]:
+        """Revisions that touched the memory, or one item or path, newest first, not before ``since``.
+
+        With ``revision`` those up to it; a date is one, too.
+
+        An item is followed through changes of its type and folder: an id means every path it had.
+
+        Raises:
+            ItemNotFound: no item ever had that id, or nothing was ever at that path.
+        """
+        paths = self._paths(target)
+        if target is not None and not self._is_path(target):
+            paths = self._followed(paths[0], target)
+        found = reading.log(self._repository, paths, limit, since, revision)
+        if not found and target is not None and not self._is_there(paths[0]) and not self.has_seen(paths[0]):
+            raise ItemNotFound(
+                f"the history has nothing at {paths[0]!r}", hint="give a path from the workspace's folder, or an id"
+            )
+        return found
+
+    def has_seen(self, path: str) -> bool:
+        """Whether any commit touched a file or folder, by its path from the workspace's folder."""
+        return bool(reading.log(self._repository, (path,), 1))
+
+    def diff(self, older: str = "HEAD", newer: str | None = None, target: str | None = None) -> str:
+        """Unified diff of the memory between two revisions; ``newer`` None means the files as they are."""
+        return reading.diff(self._repository, older, newer, self._paths(target))
+
+    def show(self, revision: str, target: str | None = None) -> str:
+        """One revision: who, when, why, and what changed."""
+        return reading.show(self._repository, revision, self._paths(target))
+
+    def path_of(self, target: str) -> str:
+        """Where the file of an id, or of a path, lies now; "" where no file has that id."""
+        self._store.require_open()
+        return self._path_of(target) if self._is_path(target) else self._store.locate(target)
+
+    def content(self, revision: str, target: str) -> bytes:
+        """The bytes a file had at a revision; see ``found_at``."""
+        return self.found_at(revision, target)[1]
+
+    def found_at(self, revision: str, target: str) -> tuple[str, bytes]:
+        """The path and bytes a file, or the file of an id, had at a revision.
+
+        Raises:
+            HistoryUnavailable: it did not exist there.
+        """
+        commit = self._repository.resolve(revision)
+        for path in self._candidates(commit, target):
+            data = self._repository.read(commit, path)
+            if data is not None:
+                return path, data
+        raise HistoryUnavailable(
+            f"{target!r} does not exist at {revision}", hint=f"memfs log {target} shows where it does"
+        )
+
+    def blame(self, target: str, revision: str = "HEAD") -> list[BlameLine]:
+        """For each line of an item's file, the revision that wrote it."""
+        return blame_lines(self._repository, self._paths(target)[0], revision)
+
+    def maintain(self) -> MaintenanceResult:
+        """Pack the repository and write what makes reading history quick."""
+        with self._commit_lock.hold("maintenance", timeout=60):
+            return maintenance.maintain(self._repository)
+
+    # -- rollback -------------------------------------------------------------------------------------------------
+    def rollback(
+        self,
+        revision: str,
+        target: str | None = None,
+        *,
+        message: str = "",
+        dry_run: bool = False,
+        source: str = "rollback",
+    ) -> RolledBack:
+        """Bring an item, a path or the whole memory back to a revision, as one new commit.
+
+        Where the person commits, the files are brought back and left for that; history has what they replace.
+
+        Args:
+            source: which door it came through, for the commit's trailers.
+
+        Raises:
+            HistoryUnavailable: no such revision, or the target did not exist there.
+            Conflict: a file to be changed holds an edit that is not committed.
+            BranchQuarantined: the revision has what a quarantined branch wrote, and is brought elsewhere.
+        """
+        commit = self._repository.resolve(revision)
+        if of_checkout(self._repository.layout) is None:
+            require_clean(self._repository, commit)
+        plans = self._plans(commit, target)
+        edited = {path.casefold() for path in self._edited(plans)}
+        unsaved = [plan.path for plan in plans if plan.path.casefold() in edited]
+        if unsaved:
+            raise Conflict(
+                f"{len(unsaved)} file(s) hold edits that are not committed: {', '.join(unsaved[:3])}",
+                path=unsaved[0],
+                hint=self.way_out(unsaved),
+            )
+        made: str | None = None
+        if plans and not dry_run:
+            what = target or "the memory"
+            self._store.carry_out(plans, message or f"Roll back {what} to {commit[:10]}", source=source)
+            flushed = None if self._store.by_hand else self._store.flush(adopt=False)
+            made = flushed.commits[-1] if flushed is not None and flushed.commits else None
+        return RolledBack(
+            revision=commit,
+            restored=tuple(plan.path for plan in plans if plan.after is not None),
+            removed=tuple(plan.path for plan in plans if plan.after is None),
+            commit=made,
+        )
+
+    def _edited(self, plans: list[FilePlan]) -> list[str]:
+        """The files that a person changed, among those to be changed at least: of few, only these are looked at."""
+        if not plans:
+            return []
+        return self._store.hand_edits([plan.path for plan in plans] if len(plans) <= _FEW else None)
+
+    def way_out(self, unsaved: list[str]) -> str:
+        """What a person can do about edits that stand in the way of a rollback or undo."""
+        self._store.require_open()
+        known = [path for path in unsaved if self._repository.head_blob(path) is not None]
+        undo = f"undo it with 'git checkout -- {known[0]}'" if known else "move the file out of ContextMemory/"
+        if any(map(self._store.following.rejected, unsaved)):
+            return f"'memfs check' names what is wrong: correct it and 'memfs commit', or {undo}"
+        return f"'memfs commit' commits it, after you corrected what 'memfs check' names; or {undo}"
+
+    def _plans(self, commit: str, target: str | None) -> list[FilePlan]:
+        then = {
+            path: blob
+            for path, blob in self._repository.tree(commit, CONTENT).items()
+            if self._store.edits.is_own(path)
+        }
+        now = set(filter(self._store.edits.is_own, self._store.edits.own_paths(surely=True)))
+        if target is None:
+            wanted = then.keys() | now
+        else:
+            wanted = {path for path in then.keys() | now if self._meant(path, target)}
+            if not wanted & then.keys() and not wanted:
+                raise HistoryUnavailable(f"{target!r} exists neither now nor at {commit[:10]}")
+        plans = []
+        for path in sorted(wanted):
+            data = self._repository.blob(then[path]) if path in then else None
+            plan = self._store.plan_restore(path, data)
+            if plan is not None:
+                plans.append(plan)
+        return plans
+
+    def _meant(self, path: str, target: str) -> bool:
+        if self._is_path(target):
+            folder = self._path_of(target)
+            return path == folder or path.startswith(folder + "/")
+        return path.endswith(ITEM_SUFFIXES) and stem_of(path).casefold() == target.casefold()
+
+    # -- names ----------------------------------------------------------------------------------------------------
+    @staticmethod
+    def _is_path(target: str) -> bool:
+        return "/" in target or target.endswith(ITEM_SUFFIXES) or target in (CONTENT, "memfs.toml")
+
+    def _paths(self, target: str | None) -> tuple[str, ...]:
+        if target is None:
+            return (CONTENT,)
+        if self._is_path(target):
+            return (self._path_of(target),)
+        current = self._store.locate(target)
+        if current:
+            return (current,)
+        past = self._past_path(target)
+        if past is None:
+            raise ItemNotFound(f"no memory ever had the id {target!r}", hint="memfs log lists what happened")
+        return (past,)
+
+    def _path_of(self, target: str) -> str:
+        return CONTENT if target.rstrip("/") == CONTENT else path_of(target).rstrip("/")
+
+    def _is_there(self, path: str) -> bool:
+        return any((own + "/").startswith(path + "/") for own in self._store.edits.own_paths())
+
+    def _followed(self, path: str, item_id: str) -> tuple[str, ...]:
+        """Every path the item had: a commit that moved it touched the place it came from, too."""
+        known: list[str] = []
+        new = [path]
+        if self._repository.head_blob(path) is None and self._repository.head().commit is not None:
+            new += [other for other in self._candidates("HEAD", item_id) if other != path]  # moved since HEAD
+        while new:
+            known += new
+            revisions = reading.log(self._repository, new, _SEARCH_DEPTH)
+            touched = dict.fromkeys(other for revision in revisions for other in revision.paths)
+            new = [other for other in touched if other not in known and self._meant(other, item_id)]
+        return tuple(known)
+
+    def _past_path(self, item_id: str) -> str | None:
+        for revision in reading.log(self._repository, (CONTENT,), _SEARCH_DEPTH):
+            for path in revision.paths:
+                if self._meant(path, item_id):
+                    return path
+        return None
+
+    def _candidates(self, commit: str, target: str) -> Iterable[str]:
+        if self._is_path(target):
+            return (self._path_of(target),)
+        return [path for path in self._repository.tree(commit, CONTENT) if self._meant(path, target)]

@@ -1,0 +1,228 @@
+"""Integrity: every byte that memfs relies on, read and compared with what vouches for it.
+
+Owns the examinations of ``memfs check --integrity`` beyond those of every check. Each says what is damaged and where;
+putting it right is ``repair``'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from memfs.admin.backup_file import verify
+from memfs.errors import IndexUnavailable, MemfsError, StorageIO
+from memfs.format.codec import schema_of
+from memfs.fs.atomic_replace import sha256
+from memfs.fs.bit_rot import corrupt, rotten
+from memfs.fs.journal import Journal
+from memfs.git import fsck
+from memfs.model import Problem, Stamp
+from memfs.model.problem import WARNING
+from memfs.model.state_paths import ITERATIONS
+from memfs.model.state_query import StateRow
+from memfs.search.engines import engine
+from memfs.search.generations import NOBODY, Generations
+from memfs.search.state_index import StateIndex
+from memfs.search.state_tables import FILE as STATES
+from memfs.store import Store
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+
+if TYPE_CHECKING:
+    from memfs.admin.check import Checker, Examine
+
+_STORED = ("whoosh", "sqlite")
+
+
+def read_items(store: Store, parts: Parts) -> None:
+    """Read every item file, and have those looked at again whose content is not what the index was made from.
+
+    What is wrong with them is then among the store's problems. From now on the index vouches for the others.
+    """
+    store.refresh()
+    items = (path for path in store.edits.own_paths() if store.following.is_item(path))
+    suspects = [path for path in items if _suspect(store, parts, path)]
+    if suspects:
+        store.refresh(suspects)
+    with suppress(StorageIO):  # an index that cannot be written vouches for nothing next time, but is no damage
+        if parts.index.overlay_size():
+            store.fold()
+
+
+def document_problems(store: Store, parts: Parts) -> Iterator[Problem]:
+    """What is wrong with settings, context and state documents."""
+    stamps = document_stamps(parts)
+    for path in store.edits.own_paths():  # memfs.toml was read when the workspace was opened
+        schema = schema_of(path)
+        if not schema:
+            continue
+        try:
+            content = parts.tree.read(path, READ_LIMIT)
+            if path in stamps and rotten(stamps[path], content, parts.tree.root):
+                raise corrupt(path, stamps[path], content)
+            parts.codec.read_document(content.data, path, schema)
+        except FileNotFoundError:
+            continue
+        except MemfsError as error:
+            yield Problem.of(error, path)
+
+
+def document_stamps(parts: Parts) -> dict[str, Stamp]:
+    """By path, the stamps that vouch for state documents; none where nothing is known of them."""
+    if not (parts.index.folder / STATES).exists():
+        return {}
+    index = StateIndex(parts.index.folder)
+    try:
+        return index.vouchers(ITERATIONS)
+    except IndexUnavailable:
+        return {}
+    finally:
+        index.close()
+
+
+def read_documents(parts: Parts) -> None:
+    """Read every state document, so that from now on the index vouches for those that are as it knows them."""
+    if not (parts.index.folder / STATES).exists():
+        return
+    index = StateIndex(parts.index.folder)
+    with suppress(IndexUnavailable):
+        known = index.below(ITERATIONS)
+        index.learn(fresh for path, row in known.items() if (fresh := _vouched(parts, path, row)) is not None)
+    index.close()
+
+
+def _vouched(parts: Parts, path: str, row: StateRow) -> StateRow | None:
+    """A document's row with a stamp that can be relied on; None where it has one, or is another by now."""
+    if row.stamp is None or not row.stamp.racy:
+        return None
+    with suppress(FileNotFoundError, MemfsError):
+        stamp = parts.tree.read(path, READ_LIMIT).stamp
+        if stamp.blob == row.stamp.blob and not stamp.racy:
+            return replace(row, stamp=stamp)
+    return None
+
+
+def _suspect(store: Store, parts: Parts, path: str) -> bool:
+    try:
+        content = parts.seen.read(path, READ_LIMIT)
+    except (FileNotFoundError, MemfsError):
+        return True
+    stamp = store.following.stamp_of(path)
+    return stamp is None or store.following.damaged(path) or stamp.blob != content.stamp.blob
+
+
+def _journal(checker: Checker) -> Iterator[Problem]:
+    yield from _examined(Journal(checker.parts.journal.path))
+
+
+def _secondary(checker: Checker) -> Iterator[Problem]:
+    if checker.parts.secondary is not None:
+        yield from _examined(Journal(checker.parts.secondary.journal.path))
+
+
+def _examined(journal: Journal) -> Iterator[Problem]:
+    try:
+        operations = journal.operations()
+        for error in journal.damage:
+            yield Problem.of(error)
+        for operation in operations:
+            for change in operation.changes:
+                if change.data is not None and sha256(change.data) != change.new:
+                    yield Problem(
+                        path=change.path,
+                        code="JournalDamaged",
+                        message=f"the journal's record {operation.id} does not hold what it names",
+                        hint="the file itself is the truth; 'memfs commit' records it",
+                    )
+    except MemfsError as error:
+        yield Problem.of(error)
+    finally:
+        journal.close()
+
+
+def _backups(checker: Checker) -> Iterator[Problem]:
+    for path in checker.backups():
+        try:
+            verify(path)
+        except StorageIO:
+            raise
+        except MemfsError as error:
+            yield Problem.of(error, str(path))
+
+
+def _set_aside(checker: Checker) -> Iterator[Problem]:
+    for error in checker.recovered.damaged():
+        yield Problem.of(error)
+
+
+def index_damaged(parts: Parts) -> bool:
+    """Whether the index on disk is not, to the last byte, what was written."""
+    index = parts.index
+    if index.engine not in _STORED:
+        return False
+    generations = Generations(index.folder, engine(index.engine))
+    return generations.pointer() != NOBODY and generations.current() is None
+
+
+def _index(checker: Checker) -> Iterator[Problem]:
+    if index_damaged(checker.parts):
+        yield Problem(
+            path="",
+            code="IndexDamaged",
+            message="the index is damaged, or was made by another version; it is not used",
+            hint="the next recall makes it anew from the files",
+            severity=WARNING,
+        )
+
+
+def examine_objects(parts: Parts) -> list[fsck.FsckFinding]:
+    """What git finds wrong; asked again where it finds something, while nobody packs or commits meanwhile.
+
+    Raises:
+        GitFailed, LockTimeout: nobody can tell.
+    """
+    found = fsck.examine(parts.repository)
+    if not any(finding.serious for finding in found):
+        return found
+    with parts.commit_lock.hold("check", timeout=60):
+        return fsck.examine(parts.repository)
+
+
+def advice(finding: fsck.FsckFinding) -> str:
+    """What a person can do about damage that memfs cannot put right."""
+    if finding.object:
+        return "where nothing here holds it, fetch it from a clone, or restore a backup"
+    if ".pack" in finding.message:
+        return "once each object in it is whole again, 'git repack -a -d' makes another pack"
+    if "refs/" in finding.message or "HEAD" in finding.message:
+        return "'git reflog' names the commits a branch had, 'git update-ref' sets it to one"
+    return "'git fsck --full' says more"
+
+
+def _objects(checker: Checker) -> Iterator[Problem]:
+    places = _places(checker)
+    for finding in examine_objects(checker.parts):
+        path = places.get(finding.object, "")
+        if finding.serious:
+            hint = f"'memfs repair' makes it again where the files hold it; {advice(finding)}"
+            chosen = hint if finding.object else advice(finding)
+            yield Problem(path=path, code="HistoryUnavailable", message=finding.message, hint=chosen)
+        else:
+            hint = "git remarks on it; nothing is lost"
+            yield Problem(path=path, code="HistoryUntidy", message=finding.message, hint=hint, severity=WARNING)
+
+
+def _places(checker: Checker) -> dict[str, str]:
+    """Which file of the present memory each blob is."""
+    repository = checker.parts.repository
+    with suppress(MemfsError):
+        commit = repository.head_commit()
+        if commit is not None:
+            return {blob: path for path, blob in repository.tree(commit, CONTENT).items()}
+    return {}
+
+
+BEFORE: tuple[Examine, ...] = (_index,)
+"""What is examined before anything is asked of the workspace, which would put it right."""
+EXAMINATIONS: tuple[Examine, ...] = (_journal, _secondary, _set_aside, _backups, _objects)

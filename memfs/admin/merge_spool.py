@@ -1,0 +1,213 @@
+"""Merge spool: conflicts that a merge left in documents, until memfs can write them down, or somebody decides (B3).
+
+Owns keeping them outside the tree: while git is at work, where nothing may be written into the tree, and those of
+documents that have no place for a record beside them. Makes records of the others afterwards: once each, and only of
+those that the merge's outcome still has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from memfs.errors import Conflict, ContentError, MemfsError
+from memfs.format.codec import schema_of
+from memfs.fs import io
+from memfs.model.state_paths import MERGES, document_kind, iteration_of
+from memfs.model.time import format_time
+
+if TYPE_CHECKING:
+    from memfs.format.file_merge import FieldConflict
+    from memfs.git.repository import Repository
+    from memfs.model.conflict import DocumentClash
+
+
+_ENDING = ".json"
+_MISSED = ".missed"
+SEEN = "merges.seen"
+"""The file of the state folder that holds the newest commit whose merges were looked at."""
+_LARGEST = 64 << 20
+_MOST = 10_000
+
+Record = Mapping[str, Any]
+"""A record of a conflict, as its document will have it (``schemas/conflict.schema.json``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissedConflict:
+    """An item that may be missing in the outcome of a merge.
+
+    Attributes:
+        path: where the side that has it had it, below the workspace.
+        begun, own: the blobs of what both sides began from, "" for none, and of that side's version.
+        merged: the commits that are in history once the merge is made.
+    """
+
+    path: str
+    begun: str
+    own: str
+    merged: tuple[str, ...]
+
+
+def is_due(repository: Repository) -> bool:
+    """Whether something may wait for a merge to be over, or git may have merged since the last look."""
+    if os.path.lexists(repository.state / MERGES):
+        return True
+    times = []
+    for place in (repository.git_dir / "ORIG_HEAD", repository.state / SEEN):
+        try:
+            times.append(os.stat(place).st_mtime_ns)
+        except OSError:
+            times.append(0)
+    return times[0] > 0 and times[0] >= times[1]
+
+
+class ConflictRecorder(Protocol):
+    """Knows the conflicts of state documents, and writes down others (``memfs.state.concurrent_documents.Clashes``)."""
+
+    def list(self) -> Sequence[DocumentClash]: ...
+
+    def record(self, values: Record, given_up: Collection[str]) -> bool: ...
+
+
+def can_be_recorded(path: str) -> bool:
+    """Whether a document's conflicts have a place for their records: beside it, in its iteration."""
+    return document_kind(path) not in ("", "conflict") and iteration_of(path) is not None
+
+
+def can_wait(path: str) -> bool:
+    """Whether a document's conflicts can be kept in this clone: of every document but a record of one."""
+    return schema_of(path) not in ("", "conflict")
+
+
+def records_of(path: str, conflicts: Sequence[FieldConflict], now: datetime) -> list[dict[str, Any]]:
+    """The records of conflicts in a state document."""
+    time = format_time(now)
+    return [
+        {"document": path, "field": one.field, "kept": one.kept, "lost": one.lost, "timestamp": time}
+        for one in conflicts
+    ]
+
+
+class MergeSpool:
+    """The conflicts that wait in one workspace's state folder. May be used from several processes.
+
+    Args:
+        state: the workspace's own folder inside the git folder.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._folder = state / MERGES
+
+    def keep(self, records: Sequence[Record], outcome: bytes | None, versions: Sequence[bytes | None]) -> None:
+        """Make records durable; one that is there already stays.
+
+        Args:
+            outcome: what the merge made of the document.
+            versions: what it was made of: where the document is one of these again, the merge was given up.
+
+        Raises:
+            StorageIO: not all could be kept.
+        """
+        given_up = sorted({digest(one) for one in versions} - {digest(outcome)})
+        if records:
+            io.make_private_folder(self._folder)
+        for record in records:
+            place = self._folder / (_name(record) + _ENDING)
+            if not os.path.lexists(place):
+                io.write_file(place, json.dumps({"record": dict(record), "given_up": given_up}).encode())
+
+    def remind(self, missed: MissedConflict) -> None:
+        """Make a reminder of an item durable.
+
+        Raises:
+            StorageIO: it could not be kept.
+        """
+        io.make_private_folder(self._folder)
+        data = json.dumps(asdict(missed)).encode()
+        io.write_file(self._folder / (digest(data)[:32] + _MISSED), data)
+
+    def missed(self) -> dict[str, MissedConflict]:
+        """The reminders of items, by name. What is damaged is left out."""
+        found: dict[str, MissedConflict] = {}
+        for name in self._names(_MISSED):
+            with suppress(OSError, MemfsError, ValueError, RecursionError, TypeError, AttributeError):
+                values = json.loads(io.read_file(self._folder / name, _LARGEST))
+                found[name] = MissedConflict(**{**values, "merged": tuple(values["merged"])})
+        return found
+
+    def waiting(self) -> dict[str, Record]:
+        """The records that wait, by name. What is none, or is damaged, is left out: nobody can tell what it was."""
+        return {name: kept["record"] for name, kept in self.kept().items()}
+
+    def kept(self) -> dict[str, Mapping[str, Any]]:
+        """As ``waiting``, each in ``record``; with ``given_up``, the digests of a document that was not merged."""
+        found = ((name, self._read(name)) for name in self._names(_ENDING))
+        return {name: kept for name, kept in found if kept is not None}
+
+    def _names(self, ending: str) -> list[str]:
+        try:
+            return sorted(name for name in os.listdir(self._folder) if name.endswith(ending))[:_MOST]
+        except OSError:
+            return []
+
+    def drop(self, name: str) -> None:
+        """Forget one."""
+        with suppress(OSError):
+            io.unlink(self._folder / name, missing_ok=True)
+
+    def take_up(self, repository: Repository, clashes: ConflictRecorder) -> int:
+        """Write down what has a place for it, unless a merge is still going on; returns how many records were written.
+
+        A conflict whose field has got another value since (the merge was given up, or decided by hand) is forgotten.
+
+        Raises:
+            StorageIO: it stays where it is.
+        """
+        waiting = {name: kept for name, kept in self.kept().items() if can_be_recorded(kept["record"]["document"])}
+        if not waiting or repository.busy():
+            return 0
+        known = {_key(one.document, one.field, one.kept, one.lost) for one in clashes.list()}
+        written = 0
+        for name, kept in waiting.items():
+            record, given_up = kept["record"], kept["given_up"]
+            key = _key(record["document"], record["field"], record.get("kept"), record.get("lost"))
+            try:
+                written += key not in known and clashes.record(record, given_up)
+            except (ContentError, Conflict):  # it stays, and is listed; or somebody writes it at this very moment
+                continue
+            self.drop(name)
+        return written
+
+    def _read(self, name: str) -> Mapping[str, Any] | None:
+        try:
+            kept = json.loads(io.read_file(self._folder / name, _LARGEST))
+        except (OSError, MemfsError, ValueError, RecursionError):
+            return None
+        if not isinstance(kept, dict) or not isinstance(kept.get("given_up"), list):
+            return None
+        record = kept.get("record")
+        if not isinstance(record, dict) or not can_wait(str(record.get("document", ""))):
+            return None
+        return kept if isinstance(record.get("field"), str) and isinstance(record.get("timestamp"), str) else None
+
+
+def digest(data: bytes | None) -> str:
+    """By which the spool knows a document's content again."""
+    return hashlib.sha256(data or b"").hexdigest()
+
+
+def _name(record: Record) -> str:
+    key = _key(record["document"], record["field"], record.get("kept"), record.get("lost"))
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def _key(document: str, field: str, kept: Any, lost: Any) -> str:
+    return json.dumps([document, field, kept, lost], sort_keys=True, default=str)

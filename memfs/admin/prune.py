@@ -1,0 +1,424 @@
+"""Pruning: weak memories make room (seed 002, M3), and old ones where a type is kept for so many days only (S15).
+
+Owns what an item is worth keeping, which items are due, and moving them into the archive, or deleting them where the
+retention policy says so, as one batch that history can take back. Pinned items and the conventions of people are never
+due. Where pruned items lie, and their way back, is ``memfs.admin.prune``'s business.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property, partial
+from math import log1p
+
+from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, MemfsError
+from memfs.format.codec import PRUNED
+from memfs.fs.tree import Content, View
+from memfs.model import Candidate, MemoryItem, Problem, Query
+from memfs.model.ids import stem_of
+from memfs.model.item import Trust
+from memfs.model.kinds import BUILT_IN, ITEM_LIMIT, nearest
+from memfs.model.memory_config import MemoryConfig
+from memfs.model.time import from_timestamp_ns
+from memfs.store import Store
+from memfs.store.commit_message import of_items
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts
+from memfs.store.values import RETENTION_POLICY
+from memfs.usage import NEVER, Usage, Use
+
+SOURCE = "prune"
+
+
+def place_of(item: MemoryItem) -> str:
+    """Where an item goes when it is pruned."""
+    return f"{PRUNED}/{item.type}/{item.path.rpartition('/')[2]}"
+
+
+class PrunedItems:
+    """The pruned items of one workspace."""
+
+    def __init__(self, store: Store, parts: Parts, files: View | None = None) -> None:
+        """``files``: of another time, to be read instead of those that there are."""
+        self._store = store
+        self._parts = parts
+        self._files = files
+
+    def list(self) -> Sequence[MemoryItem]:
+        """The pruned items that can be read, newest first; their ``path`` says where each lies now."""
+        found = [row for path in self._paths() if isinstance(row := self._tried(path), MemoryItem)]
+        return sorted(found, key=lambda item: (-item.timestamp.timestamp() if item.timestamp else 0.0, item.id))
+
+    def problems(self) -> Sequence[Problem]:
+        """What is wrong with those that cannot be read."""
+        return [row for path in self._paths() if isinstance(row := self._tried(path), Problem)]
+
+    def find(self, reference: str) -> MemoryItem:
+        """The pruned item a person means: by id, by path, or by the beginning of an id that only one has.
+
+        Raises:
+            ItemNotFound: naming the nearest id.
+            ContentError: its file is invalid.
+        """
+        paths = list(self._paths())
+        name = stem_of(reference).casefold() if reference.startswith(PRUNED + "/") else reference.casefold()
+        exact = [path for path in paths if stem_of(path).casefold() == name]
+        meant = exact or [path for path in paths if stem_of(path).casefold().startswith(name)]
+        if len(meant) != 1:
+            ids = [stem_of(path) for path in meant or paths]
+            hint = f"it could be {', '.join(sorted(ids)[:5])}" if meant else nearest(reference, ids)
+            hint = hint or "memfs list --archived shows what there is"
+            raise ItemNotFound(f"no pruned memory is called {reference!r}", hint=hint)
+        return self._read(meant[0])
+
+    def bring_back(self, reference: str, reason: str = "") -> MemoryItem:
+        """Put a pruned item back among the others, as a new change; return it as it is stored then.
+
+        Raises:
+            ItemNotFound: nothing pruned is called so.
+            IdExists: another item has its id by now.
+            ContentError, StorageIO, Conflict: nothing was changed.
+        """
+        item = self.find(reference)
+        if taken := self._store.locate(item.id):
+            raise IdExists(f"the id {item.id!r} is taken", path=taken, hint="rename one of the two files")
+        home = self._home(item)
+        data = self._content(item.path).data
+        plans = [self._store.plan_restore(home, data), self._store.plan_restore(item.path, None)]
+        told = f": {' '.join(reason.split())}" if reason.strip() else ""
+        self._store.carry_out([plan for plan in plans if plan], f"Bring back {item.id}{told}", source=SOURCE)
+        return self._store.read(home)
+
+    def _home(self, item: MemoryItem) -> str:
+        kind = self._parts.kinds.get(item.type)
+        month = f"/{item.created:%Y-%m}" if kind.dated and item.created else ""
+        return f"{CONTENT}/{kind.folder}{month}/{item.path.rpartition('/')[2]}"
+
+    # -- reading --------------------------------------------------------------------------------------------------
+    def _paths(self) -> Iterator[str]:
+        found = (self._files or self._parts.seen).scan(PRUNED)
+        yield from sorted(row.path for row in found if row.regular and row.path.endswith(ITEM_SUFFIXES))
+
+    def _content(self, path: str) -> Content:
+        return (self._files or self._parts.seen).read(path, ITEM_LIMIT)
+
+    def _tried(self, path: str) -> MemoryItem | Problem | None:
+        try:
+            return self._read(path)
+        except FileNotFoundError:
+            return None
+        except MemfsError as error:
+            return Problem.of(error, path)
+
+    def _read(self, path: str) -> MemoryItem:
+        folder, _, name = path.removeprefix(f"{PRUNED}/").rpartition("/")
+        if folder not in self._parts.kinds:
+            hint = "move the file below archive/pruned/<type>/, or add the type to kinds.yaml"
+            raise ContentError("this folder belongs to no memory type", path=path, hint=hint)
+        content = self._content(path)
+        kind = self._parts.kinds.get(folder)
+        modified = from_timestamp_ns(content.stamp.mtime_ns)
+        item = self._parts.codec.read(content.data, f"{CONTENT}/{kind.folder}/{name}", modified)
+        return item.replace(path=path)
+
+
+_PATTERN = "pattern"
+_CONVENTION = "convention"
+_DAYS = 365.0
+_OLDEST = 0.1
+_TRIES = 3
+_SLACK = 100
+_REASONS = 3
+_EVERY = 3600.0
+_ACTIONS = ("archive", "delete")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weak:
+    """An item that is due: what it is worth (``importance``), and why it has to go."""
+
+    item: MemoryItem
+    importance: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneResult:
+    """What a pruning did, or would do: the items, weakest first, and ``archive`` or ``delete``."""
+
+    items: tuple[Weak, ...]
+    action: str
+
+    @property
+    def reason(self) -> str:
+        """Why they are due."""
+        return _reasons(self.items)
+
+
+def importance_of(candidate: Candidate, use: Use, now: datetime) -> float:
+    """What an item is worth keeping: its own importance, and how often it was used, over its age.
+
+    ``importance x relevance_score x (1 + ln(1 + uses)) x max(0.1, 1 - days / 365)``, twice that for a pattern. A new
+    item that nobody read yet is thereby worth as much as one that is used, not nothing.
+    """
+    days = max(0.0, (now - candidate.timestamp).total_seconds() / 86400.0)
+    worth = candidate.importance * use.relevance * (1.0 + log1p(use.count)) * max(_OLDEST, 1.0 - days / _DAYS)
+    return worth * 2.0 if candidate.type == _PATTERN else worth
+
+
+class Pruner:
+    """Makes room in one workspace."""
+
+    def __init__(self, store: Store, parts: Parts, usage: Usage, config: Callable[[], MemoryConfig]) -> None:
+        """``config`` gives ``max_memories`` and ``prune_below`` as they are now."""
+        self._store = store
+        self._parts = parts
+        self._usage = usage
+        self._config = config
+        self._looked = -_EVERY
+
+    @cached_property
+    def pruned(self) -> PrunedItems:
+        """What was moved into the archive."""
+        return PrunedItems(self._store, self._parts)
+
+    def crowded(self) -> bool:
+        """Whether there are more items than ``max_memories``, by more than a hundredth: a look at two numbers."""
+        most = self._config().max_memories
+        return len(self._parts.index.stamps()) > most + most // _SLACK
+
+    def keep_up(self, changed: MemoryItem | None = None) -> PruneResult:
+        """Prune where there are too many items, for whoever has stored one; nothing is done and little read otherwise.
+
+        Args:
+            changed: an item that may be too weak now, for whoever has taken importance from it.
+
+        Raises:
+            ContentError, SettingInvalid, Conflict, StorageIO: as ``prune``.
+        """
+        if self.crowded() or (changed is not None and self._too_weak(changed)):
+            return self.prune()
+        return PruneResult(items=(), action=_ACTIONS[0])
+
+    def _too_weak(self, item: MemoryItem) -> bool:
+        now = self._parts.clock()
+        use = self._usage.of([item.id]).get(item.id, NEVER)
+        return importance_of(_candidate(item, now), use, now) < self._least(self._policy())
+
+    def _least(self, policy: _Policy) -> float:
+        return self._config().prune_below if policy.below is None else policy.below
+
+    def keep_up_with_age(self) -> PruneResult:
+        """Prune what is older than somebody has said that its type is kept, where the policy wants that by itself.
+
+        Looked at once an hour. What only the built-in kinds say is left to whoever calls ``prune``.
+
+        Raises:
+            ContentError, SettingInvalid, Conflict, StorageIO: as ``prune``.
+        """
+        now = self._parts.clock().timestamp()
+        if 0 <= now - self._looked < _EVERY:
+            return PruneResult(items=(), action=_ACTIONS[0])
+        self._looked = now
+        policy = self._policy()
+        due = partial(self._aged, self._said_days(policy) if policy.automatic else {})
+        return self._pruned_by(due, policy)
+
+    def due(self) -> Sequence[Weak]:
+        """The items that are due: those older than their type is kept, then, weakest first, those above
+        ``max_memories`` and those below ``prune_below``.
+
+        Raises:
+            ContentError, SettingInvalid: the memory context or the retention policy is invalid.
+        """
+        return self._due(self._policy())
+
+    def weakest(self) -> Weak | None:
+        """The item that would go first, due or not, and why; None where none may go.
+
+        Raises:
+            ContentError, SettingInvalid: the memory context or the retention policy is invalid.
+        """
+        below = self._least(self._policy())
+        for worth, candidate in self._ranked():
+            if item := self._prunable(candidate):
+                return Weak(item=item, importance=worth, reason=f"due is what is worth less than {below:g}")
+        return None
+
+    def prune(self, dry_run: bool = False, reason: str = "") -> PruneResult:
+        """Take the items that are due out of the memory, as one batch.
+
+        Args:
+            dry_run: only say which.
+            reason: why, for the history.
+
+        Raises:
+            ContentError, SettingInvalid: the memory context or the retention policy is invalid.
+            Conflict, StorageIO: nothing was changed.
+        """
+        policy = self._policy()
+        return self._pruned_by(partial(self._due, policy), policy, dry_run, reason)
+
+    def _pruned_by(
+        self, due: Callable[[], Sequence[Weak]], policy: _Policy, dry_run: bool = False, reason: str = ""
+    ) -> PruneResult:
+        for attempt in range(_TRIES):
+            weak = due()
+            try:
+                if weak and not dry_run:
+                    self._remove(weak, policy.action, reason)
+                return PruneResult(items=tuple(weak), action=policy.action)
+            except Conflict:  # somebody changed one of them meanwhile: look again
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError  # the last try returns or raises
+
+    def _remove(self, weak: Sequence[Weak], action: str, reason: str) -> None:
+        with self._store.batch(_message(weak, action, reason), source=SOURCE, critical=True) as batch:
+            for one in weak:
+                batch.delete(one.item.id, expected=one.item.sha256)
+                if action == "archive":
+                    kept = self._store.plan_restore(place_of(one.item), batch.plans[-1].before)
+                    batch.plans += [kept] if kept is not None else []
+
+    # -- what is due ------------------------------------------------------------------------------------------------
+    def _due(self, policy: _Policy) -> list[Weak]:
+        ranked = self._ranked()
+        surplus = len(ranked) - self._config().max_memories
+        below = self._least(policy)
+        found = self._aged(self._days(policy))
+        aged = {weak.item.id for weak in found}
+        for worth, candidate in ranked:
+            if len(found) >= surplus and worth >= below:
+                break
+            item = self._prunable(candidate) if candidate.id not in aged else None
+            if item is not None:
+                why = f"importance {worth:.3g} is below {below:g}"
+                if worth >= below:
+                    why = f"there are {len(ranked):,} memories, {surplus:,} above the most that are kept"
+                found.append(Weak(item=item, importance=worth, reason=why))
+        return found
+
+    def _days(self, policy: _Policy) -> dict[str, int]:
+        """For how many days each type is kept: as the policy says, else as the kind does; for ever where none does."""
+        return {kind.name: kind.retention_days for kind in self._parts.kinds} | dict(policy.kinds)
+
+    def _said_days(self, policy: _Policy) -> dict[str, int]:
+        """Those of them that somebody here has said: in the policy, or of a kind of one's own."""
+        own = {kind.name for kind in self._parts.kinds} - {kind.name for kind in BUILT_IN}
+        return {name: days for name, days in self._days(policy).items() if name in own or name in policy.kinds}
+
+    def _aged(self, kept: Mapping[str, int]) -> list[Weak]:
+        """The items that are older than their type is kept, the oldest first."""
+        now = self._parts.clock()
+        found: list[tuple[datetime, Weak]] = []
+        for name, days in kept.items():
+            if not days or name not in self._parts.kinds:
+                continue
+            before = now - timedelta(days=days)
+            for candidate in self._store.seeking.every(Query(types=frozenset({name}), until=before)):
+                item = self._prunable(candidate)
+                since = self._since(item) if item is not None else now
+                if item is not None and since <= before:
+                    reason = f"{name} memories are kept for {days:,} days"
+                    found.append((since, Weak(item=item, importance=float(item.importance), reason=reason)))
+        return [weak for _, weak in sorted(found, key=lambda row: (row[0], row[1].item.id))]
+
+    def _since(self, item: MemoryItem) -> datetime:
+        """From when on an item counts as old: what was brought back has a new file with what it always said."""
+        known = self._parts.index.stamps().get(item.path)
+        here = from_timestamp_ns(known[1].mtime_ns) if known is not None else None
+        return max(filter(None, (item.timestamp, item.created, item.updated, here)), default=self._parts.clock())
+
+    def _ranked(self) -> list[tuple[float, Candidate]]:
+        """Every item with what it is worth keeping, weakest first."""
+        now, uses = self._parts.clock(), self._usage.all()
+        ranked = [(importance_of(one, uses.get(one.id, NEVER), now), one) for one in self._everything()]
+        return sorted(ranked, key=lambda row: (row[0], row[1].timestamp, row[1].id))
+
+    def _prunable(self, candidate: Candidate) -> MemoryItem | None:
+        """The item as its file has it now, None where it may not go: the file decides, not the index."""
+        if candidate.pinned:
+            return None
+        loaded = self._store.load(candidate)
+        if loaded is None or loaded.stale or loaded.item.pinned:
+            return None
+        item = loaded.item
+        return None if item.type == _CONVENTION and item.trust == Trust.HUMAN else item
+
+    def _everything(self) -> Iterator[Candidate]:
+        """Every item, once."""
+        seen: set[str] = set()
+        for one in self._store.seeking.every(Query()):
+            seen.add(one.id)
+            yield one
+        if len(seen) < len(self._parts.index.stamps()):
+            yield from self._rest(seen)
+
+    def _rest(self, seen: set[str]) -> Iterator[Candidate]:
+        """What no query reaches because more than 10,000 items have one and the same time."""
+        for path, (key, _) in self._parts.index.stamps().items():
+            if key not in seen:
+                try:
+                    item = self._store.read(path)
+                except (FileNotFoundError, MemfsError):
+                    continue
+                yield _candidate(item, self._parts.clock())
+
+    def _policy(self) -> _Policy:
+        try:
+            data = self._parts.seen.read(RETENTION_POLICY, READ_LIMIT).data
+        except FileNotFoundError:
+            return _Policy()
+        self._parts.codec.read_document(data, RETENTION_POLICY, "retention_policy")
+        whole: Mapping[str, Mapping[str, object]] = json.loads(data)
+        said = whole.get("prune", {})
+        below = said.get("below")
+        return _Policy(
+            action=str(said.get("action", _ACTIONS[0])),
+            below=float(below) if isinstance(below, (int, float)) else None,
+            kinds={name: days for name, days in whole.get("kinds", {}).items() if isinstance(days, int)},
+            automatic=bool(whole.get("archive", {}).get("enabled", True)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Policy:
+    """What the retention policy says of pruning.
+
+    Attributes:
+        below: None where it leaves that to the memory context.
+        kinds: for how many days types are kept, in place of what their kinds say.
+        automatic: whether what is due goes by itself.
+    """
+
+    action: str = _ACTIONS[0]
+    below: float | None = None
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    automatic: bool = True
+
+
+def _candidate(item: MemoryItem, now: datetime) -> Candidate:
+    return Candidate(
+        id=item.id,
+        path=item.path,
+        similarity=0.0,
+        type=item.type,
+        timestamp=item.timestamp or item.created or now,
+        importance=float(item.importance),
+        pinned=item.pinned,
+    )
+
+
+def _reasons(weak: Sequence[Weak]) -> str:
+    """Why these are due, each reason once, the first few of many."""
+    found = list(dict.fromkeys(one.reason for one in weak))
+    return "; ".join(found[:_REASONS]) + ("; and others" if len(found) > _REASONS else "")
+
+
+def _message(weak: Sequence[Weak], action: str, reason: str) -> str:
+    way = "into the archive" if action == "archive" else "for good; history has them"
+    said = " ".join(reason.split()) or _reasons(weak)
+    return of_items("Prune", [one.item for one in weak], f"{way}: {said}")

@@ -1,0 +1,454 @@
+"""Quota: how much room each area may take, and what happens when it has been taken.
+
+Owns the limits of ``configuration/system_config.json``, the thresholds, and the order at a full quota: the occasion is
+raised, its reactions make room, and only then is a write refused, before a byte of it is on the disk. Critical writes
+and removals always pass. How areas are measured and what the reactions do, it does not know.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from memfs.admin.usage_by_area import (
+    AREAS,
+    DERIVED,
+    HISTORY,
+    INDEX,
+    TOTAL,
+    AreaUsage,
+    area_of,
+    free_bytes,
+    weigh,
+    weigh_files,
+    weigh_history,
+)
+from memfs.errors import MemfsError, QuotaExceeded, StorageIO
+from memfs.fs import io
+from memfs.model.occasion import Fire
+from memfs.model.problem import Problem
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.plan import FilePlan
+
+FILE = "ledger"
+LEVELS = ("", "warning", "critical", "full")
+_SIZE = 2048
+_CRC = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What is known.
+
+    Attributes:
+        at, history_at: when everything, and when the history, was measured; seconds since 1970.
+        base: bytes by area, then.
+        since: bytes written since, by area; less than nothing where more was removed. For the history it is how much
+            it may have grown at most: enough to say when to measure, and not counted as used.
+        levels: the highest threshold crossed, by quota, until use falls well below it.
+        refused: when a write was last refused and that was told, by quota.
+    """
+
+    at: float = 0.0
+    history_at: float = 0.0
+    base: Mapping[str, int] = field(default_factory=dict)
+    since: Mapping[str, int] = field(default_factory=dict)
+    levels: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, float] = field(default_factory=dict)
+
+    def used(self, area: str) -> int:
+        """The bytes of an area, as far as is known."""
+        grown = 0 if area == HISTORY else self.since.get(area, 0)
+        return max(0, self.base.get(area, 0) + grown)
+
+    @property
+    def total(self) -> int:
+        """The bytes of all areas that count."""
+        return sum(self.used(area) for area in (self.base.keys() | self.since.keys()) - DERIVED)
+
+    @property
+    def unmeasured(self) -> int:
+        """By how much the history may have grown since it was measured."""
+        return self.since.get(HISTORY, 0)
+
+
+class Ledger:
+    """The account on disk. Reading needs no lock; ``write`` is called under the store's lock."""
+
+    def __init__(self, state: Path) -> None:
+        self._path = state / FILE
+        self._kept: Account | None = None
+        self._unwritten = False
+
+    def read(self) -> Account | None:
+        """The account as all processes know it; None where nothing was measured yet."""
+        if self._unwritten:
+            return self._kept
+        try:
+            fd = io.open_file(self._path, os.O_RDONLY | os.O_NONBLOCK)
+        except (FileNotFoundError, MemfsError):
+            return None
+        try:
+            return _parsed(os.pread(fd, _SIZE, 0))
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+
+    def write(self, account: Account) -> None:
+        """Set the account. Where the disk refuses, this process goes on with its own until it can be written."""
+        self._kept = account
+        text = json.dumps(asdict(account), separators=(",", ":")).encode("ascii")
+        record = b"%08x" % zlib.crc32(text) + text
+        self._unwritten = True
+        with suppress(MemfsError, FileNotFoundError, FileExistsError):
+            fd = io.open_file(self._path, os.O_WRONLY | os.O_CREAT)
+            try:
+                with io.operation("account", self._path):
+                    os.pwrite(fd, record.ljust(_SIZE), 0)
+                self._unwritten = False
+            finally:
+                os.close(fd)
+
+
+def _parsed(data: bytes) -> Account | None:
+    text = data[_CRC:].rstrip(b" ")
+    if data[:_CRC] != b"%08x" % zlib.crc32(text):
+        return None
+    try:
+        account = Account(**json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return account if _sound(account) else None
+
+
+def _sound(account: Account) -> bool:
+    """Whether everything is of the type and has the names that it should: anybody may have written the file."""
+    tables = (account.base, account.since, account.levels, account.refused)
+    if not all(isinstance(table, dict) and table.keys() <= {*AREAS, TOTAL} for table in tables):
+        return False
+    moments = (account.at, account.history_at, *account.refused.values())
+    sizes = (*account.base.values(), *account.since.values())
+    return (
+        all(type(moment) in (int, float) and math.isfinite(moment) for moment in moments)
+        and all(type(size) is int for size in sizes)
+        and all(isinstance(level, str) and level in LEVELS for level in account.levels.values())
+    )
+
+
+CONFIG = f"{CONTENT}/configuration/system_config.json"
+_SUFFIX = "_bytes"
+_OBJECT = 512  # what a commit and the names of what it holds take, beside the bytes
+_LISTED = 16  # git lists a folder anew for each commit: of so many bytes of items, about one is such a row
+_NOTICED = 0.01  # of the whole quota: the history is measured where it may have grown by more
+_FRESH = 2.0  # no second measurement within so many seconds
+_STALE = 600.0  # hand edits, checkouts and commits change sizes unseen
+_MARGIN = 0.05  # use must fall so far below a threshold before crossing it counts again
+
+_REMEDY = "these quotas do not count until this is right; 'memfs check' names every mistake in the file"
+
+Sizes = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bytes by quota (``total`` and names of areas), those without a limit left out, and the thresholds as shares."""
+
+    bytes: Sizes = field(default_factory=dict)
+    warn_at: float = 0.8
+    critical_at: float = 0.95
+
+    def at(self, level: str) -> float:
+        """The share of a quota at which a level begins."""
+        return {"warning": self.warn_at, "critical": self.critical_at, "full": 1.0}.get(level, 0.0)
+
+    def level(self, share: float) -> str:
+        """The highest level that a share has reached."""
+        return next((name for name in reversed(LEVELS) if share >= self.at(name)), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaStatus:
+    """How one quota stands."""
+
+    area: str
+    used: int
+    limit: int
+    level: str
+
+    @property
+    def share(self) -> float:
+        """The part of the quota that is used."""
+        return self.used / self.limit
+
+    def facts(self) -> dict[str, Any]:
+        """As an occasion tells it."""
+        return {
+            "area": self.area, "level": self.level, "used": self.used, "limit": self.limit,
+            "share": round(self.share, 4),
+        }  # fmt: skip
+
+
+class Quota:
+    """The gate of one workspace (``memfs.store.parts.Gate``)."""
+
+    def __init__(self, parts: Parts, fire: Fire) -> None:
+        """Keep account for these parts.
+
+        ``written`` says whether anything was written through this gate, ``chores`` what is due from time to time,
+        ``problem`` why the quotas in the file do not count.
+
+        Args:
+            fire: raises an occasion (``memfs.occasions.Behaviours.fire``).
+        """
+        self._parts = parts
+        self._fire = fire
+        self._ledger = Ledger(parts.repository.state)
+        self.written = False
+        self._known: Account | None = None
+        self.chores: list[Callable[[], object]] = []
+        self._seen: object = None
+        self._limits = Limits()
+        self.problem: Problem | None = None
+        self._barren = False
+
+    # -- Gate ---------------------------------------------------------------------------------------------------
+    def prepare(self) -> None:
+        """Read limits that changed; measure where nothing is known. What is known ages until ``tend``."""
+        if self.limits().bytes and (self._known or self._ledger.read()) is None:
+            with suppress(MemfsError):  # an account that cannot be made refuses nothing
+                self.measure()
+
+    def admit(self, plans: Sequence[FilePlan], critical: bool) -> None:
+        """Refuse what a quota has no room for; see ``Gate.admit``."""
+        limits = self._limits.bytes
+        growth = _content(plans)
+        if critical or not limits or sum(growth.values()) <= 0:
+            return
+        account = self._ledger.read() or self._known or Account()
+        grown = {area: account.used(area) + size for area, size in growth.items() if size > 0}
+        grown[TOTAL] = account.total + sum(growth.values())
+        for area, limit in limits.items():
+            if grown.get(area, 0) > limit:
+                raise _refusal(area, grown[area], limit, self._barren)
+
+    def wrote(self, plans: Sequence[FilePlan]) -> None:
+        """Add a write to the account."""
+        self.written = True
+        if self._limits.bytes:
+            grown = sum(len(plan.after or b"") + _OBJECT for plan in plans)
+            self._add({**_content(plans), HISTORY: grown}, trees=True)
+
+    def filled(self, path: str, size: int) -> None:
+        """Add a file that no plan wrote; see ``Gate.filled``."""
+        if self.limits().bytes:
+            with suppress(MemfsError), self._parts.lock.hold("account"):
+                self._add({area_of(path): size})
+
+    def _add(self, growth: Sizes, *, trees: bool = False) -> None:
+        account = self._ledger.read() or self._known
+        if account is not None:
+            listed = account.base.get("items", 0) // _LISTED if trees else 0
+            since = _sum(account.since, _sum(growth, {HISTORY: listed}))
+            self._known = replace(account, since=since)
+            self._ledger.write(self._known)
+
+    def settle(self) -> None:
+        """Raise one occasion for each quota that crossed a threshold since the last time, whichever process saw it."""
+        account = self._known if self._limits.bytes else None
+        if account is None:
+            return
+        with suppress(MemfsError):  # the write is done: what cannot be told now is told after the next one
+            if any(_rises(account, standing) for standing in self._standings(account, account.unmeasured)):
+                account = self._counted(account)
+            for standing in self._standings(account):
+                if _rises(account, standing) or self._falls(account, standing):
+                    self._note(standing)
+
+    def relieve(self, refused: QuotaExceeded) -> None:
+        """Raise the occasion that a quota is full; its reactions may make room."""
+        area = (refused.field or "").removeprefix("quotas.").removesuffix(_SUFFIX)
+        with suppress(MemfsError):
+            account = self._counted(self._ledger.read())
+            for standing in self._standings(account):
+                if standing.area == area and self._refuse(standing):
+                    self._barren = (self._ledger.read() or account).total >= account.total
+
+    def tend(self) -> None:
+        """Do what is due from time to time; a resident process calls this now and then, in the background."""
+        if self.limits().bytes and self._is_stale(self._ledger.read()):
+            with suppress(MemfsError):  # the next time does it
+                self.measure()
+            self.settle()
+        for chore in self.chores:
+            chore()
+
+    def _is_stale(self, account: Account | None) -> bool:
+        return account is None or not 0 <= self._now() - account.at <= _STALE
+
+    # -- for those who look ---------------------------------------------------------------------------------------
+    def limits(self) -> Limits:
+        """The quotas as the file has them now. One that is invalid changes nothing: the last good ones count."""
+        self._parts.require_open()
+        try:
+            entry = self._parts.tree.entry(CONFIG)
+            if entry != self._seen:
+                self._limits = read_limits(self._parts)
+                self._seen, self.problem = entry, None
+        except MemfsError as error:
+            self.problem = replace(Problem.of(error, CONFIG), severity="warning", hint=_REMEDY)
+        return self._limits
+
+    def standings(self) -> list[QuotaStatus]:
+        """How each quota stands, measured now where that is not known from a moment ago."""
+        self._parts.require_open()
+        if not self.limits().bytes:
+            return []
+        known = self._ledger.read()
+        try:
+            return self._standings(self._counted(known))
+        except StorageIO:  # what was known last is better than no answer
+            return self._standings(known or Account())
+
+    def measure(self, *, history: bool = False) -> AreaUsage:
+        """Weigh everything and put it into the account.
+
+        Args:
+            history: ask git for the history's weight even if it did so not long ago.
+        """
+        before = self._ledger.read() or Account()
+        now = self._now()
+        known = not history and 0 <= now - before.history_at <= _STALE
+        derived = {
+            HISTORY: before.base.get(HISTORY, 0) if known else weigh_history(self._parts),
+            INDEX: weigh(self._parts.index.folder),
+        }
+        # Under the lock, where nobody writes: what is written during a scan would count twice, or not at all.
+        with self._parts.lock.hold("account"):
+            base = {**weigh_files(self._parts), **derived}
+            present = self._ledger.read() or Account()
+            history_at = before.history_at if known else now
+            since = {HISTORY: present.unmeasured} if known else {}
+            self._known = replace(present, at=now, history_at=history_at, base=base, since=since)
+            self._ledger.write(self._known)
+        return AreaUsage(areas=base, free=free_bytes(self._parts.tree.root))
+
+    # -- internal -------------------------------------------------------------------------------------------------
+    def _now(self) -> float:
+        return self._parts.clock().timestamp()
+
+    def _counted(self, account: Account | None) -> Account:
+        """An account that rests on a measurement of this moment, or nearly so."""
+        limit = self._limits.bytes.get(TOTAL, 0)
+        history = account is not None and 0 < limit <= account.unmeasured / _NOTICED
+        if account is None or history or not 0 <= self._now() - account.at < _FRESH:
+            self.measure(history=history)
+            account = self._ledger.read()
+        return account or Account()
+
+    def _standings(self, account: Account, unmeasured: int = 0) -> list[QuotaStatus]:
+        found = []
+        for area, limit in self._limits.bytes.items():
+            used = account.total + unmeasured if area == TOTAL else account.used(area)
+            found.append(QuotaStatus(area=area, used=used, limit=limit, level=self._limits.level(used / limit)))
+        return found
+
+    def _note(self, standing: QuotaStatus) -> None:
+        """Remember the level a quota has reached, and raise the occasion if nobody did yet."""
+        with self._parts.lock.hold("account"):
+            account = self._ledger.read() or Account()
+            rises = _rises(account, standing)
+            if rises or self._falls(account, standing):
+                level = standing.level if rises else self._limits.level(standing.share + _MARGIN)
+                self._ledger.write(replace(account, levels={**account.levels, standing.area: level}))
+        if rises and not (standing.level == "full" and self._told(account, standing.area)):
+            self._raise(standing)
+
+    def _falls(self, account: Account, standing: QuotaStatus) -> bool:
+        known = account.levels.get(standing.area, "")
+        return bool(known) and standing.share < self._limits.at(known) - _MARGIN
+
+    def _refuse(self, standing: QuotaStatus) -> bool:
+        """Raise the occasion of a refusal. A write may be refused again and again: that is told once in a while.
+
+        Returns:
+            Whether it was told now.
+        """
+        with self._parts.lock.hold("account"):
+            account = self._ledger.read() or Account()
+            told = self._told(account, standing.area) or account.levels.get(standing.area) == "full"
+            if not told:
+                self._ledger.write(replace(account, refused={**account.refused, standing.area: self._now()}))
+        if not told:
+            self._raise(replace(standing, level="full"))
+        return not told
+
+    def _told(self, account: Account, area: str) -> bool:
+        return 0 <= self._now() - account.refused.get(area, 0.0) < _STALE
+
+    def _raise(self, standing: QuotaStatus) -> None:
+        self._fire("storage_threshold", standing.facts())
+        self.measure(history=True)
+
+
+def read_limits(parts: Parts) -> Limits:
+    """The quotas in a workspace's configuration; none where the file is missing.
+
+    Raises:
+        ContentError: it is invalid.
+        StorageIO: it cannot be read.
+    """
+    try:
+        data = parts.tree.read(CONFIG, READ_LIMIT).data
+    except FileNotFoundError:
+        return Limits()
+    parts.codec.read_document(data, CONFIG, "system_config")
+    quotas = json.loads(data).get("quotas", {})
+    given = {name.removesuffix(_SUFFIX): size for name, size in quotas.items() if name.endswith(_SUFFIX) and size}
+    shares = {name: quotas[name] for name in ("warn_at", "critical_at") if name in quotas}
+    return Limits(bytes=given, **shares)
+
+
+def _rises(account: Account, standing: QuotaStatus) -> bool:
+    return LEVELS.index(standing.level) > LEVELS.index(account.levels.get(standing.area, ""))
+
+
+def sentence(facts: Mapping[str, Any]) -> str:
+    """What a person is told of a quota."""
+    what = "everything memfs keeps here" if facts["area"] == TOTAL else facts["area"]
+    refused = facts["level"] == "full" and facts["used"] < facts["limit"]
+    level = f" ({'no room left for a write' if refused else facts['level']})" if facts["level"] else ""
+    percent = facts["used"] * 100 // facts["limit"]  # rounded down: 100 % is full
+    return f"{what}: {percent}% of the quota, {facts['used']:,} of {facts['limit']:,} bytes{level}"
+
+
+def _sum(one: Sizes, other: Sizes) -> dict[str, int]:
+    return {area: one.get(area, 0) + other.get(area, 0) for area in one.keys() | other.keys()}
+
+
+def _content(plans: Sequence[FilePlan]) -> dict[str, int]:
+    """By how much each area's files grow."""
+    sizes: dict[str, int] = {}
+    for plan in plans:
+        area = area_of(plan.path)
+        sizes[area] = sizes.get(area, 0) + len(plan.after or b"") - len(plan.before or b"")
+    return sizes
+
+
+def _refusal(area: str, needed: int, limit: int, barren: bool) -> QuotaExceeded:
+    remedy = "'memfs cleanup' found nothing to remove: raise the quota, or forget what is not needed"
+    usual = "raise the quota, forget what is not needed, or run 'memfs cleanup'"
+    what = "everything memfs keeps here" if area == TOTAL else area
+    return QuotaExceeded(
+        f"{what} would take {needed:,} bytes, its quota is {limit:,}",
+        path=CONFIG,
+        field=f"quotas.{area}{_SUFFIX}",
+        hint=f"{remedy if barren else usual}; removals and critical writes pass",
+    )

@@ -1,0 +1,319 @@
+"""Repair: what is damaged is put right from what is whole, after the damaged bytes were copied aside.
+
+Owns the steps of a repair and where whole copies are looked for. It never deletes, and restores only what is proven to
+be what was written, or says that it is an older version. A person's edit is left alone unless they name the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from memfs.admin import integrity
+from memfs.errors import CorruptItem, FormatUnsupported, HistoryError, ItemNotFound, MemfsError
+from memfs.format.codec import schema_of
+from memfs.fs import io
+from memfs.fs import journal as salvage
+from memfs.fs.atomic_replace import FileChanged, sha256
+from memfs.fs.journal import Journal
+from memfs.git import fsck, log
+from memfs.model import Problem
+from memfs.model.ids import stem_of
+from memfs.model.time import utc_now
+from memfs.store import Store
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts
+from memfs.store.recovery import DAMAGED, DAMAGED_SUFFIX, FOLDER, keep_aside, read_all_aside
+from memfs.store.searcher import path_of
+
+_ROUNDS = 100
+_DEPTH = 200
+
+Whole = tuple[bytes, str]
+"""A whole content, and where it was found, in words."""
+Spare = Callable[[Parts, str, str], Whole | None]
+"""Looks for the content of a path with a given blob id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """One thing that is wrong, and what a repair does about it.
+
+    Attributes:
+        path: the file, below the workspace; "" where it is not about one.
+        what: ``item``, ``document``, ``object``, ``journal`` or ``index``.
+        sentence: what is done, or why nothing can be.
+        source: where the whole content comes from, "" where there is none.
+        possible: whether memfs can do it.
+        done: whether it was done.
+    """
+
+    path: str
+    what: str
+    sentence: str
+    source: str = ""
+    possible: bool = True
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    repair: Repair
+    act: Callable[[], object] | None = None
+
+
+class Repairer:
+    """Puts right what is damaged in one workspace."""
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store = store
+        self._parts = parts
+
+    def repair(self, paths: Sequence[str] = (), *, dry_run: bool = False, deep: bool = True) -> list[Repair]:
+        """Put right what is damaged, and tell of each what was done.
+
+        Args:
+            paths: only these items (by path or id) and documents; an invalid one gets its last good version back.
+            dry_run: only tell what would be done.
+            deep: read every object of the repository too.
+
+        Raises:
+            ItemNotFound: there is no file for one of ``paths``.
+            GitFailed: the repository could not be examined.
+        """
+        named = [self._path(reference) for reference in paths]
+        told = [self._carried_out(step, dry_run) for step in self._steps(named)]
+        if not named:
+            told += self._objects(dry_run, deep)
+        return told
+
+    def _steps(self, named: Sequence[str]) -> Iterator[_Step]:
+        stale = not named and integrity.index_damaged(self._parts)
+        if not named:
+            yield from self._journal()
+        integrity.read_items(self._store, self._parts)
+        for problem in (*self._store.following.problems(), *integrity.document_problems(self._store, self._parts)):
+            rot = problem.code == CorruptItem.__name__
+            if problem.path in named or (not named and rot):
+                yield self._item(problem.path, problem.message, rot)
+            elif not named:
+                yield _Step(self._invalid(problem))
+        if stale:
+            yield _Step(Repair(path="", what="index", sentence="the index is made anew"), self._store.reindex)
+
+    def _path(self, reference: str) -> str:
+        named = "/" in reference or reference.endswith(ITEM_SUFFIXES)
+        path = path_of(reference) if named else self._store.locate(reference)
+        if not path or self._parts.tree.entry(path) is None:
+            raise ItemNotFound(f"there is no file for {reference!r}", hint=self._way_back(path or reference))
+        return path
+
+    def _way_back(self, reference: str) -> str:
+        """How a file that is gone comes back: repair puts right what is there, and a removal may be meant."""
+        repository = self._parts.repository
+        with suppress(HistoryError):
+            for path in repository.tree("HEAD", CONTENT) if repository.head_commit() else ():
+                if reference in (path, stem_of(path)):
+                    return f"it was removed since the last commit: 'git checkout HEAD -- {path}' brings it back"
+        return f"'memfs log {reference}' names its commits, 'memfs rollback REV {reference}' brings back the one at REV"
+
+    @staticmethod
+    def _carried_out(step: _Step, dry_run: bool) -> Repair:
+        if dry_run or step.act is None:
+            return step.repair
+        try:
+            step.act()
+        except (MemfsError, FileChanged, FileNotFoundError) as error:
+            reason = str(error) if isinstance(error, MemfsError) else "the file changed meanwhile"
+            return replace(step.repair, sentence=f"{step.repair.sentence}: not done: {reason}", possible=False)
+        return replace(step.repair, done=True)
+
+    # -- items ----------------------------------------------------------------------------------------------------
+    def _item(self, path: str, reason: str, rot: bool) -> _Step:
+        try:
+            found = self._parts.tree.read(path, READ_LIMIT)
+        except (FileNotFoundError, MemfsError) as error:
+            return _Step(_lost(path, f"it cannot be read ({error}); move it away, then 'git checkout HEAD -- {path}'"))
+        stamp = self._store.following.stamp_of(path) or integrity.document_stamps(self._parts).get(path)
+        if not rot and self._valid(path, found.data):
+            return _Step(_lost(path, f"its bytes are whole, and it is not used for another reason: {reason}"))
+        if not rot and self._parts.repository.busy():
+            return _Step(_lost(path, f"{self._parts.repository.busy()}; finish that first"))
+        whole = self._whole(path, stamp.blob if rot and stamp else "") or self._older(path)
+        if whole is None:
+            return _Step(_lost(path, f"no whole version of it is left anywhere ({reason})"))
+        data, source = whole
+        name = DAMAGED + sha256(found.data)[:16]
+        sentence = f"its content is taken from {source}; the bytes it had are kept as {name} (memfs recover lists it)"
+        repair = Repair(path=path, what=_what(path), sentence=sentence, source=source)
+        return _Step(repair, lambda: self._put_back(path, found.data, data, name))
+
+    def _invalid(self, problem: Problem) -> Repair:
+        """A file that the disk did not damage: whoever made it so decides about it."""
+        path = problem.path
+        with suppress(FileNotFoundError, MemfsError):
+            if not self._valid(path, self._parts.tree.read(path, READ_LIMIT).data):
+                remedy = f"correct it, or 'memfs repair {path}' brings back its last good version"
+                return _lost(path, f"an edit made it invalid: {problem.message}; {remedy}")
+        return _lost(path, "; ".join(filter(None, (problem.message, problem.hint))))
+
+    def _whole(self, path: str, blob: str) -> Whole | None:
+        return next((found for spare in SPARES if blob and (found := spare(self._parts, path, blob))), None)
+
+    def _older(self, path: str) -> Whole | None:
+        """The newest valid version that the journal or history has."""
+        for operation in reversed(self._parts.journal.operations()):
+            for change in operation.changes:
+                if change.path == path and change.data is not None and self._valid(path, change.data):
+                    return change.data, "the journal"
+        with suppress(HistoryError):
+            for revision in log.log(self._parts.repository, (path,), _DEPTH):
+                with suppress(HistoryError):
+                    data = self._parts.repository.read(revision.commit, path)
+                    if data is not None and self._valid(path, data):
+                        return data, f"commit {revision.short}, the newest whole version"
+        return None
+
+    def _valid(self, path: str, data: bytes) -> bool:
+        schema = schema_of(path)
+        try:
+            if schema:
+                self._parts.codec.read_document(data, path, schema)
+            else:
+                self._parts.codec.read(data, path, utc_now())
+        except MemfsError:
+            return False
+        return True
+
+    def _put_back(self, path: str, damaged: bytes, data: bytes, name: str) -> None:
+        """No journal record is needed: what is put in place is durable in the journal or history already."""
+        keep_aside(self._parts.repository.state, path, damaged, name)
+        with self._parts.lock.hold("repair"):
+            self._parts.tree.write(path, data, over=sha256(damaged))
+        self._store.refresh([path])
+
+    # -- the journal ----------------------------------------------------------------------------------------------
+    def _journal(self) -> Iterator[_Step]:
+        try:
+            saved = salvage.salvage(self._parts.journal.path)
+        except (MemfsError, FormatUnsupported) as error:
+            yield _Step(Repair(path="", what="journal", sentence=f"the journal: {error}", possible=False))
+            return
+        if saved is not None:
+            sentence = f"the journal is made anew of the {saved.operations} whole write(s) in it; a copy is kept"
+            yield _Step(Repair(path="", what="journal", sentence=sentence, source="the journal"), self._renew_journal)
+
+    def _renew_journal(self) -> None:
+        path = self._parts.journal.path
+        with self._parts.lock.hold("repair"):
+            saved = salvage.salvage(path)
+            if saved is not None:
+                self._copy_aside(io.read_file(path), "journal")
+                salvage.replace(path, saved)
+                self._parts.journal.damage.clear()
+                self._parts.journal.catch_up()
+                self._store.notes[:] = [note for note in self._store.notes if note.path != str(path)]
+
+    def _copy_aside(self, data: bytes, name: str) -> None:
+        folder = self._parts.repository.state / FOLDER
+        io.make_private_folder(folder)
+        io.write_file(folder / f"{name}-{hashlib.sha256(data).hexdigest()[:16]}{DAMAGED_SUFFIX}", data)
+
+    # -- git objects ----------------------------------------------------------------------------------------------
+    def _objects(self, dry_run: bool, deep: bool) -> list[Repair]:
+        """Git's own reading ends at some damage: what is found is put right, and then it reads on."""
+        told: dict[str, Repair] = {}
+        for _ in range(_ROUNDS):
+            steps = [step for step in self._object_steps(deep) if step.repair.sentence not in told]
+            told |= {step.repair.sentence: self._carried_out(step, dry_run) for step in steps}
+            if dry_run or not any(told[step.repair.sentence].done for step in steps):
+                break
+        return list(told.values())
+
+    def _object_steps(self, deep: bool) -> Iterator[_Step]:
+        repository = self._parts.repository
+        found = integrity.examine_objects(self._parts) if deep else self._of_head()
+        serious = [finding for finding in found if finding.serious]
+        wanted = {finding.object for finding in serious if finding.object}
+        known = fsck.known_objects(repository, wanted, self._contents()) if wanted else {}
+        for finding in serious:
+            if finding.object not in known:
+                sentence = f"{finding.message}: {integrity.advice(finding)}"
+                yield _Step(Repair(path="", what="object", sentence=sentence, possible=False))
+                continue
+            sentence = f"{finding.message}: it is written anew from the files"
+            repair = Repair(path="", what="object", sentence=sentence, source="the files")
+            yield _Step(repair, partial(self._put_object_back, finding.object))
+
+    def _of_head(self) -> list[fsck.FsckFinding]:
+        """What a plain check sees: contents of the present memory that git cannot give."""
+        repository = self._parts.repository
+        found = []
+        with suppress(HistoryError):
+            commit = repository.head_commit()
+            for blob in repository.tree(commit, CONTENT).values() if commit else ():
+                try:
+                    repository.blob(blob)
+                except HistoryError:
+                    found.append(fsck.lost(blob))
+        return found
+
+    def _put_object_back(self, name: str) -> None:
+        path = self._parts.repository.common_dir / "objects" / name[:2] / name[2:]
+        with suppress(FileNotFoundError):
+            self._copy_aside(io.read_file(path), f"object-{name[:12]}")
+        if not fsck.put_back(self._parts.repository, {name}, self._contents()):
+            raise HistoryError("git still cannot read it", hint="run 'git fsck --full'")
+
+    def _contents(self) -> Iterator[bytes]:
+        """Every content that could be an object that is lost."""
+        for path in ("memfs.toml", *self._store.edits.own_paths()):
+            with suppress(FileNotFoundError, MemfsError):
+                yield self._parts.tree.read(path, READ_LIMIT).data
+        with suppress(MemfsError):
+            for operation in self._parts.journal.operations():
+                yield from (change.data for change in operation.changes if change.data is not None)
+        yield from read_all_aside(self._parts.repository.state)
+
+
+def _lost(path: str, reason: str) -> Repair:
+    return Repair(path=path, what=_what(path), sentence=reason, possible=False)
+
+
+def _what(path: str) -> str:
+    return "document" if schema_of(path) else "item"
+
+
+def _from_journal(parts: Parts, path: str, blob: str) -> Whole | None:
+    for journal, name in _journals(parts):
+        with suppress(MemfsError):
+            for operation in reversed(journal.operations()):
+                for change in operation.changes:
+                    data = change.data
+                    if change.path == path and data is not None and parts.repository.blob_id(data) == blob:
+                        return data, name
+    return None
+
+
+def _journals(parts: Parts) -> Iterator[tuple[Journal, str]]:
+    yield parts.journal, "the journal"
+    if parts.secondary is not None:
+        yield parts.secondary.journal, "the secondary location"
+
+
+def _from_history(parts: Parts, path: str, blob: str) -> Whole | None:
+    try:
+        data = parts.repository.blob(blob)
+    except MemfsError:
+        return None
+    with suppress(MemfsError):
+        for revision in log.log(parts.repository, (path,), _DEPTH):
+            entry = parts.repository.entry(revision.commit, path)
+            if entry is not None and entry.id == blob:
+                return data, f"commit {revision.short}"
+    return data, "git"
+
+
+SPARES: tuple[Spare, ...] = (_from_journal, _from_history)

@@ -1,0 +1,283 @@
+"""Opening: the machinery of one workspace, from its folder and its settings.
+
+Owns which repository a workspace lies in, what its store is built from, and when its files are watched. Which parts
+stand on these is ``memfs.workspace``' business.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from memfs import private, trust
+from memfs.admin.format import check_format
+from memfs.admin.kind_file import load_kinds
+from memfs.admin.secondary import find_secondary
+from memfs.config import first_policies, load, make_root
+from memfs.errors import BranchQuarantined, MemfsError, RepoUnsupported
+from memfs.format.codec import Codec
+from memfs.fs import io, own_branch
+from memfs.fs.journal import Journal
+from memfs.fs.lock import FileLock, locked_within, release
+from memfs.fs.tree import Tree, View
+from memfs.fs.workspace_location import find_workspace
+from memfs.git.refs import agent_at
+from memfs.git.repository import Repository
+from memfs.model.ids import in_mount
+from memfs.model.kinds import BUILT_IN, MemoryType
+from memfs.model.problem import WARNING, Problem
+from memfs.model.state_paths import AGGREGATES, CHECKPOINTS, ITERATIONS
+from memfs.search.cache_folders import index_folder
+from memfs.search.search_index import SearchIndex
+from memfs.settings import Settings
+from memfs.store import Store
+from memfs.store.access_log import FOLDER as SERVED_FOLDER
+from memfs.store.access_log import ServedLog
+from memfs.store.parts import Parts, StorePolicy
+from memfs.store.values import RETENTION_POLICY
+from memfs.usage import FILE as USAGE_FILE
+from memfs.usage import Usage
+
+if TYPE_CHECKING:
+    from memfs.admin.check import Checker
+    from memfs.admin.layout import CreateResult
+
+
+_MAKING = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Foundation:
+    """What a workspace stands on.
+
+    Attributes:
+        create: what is missing of it may be made.
+        repository_made: the repository was made now; the first policies follow from it.
+    """
+
+    root: Path
+    settings: Settings
+    repository: Repository
+    create: bool
+    repository_made: bool
+
+
+@contextmanager
+def foundation(
+    path: str | os.PathLike[str] | None, create: bool, settings: Mapping[str, Any] | None, own_repository: bool
+) -> Iterator[Foundation]:
+    """What a workspace is opened on in the block; while it may be made there, no other process makes one.
+
+    Raises:
+        WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid.
+    """
+    with _one_at_a_time(make_root(Path(path or "."))) if create else nullcontext(find_workspace(path)) as root:
+        fresh = create and not (root / "memfs.toml").exists()
+        chosen = load(root, settings)
+        repository, made = repository_at(root, create, chosen.history.allow_detached, own_repository)
+        if fresh:
+            chosen = load(root, {**first_policies(made), **(settings or {})})
+        yield Foundation(root, with_private(chosen, root), repository, create, made)
+
+
+def with_private(settings: Settings, root: Path) -> Settings:
+    """Settings with this user's private memory of the project among the mounts, where there is one and nobody said
+    otherwise; it may be made at any time, and counts from the next opening on.
+    """
+    if private.NAME in settings.mounts or private.holds(root):
+        return settings
+    with suppress(MemfsError, OSError):  # what is wrong with it, 'memfs private' tells
+        folder = private.find(private.project_at(root))
+        if folder is not None:
+            mounts = MappingProxyType({**settings.mounts, private.NAME: str(folder)})
+            return replace(settings, mounts=mounts, origins={**settings.origins, f"mounts.{private.NAME}": "default"})
+    return settings
+
+
+@contextmanager
+def _one_at_a_time(root: Path) -> Iterator[Path]:
+    """The folder, while no other process makes a workspace there: what is half made would pass for a person's.
+
+    Where the folder cannot be locked, or is for so long that its holder was stopped, there is no waiting.
+    """
+    fd = io.open_file(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            locked_within(fd, _MAKING)
+        yield root
+    finally:
+        with suppress(OSError):
+            release(fd)
+
+
+def repository_at(root: Path, create: bool, allow_detached: bool, own: bool) -> tuple[Repository, bool]:
+    """The repository that holds the workspace, and whether it was made now.
+
+    Raises:
+        RepoUnsupported, RepoUntrusted: see ``Repository.find``.
+    """
+    found = Repository.find(root, allow_detached=allow_detached, trusted=trust.repository)
+    if found is not None and not (create and own and found.work_tree != root):
+        return found, create and own and _is_begun(found)
+    if not create:
+        raise RepoUnsupported(
+            "this workspace is in no git repository",
+            path=str(root),
+            hint=f"to make one: memfs init {shlex.quote(str(root))}",
+        )
+    return Repository.create(root), True
+
+
+def _is_begun(repository: Repository) -> bool:
+    """Whether a repository may be one of our own, whose making was interrupted: nobody has anything in it."""
+    from memfs.git.transaction import unfinished
+
+    staged = os.path.lexists(repository.git_dir / "index") and not unfinished(repository)
+    if staged or repository.head().commit is not None:
+        return False
+    return not repository.git.run("for-each-ref", "--count=1")
+
+
+def has_states(view: View) -> bool:
+    """Whether a multi-agent system keeps its state in a workspace: most have none, and are spared its machinery.
+
+    Where all iterations are archived, aggregates and checkpoints tell of them.
+    """
+    return any(next(view.scan(folder), None) is not None for folder in (ITERATIONS, CHECKPOINTS, AGGREGATES))
+
+
+def limits_age(parts: Parts) -> bool:
+    """Whether somebody may have said how long memories are kept: most never do, and are spared what obeys it."""
+    own = any(kind.retention_days for kind in parts.kinds if kind not in BUILT_IN)
+    return own or parts.seen.entry(RETENTION_POLICY) is not None
+
+
+def arrange_watching(store: Store, parts: Parts, settings: Settings, watch: bool | None) -> None:
+    """Watch the files, where that is wanted: at once, or from the first question on where nobody said."""
+    if watch is False or not settings.watch.enabled:
+        return
+    from memfs.watch import Watcher, notes_folder  # a process that answers once does not need it
+
+    quiet = parts.policy.rest if parts.policy.adopts else None
+    notes = notes_folder(parts.repository.state)
+    eyes = partial(Watcher, store, parts.tree.root, settings.watch, quiet_seconds=quiet, notes=notes)
+    store.watch_with(eyes, watch is True)
+
+
+def parts_of(root: Path, repository: Repository, settings: Settings, clock: Callable[[], datetime]) -> Parts:
+    """The machinery of a workspace, as its settings say.
+
+    Raises:
+        FormatUnsupported, SettingInvalid, StorageIO.
+    """
+    tree = Tree(root)
+    try:
+        check_format(tree)
+        kinds, schemas = load_kinds(tree)
+        state = repository.state
+        repository.signing.mode = settings.history.sign
+        journal = Journal(state / "journal")
+        return Parts(
+            tree=tree,
+            journal=journal,
+            lock=FileLock(state / "lock", home=repository.common_dir),
+            commit_lock=FileLock(state.parent / "commit.lock", home=repository.common_dir),
+            repository=repository,
+            codec=Codec(schemas, kinds, settings.security.allow_invisible),
+            kinds=kinds,
+            index=SearchIndex(index_folder(root, record=state.parent), settings.index.engine),
+            policy=StorePolicy(
+                commit=settings.history.commit,
+                interval=settings.history.interval_seconds,
+                adopt=settings.history.adopt,
+                rest=settings.history.adopt_after_seconds,
+                agent=agent_at(repository.common_dir, repository.git_dir),
+                local=frozenset() if settings.working.in_git else frozenset({MemoryType.WORKING.value}),
+            ),
+            clock=clock,
+            secondary=find_secondary(tree, repository, journal, settings.storage.secondary),
+        )
+    except BaseException:
+        tree.close()
+        repository.close()
+        raise
+
+
+def usage_of(parts: Parts, store: Store, settings: Settings, notes: Path) -> Usage:
+    """Where uses are counted and it is noted who was given what: in the folder ``notes``. In a repository nothing of
+    private memory is written down: its ids begin as a person's words do.
+    """
+    repository, chosen = parts.repository, settings.served
+    unnamed = in_mount(private.NAME, "") if notes == repository.state else ""
+    served = ServedLog(
+        notes / SERVED_FOLDER,
+        on=chosen.log,
+        questions=chosen.questions,
+        days=chosen.days,
+        megabytes=chosen.megabytes,
+        head=lambda: repository.head().commit or "",
+        version=store.following.blob_of,
+        unnamed=unnamed,
+    )
+    return Usage(notes / USAGE_FILE, served, unnamed)
+
+
+def checked_values(memory: Mapping[str, Any]) -> dict[str, Any]:
+    """What a caller gives of the memory context, as its file would say it (``memfs.admin.memory_context``)."""
+    from memfs.admin import memory_context
+
+    return memory_context.checked_values(memory)
+
+
+def lay_out(store: Store, repository: Repository, repository_made: bool) -> CreateResult:
+    """Write the first files of a workspace (``memfs.admin.layout``)."""
+    from memfs.admin import layout
+
+    return layout.lay_out(store, repository, repository_made)
+
+
+def problems(repository: Repository, agent: str = "") -> Iterator[Problem]:
+    """What is to be told of the branch that is checked out.
+
+    Args:
+        agent: whose branch it is, "" for a person's.
+    """
+    try:
+        repository.require_readable()
+    except BranchQuarantined as error:
+        yield Problem.of(error, severity=WARNING)
+    except MemfsError as error:
+        yield Problem.of(error)
+    yield from _replaced_links(repository)
+    try:
+        yield from repository.signing.problems([agent] if agent else [])
+    except MemfsError as error:
+        yield Problem.of(error)
+
+
+def _replaced_links(repository: Repository) -> Iterator[Problem]:
+    """The working trees of code in which something else stands where the link to the memory's own branch belongs."""
+    common = repository.common_dir
+    if own_branch.place_in(common) != repository.work_tree:
+        return
+    for place in own_branch.replaced(common):
+        yield Problem(
+            path=str(place),
+            code="LinkReplaced",
+            message="something else stands where the link to the memory belongs: the memory is not read from it",
+            hint="move what you need of it away, and remove it; the next command makes the link again",
+            severity=WARNING,
+        )
+
+
+def examine(checker: Checker) -> Iterator[Problem]:
+    """The same, for ``memfs check``."""
+    yield from problems(checker.parts.repository, checker.parts.policy.agent)

@@ -1,0 +1,183 @@
+"""Areas: what the parts of a workspace weigh on disk.
+
+Owns which path belongs to which area, and measuring each. It changes nothing, and what an area may weigh is
+``memfs.admin.quota``'s business.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs.errors import HistoryError
+from memfs.fs import io
+from memfs.store import Store
+from memfs.store.health import BALLAST, BALLAST_BYTES
+from memfs.store.parts import CONTENT, Parts, below_content
+
+TOTAL = "total"
+DOCUMENTS = "documents"
+HISTORY = "history"
+INDEX = "index"
+STATE = "state"
+AREAS: Mapping[str, str] = {
+    "items": "memories and conventions",
+    DOCUMENTS: "settings, schemas, context, aggregates and whatever else lies below ContextMemory/",
+    "iterations": "iterations with their documents",
+    "checkpoints": "checkpoints and their payloads",
+    "threads": "threads of agent graphs",
+    "archive": "archives",
+    HISTORY: "what git keeps of the workspace's own paths",
+    INDEX: "the search index in the user's cache",
+    STATE: "journal, recovered contents and locks",
+}
+DERIVED = frozenset({INDEX, STATE})
+"""What is made anew from the rest, or waits to become part of it: it is weighed, and no memory."""
+
+_FOLDERS = {
+    "memories": "items",
+    "conventions": "items",
+    "iterations": "iterations",
+    "checkpoints": "checkpoints",
+    "threads": "threads",
+    "archive": "archive",
+}
+_SETTINGS = "memfs.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AreaUsage:
+    """Bytes by area, and bytes free on the workspace's file system (None where it does not tell)."""
+
+    areas: Mapping[str, int]
+    free: int | None
+
+    @property
+    def total(self) -> int:
+        """Everything memfs keeps here but what is derived; backups lie elsewhere and are bounded by their number."""
+        return sum(size for area, size in self.areas.items() if area not in DERIVED)
+
+
+def area_of(path: str) -> str:
+    """The area that a path below the workspace belongs to."""
+    first = path.removeprefix(f"{CONTENT}/").partition("/")[0] if path.startswith(f"{CONTENT}/") else ""
+    return _FOLDERS.get(first, DOCUMENTS)
+
+
+def measure(parts: Parts) -> AreaUsage:
+    """Weigh every area as it is now."""
+    derived = {HISTORY: weigh_history(parts), INDEX: weigh(parts.index.folder)}
+    return AreaUsage(areas={**weigh_files(parts), **derived}, free=free_bytes(parts.tree.root))
+
+
+def weigh_files(parts: Parts) -> dict[str, int]:
+    """What the areas weigh that writes change at once: all but history and index."""
+    sizes: Counter[str] = Counter(dict.fromkeys(AREAS, 0))
+    for entry in parts.tree.scan(CONTENT, hidden=True):
+        sizes[area_of(entry.path)] += entry.size
+    settings = parts.tree.entry(_SETTINGS)
+    sizes[DOCUMENTS] += settings.size if settings else 0
+    # The ballast is there to be given up when the disk is full: it is room, and nobody could make any by removing it.
+    state = parts.repository.state
+    sizes[STATE] = weigh(state) - (BALLAST_BYTES if os.path.lexists(state / BALLAST) else 0)
+    return dict(sizes)
+
+
+def weigh_history(parts: Parts) -> int:
+    """What git keeps of the workspace's own paths, as it lies on disk; 0 where there is no commit or git cannot tell.
+
+    In a repository that holds more than the memory this counts the memory alone.
+    """
+    repository = parts.repository
+    if repository.head().commit is None:
+        return 0
+    own = [os.fsdecode(repository.full(path)) for path in (CONTENT, _SETTINGS)]
+    try:
+        answer = repository.git.run("rev-list", "--objects", "--disk-usage", "HEAD", "--", *own)
+        return int(answer)
+    except (HistoryError, ValueError):
+        return 0
+
+
+def weigh(folder: Path) -> int:
+    """The sizes of all files below a folder; what vanishes meanwhile does not count.
+
+    Raises:
+        StorageIO: the disk does not tell.
+    """
+    total = 0
+    for place, _folders, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise io.storage_error(error, "weigh", os.path.join(place, name)) from error
+    return total
+
+
+def free_bytes(folder: Path) -> int | None:
+    """How much this user may still write on a folder's file system, None where the system does not tell."""
+    try:
+        facts = os.statvfs(folder)
+    except OSError:
+        return None
+    return facts.f_bavail * facts.f_frsize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTally:
+    """Numbers of items by type and by layer, and bytes: of items by type, of files, of all of git, of the index."""
+
+    items: int
+    types: Mapping[str, int]
+    layers: Mapping[str, int]
+    type_bytes: Mapping[str, int]
+    content_bytes: int
+    repository_bytes: int
+    index_bytes: int
+
+
+def tally(store: Store, parts: Parts) -> MemoryTally:
+    """Count and measure the workspace as its files are now. ``repository_bytes`` is that of the whole repository."""
+    types, sizes = numbers(store, parts)
+    layers: Counter[str] = Counter()
+    for name, number in types.items():
+        layers[parts.kinds.get(name).layer.value] += number
+    return MemoryTally(
+        items=sum(types.values()),
+        types=types,
+        layers=dict(layers.most_common()),
+        type_bytes=sizes,
+        content_bytes=sum(sizes.values()),
+        repository_bytes=_weight(parts.repository.common_dir / "objects"),
+        index_bytes=parts.index.stats().bytes,
+    )
+
+
+def numbers(store: Store, parts: Parts) -> tuple[dict[str, int], dict[str, int]]:
+    """How many items there are of each type, most first, and how many bytes they are, as the files are now."""
+    store.follow()
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for path, (_, stamp) in parts.index.stamps().items():
+        kind = parts.kinds.at(below_content(path))
+        if kind is not None:
+            counts[kind.name] += 1
+            sizes[kind.name] += stamp.size
+    return dict(counts.most_common()), dict(sizes)
+
+
+def _weight(folder: Path) -> int:
+    total = 0
+    for place, _folders, names in os.walk(folder):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except FileNotFoundError:  # git removes objects it has packed
+                continue
+    return total

@@ -1,0 +1,696 @@
+"""Built-in sources: the table of those that memfs brings along (seed 004, P3).
+
+Owns their names and how each is made from the parts of a workspace. Which are asked is said by the settings, and
+``memfs.context.plugins`` reads those.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from memfs.admin.store_builder import has_states
+from memfs.context.deliver import origin_of, vouched
+from memfs.context.mounts import Mount, Mounts
+from memfs.context.plugin import ContextEntry, ContextSelection, Delivery, ItemSource
+from memfs.errors import MemfsError, QueryInvalid, SettingInvalid
+from memfs.intake.episode_item import episode_of
+from memfs.learning.conventions import Convention, Conventions
+from memfs.learning.episodes import Episodes
+from memfs.learning.preferences import KIND, preferences_in_order
+from memfs.learning.rules import Rules
+from memfs.learning.triggers import THRESHOLD, Triggers
+from memfs.model import Candidate, MemoryItem, Query
+from memfs.model.episode import Episode, Outcome, Similar, StateSnapshot
+from memfs.model.ids import of_mount
+from memfs.model.item import VOUCHED, Trust
+from memfs.model.kinds import ACCEPTED, nearest
+from memfs.model.time import utc_now
+from memfs.private import NAME
+from memfs.recall.conflict_notes import FINISHED
+from memfs.recall.tokens import gist
+from memfs.settings import SPECS, checked
+from memfs.store import Store
+
+if TYPE_CHECKING:
+    from memfs.context.parts import Sources
+    from memfs.learning.preferences import Preference, Preferences
+    from memfs.model.insights import AgentFeedback
+    from memfs.model.rule import Rule
+    from memfs.settings import Settings
+
+
+Maker = Callable[["Sources"], ItemSource]
+
+
+class _Feedback:
+    """Feedback of a workspace that may have no iterations: most have none, and are spared the machinery."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def for_agent(self, agent: str, *, most: int, record: bool = False) -> AgentFeedback | None:
+        if not has_states(self._sources.parts.seen):
+            return None
+        try:
+            return self._sources.states().feedback.for_agent(agent, record=record, most=most)
+        except QueryInvalid:  # nobody has such a name
+            return None
+
+    def note_given(self, agent: str, *, most: int) -> None:
+        try:
+            self.for_agent(agent, most=most, record=True)
+        except MemfsError as error:  # the agent has it already
+            self._sources.store.note_failure(error)
+
+
+def has_private(settings: Settings) -> bool:
+    """Whether private memory may be read beside the workspace."""
+    return bool(settings.mounts.get(NAME, "").strip())
+
+
+# A process that only warns, as a hook does, is spared what the other sources import.
+def _preferences(sources: Sources) -> ItemSource:
+
+    if not has_private(sources.settings):
+        return PreferencesMemory(sources.preferences)
+
+    return PreferencesMemory(JointPreferences(sources.preferences, sources.mounts, sources.parts.clock))
+
+
+def _conventions(sources: Sources) -> ItemSource:
+
+    if not sources.settings.mounts:  # most workspaces have none, and are spared what reads them
+        return ConventionsMemory(sources.conventions)
+
+    return ConventionsMemory(JointConventions(sources.conventions, sources.mounts))
+
+
+def _recent_session(sources: Sources) -> ItemSource:
+
+    if not has_private(sources.settings):
+        return RecentSessionMemory(sources.store, sources.parts.clock)
+
+    return RecentSessionMemory(JointSessions(sources.store, sources.mounts), sources.parts.clock)
+
+
+def _feedback(sources: Sources) -> ItemSource:
+
+    return FeedbackMemory(_Feedback(sources))
+
+
+def _episodic(sources: Sources) -> ItemSource:
+
+    if not sources.settings.mounts:
+        return EpisodicMemory(sources.episodes, sources.item)
+
+    return EpisodicMemory(JointEpisodes(sources.triggers, sources.mounts), sources.item)
+
+
+def _semantic(sources: Sources) -> ItemSource:
+
+    if not sources.settings.mounts:
+        return SemanticMemory(sources.rules, sources.item, whole=True)
+
+    return SemanticMemory(JointRules(sources.rules, sources.mounts), sources.item, whole=True)
+
+
+BUILT_IN: Mapping[str, Maker] = {
+    "preferences": _preferences,
+    "conventions": _conventions,
+    "recent_session": _recent_session,
+    "feedback": _feedback,
+    "episodic": _episodic,
+    "semantic": _semantic,
+}
+"""Each built-in source by name, with what makes it."""
+
+
+class StoreSource(ABC):
+    """A source that asks a store (``memfs.context.plugin.ItemSource``). Its settings are attributes of their names.
+
+    Args:
+        store: what is asked; each source says what it must offer.
+    """
+
+    name: ClassVar[str]
+    layer: ClassVar[str]
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        for name, value in defaults(self.settings_of()).items():
+            setattr(self, name, value)
+
+    def configure(self, config: Mapping[str, Any]) -> None:
+        """Take the table ``[memory.<name>]``; what does not stand in it stays as it is.
+
+        Raises:
+            SettingInvalid: a key is unknown, or its value of the wrong sort or out of bounds; ``field`` names it.
+        """
+        for name, value in checked_table(self.name, config, self.settings_of()).items():
+            setattr(self, name, value)
+
+    @classmethod
+    def settings_of(cls) -> str:
+        """The source whose settings these are: one that derives from ours has them under another name, too."""
+        return next((name for one in cls.__mro__ if (name := one.__dict__.get("name", "")) and defaults(name)), "")
+
+    def select(self, state: StateSnapshot) -> ContextSelection:
+        """What the store has for a situation; nothing where nothing fits."""
+        return self._selection(answered(self._ask(state)))
+
+    async def get_context(self, state: StateSnapshot) -> str | None:
+        """The same as text; "" without any."""
+        return self._text(self._selection(await awaited(self._ask(state))))
+
+    @abstractmethod
+    def _ask(self, state: StateSnapshot) -> Any:
+        """The store's answer, or what is to be awaited for it."""
+
+    @abstractmethod
+    def _selection(self, found: Any) -> ContextSelection:
+        """What of an answer is told."""
+
+    def _text(self, selection: ContextSelection) -> str | None:
+        return str(selection)
+
+
+# -- tables -------------------------------------------------------------------------------------------------------
+def defaults(source: str) -> dict[str, Any]:
+    """The values of a source's table where nothing is set."""
+    beginning = f"memory.{source}."
+    return {key.removeprefix(beginning): spec.default for key, spec in SPECS.items() if key.startswith(beginning)}
+
+
+def checked_table(source: str, config: Mapping[str, Any], settings_of: str = "") -> dict[str, Any]:
+    """The checked values of a source's table, those that stand in it only.
+
+    Args:
+        settings_of: the source that has the same settings, where its name is another one.
+
+    Raises:
+        SettingInvalid: as ``StoreSource.configure``.
+    """
+    if not isinstance(config, Mapping):
+        raise SettingInvalid(f"expected a table, got {ascii(config)[:60]}", field=f"memory.{source}")
+    return {name: _value(source, name, value, settings_of or source) for name, value in config.items()}
+
+
+def _value(source: str, name: str, value: Any, settings_of: str) -> Any:
+    spec = SPECS.get(f"memory.{settings_of}.{name}")
+    if spec is None:
+        known = defaults(settings_of)
+        hint = nearest(name, known) or f"the keys are {', '.join(known)}"
+        raise SettingInvalid(f"unknown setting {name!a}", field=f"memory.{source}.{name}", hint=hint)
+    return checked(value, spec)
+
+
+# -- answers ------------------------------------------------------------------------------------------------------
+async def awaited(answer: Any) -> Any:
+    """The answer itself, where it has to be awaited too."""
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def answered(answer: Any) -> Any:
+    """As ``awaited``, for a caller that cannot await: what has to be awaited gets an event loop in a thread of its own,
+    as the caller's thread may run one already.
+    """
+    if not inspect.isawaitable(answer):
+        return answer
+    import asyncio  # the workspace's own stores answer at once, and spare a process what this takes to import
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1, "memfs-asking") as alone:
+        return alone.submit(asyncio.run, _result(answer)).result()
+
+
+async def _result(answer: Awaitable[Any]) -> Any:
+    return await answer
+
+
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function has a parameter of that name."""
+    try:
+        known = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of some built-in functions nothing is known
+        return False
+    return any(one.name == name or one.kind is inspect.Parameter.VAR_KEYWORD for one in known)
+
+
+HEADING = "Project conventions:"
+_TOLD = VOUCHED | {""}
+
+
+class ConventionsMemory(StoreSource):
+    """Surfaces the accepted conventions that hold for the files of a situation; all of them where it names none.
+
+    Only those that a person stands behind, or that were reviewed.
+
+    Args:
+        store: anything with ``holding(files=...)``, at once or awaited, whose answers have a text as ``str``, the most
+            important first; such as ``memfs.learning.conventions.Conventions``.
+
+    Attributes:
+        max_items: so many conventions at most.
+    """
+
+    name: ClassVar[str] = "conventions"
+    layer: ClassVar[str] = Delivery.AUTOMATIC.value
+
+    max_items: int
+
+    def _ask(self, state: StateSnapshot) -> Any:
+        return self.store.holding(files=state.files)
+
+    def _selection(self, found: Iterable[Any] | None) -> ContextSelection:
+        given = [one for one in found or () if getattr(one, "trust", "") in _TOLD]
+        return ContextSelection(heading=HEADING, entries=[_entry(one) for one in given[: self.max_items]])
+
+
+def _entry(convention: Any) -> ContextEntry:
+    scope = ", ".join(getattr(convention, "scope", ()))
+    item = getattr(convention, "item", None)
+    return ContextEntry(
+        text=f"{convention} ({scope})" if scope else str(convention),
+        id=str(getattr(convention, "id", "") or ""),
+        trust=str(getattr(convention, "trust", "") or ""),
+        origin=origin_of(item.origin, of_mount(item.id)) if isinstance(item, MemoryItem) else "",
+    )
+
+
+class FeedbackMemory(StoreSource):
+    """Gives an agent that is named its feedback, ready for the prompt.
+
+    Args:
+        store: anything with ``for_agent(agent, most=...)``, at once or awaited, whose answer has a ``text``, or is None
+            where there are no iterations. Such as ``memfs.state.feedback.FeedbackStore``. Where it has
+            ``note_given(agent, most=...)``, that is called once the agent has it.
+
+    Attributes:
+        enabled: whether it says anything.
+        max_items: so many points at most.
+        any_trust: the review that it quotes is written by agents; it is asked for by the agent's name, not by what may
+            be always loaded.
+        fenced: its text is quoted data between marks already, and is handed on as it is.
+    """
+
+    name: ClassVar[str] = "feedback"
+    layer: ClassVar[str] = Delivery.AUTOMATIC.value
+    any_trust: ClassVar[bool] = True
+    fenced: ClassVar[bool] = True
+
+    enabled: bool
+    max_items: int
+
+    async def get_context(self, state: StateSnapshot) -> str | None:
+        """The feedback as text, and recorded as given; "" without any."""
+        text = await super().get_context(state)
+        if text:
+            self.given(state)
+        return text
+
+    def given(self, state: StateSnapshot) -> None:
+        """Record that the agent has it; who only looks, or has no room for it, gives nothing (S5)."""
+        note = getattr(self.store, "note_given", None)
+        if note is not None:
+            note(state.agent, most=self.max_items)
+
+    def _ask(self, state: StateSnapshot) -> Any:
+        if not self.enabled or not self.max_items or not state.agent.strip():
+            return None
+        return self.store.for_agent(state.agent, most=self.max_items)
+
+    def _selection(self, found: Any) -> ContextSelection:
+        if found is None or not found.text.strip():
+            return ContextSelection()
+        number = getattr(found, "from_iteration", None)
+        origin = "" if number is None else f"meta-review of iteration {number}"
+        return ContextSelection(entries=(ContextEntry(text=found.text.strip(), trust="agent", origin=origin),))
+
+    def _text(self, selection: ContextSelection) -> str | None:
+        return "\n".join(entry.text for entry in selection.entries)
+
+
+EPISODIC_HEADING = "Past issues with similar context:"
+
+
+class EpisodicMemory(StoreSource):
+    """Finds similar past episodes and surfaces those that failed.
+
+    Args:
+        store: anything with ``find_similar(state, limit=...)``, at once or awaited, whose answers have ``outcome``,
+            ``action.description`` and ``error_message``; such as ``memfs.learning.episodes.Episodes``. Where it takes a
+            ``threshold``, it is given one.
+        items: gives the item of an id, for its trust and origin.
+
+    Attributes:
+        similarity_threshold: from this similarity on, 0 to 1, an episode is similar.
+        max_warnings: so many warnings at most.
+    """
+
+    name: ClassVar[str] = "episodic"
+    layer: ClassVar[str] = Delivery.TRIGGERED.value
+
+    similarity_threshold: float
+    max_warnings: int
+
+    def __init__(self, store: Any, items: Callable[[str], MemoryItem | None] | None = None) -> None:
+        super().__init__(store)
+        self._items = items
+        self._takes_threshold = takes(store.find_similar, "threshold")
+
+    def _ask(self, state: StateSnapshot) -> Any:
+        if not self.max_warnings:
+            return ()
+        more = {"threshold": self.similarity_threshold} if self._takes_threshold else {}
+        return self.store.find_similar(state, limit=self.max_warnings, **more)
+
+    def _selection(self, found: Iterable[Any] | None) -> ContextSelection:
+        failures = [one for one in found or () if one.outcome == Outcome.FAILURE]
+        return ContextSelection(
+            heading=EPISODIC_HEADING, entries=[self._entry(one) for one in failures[: self.max_warnings]]
+        )
+
+    def _text(self, selection: ContextSelection) -> str | None:
+        return str(selection) or None
+
+    def _entry(self, episode: Any) -> ContextEntry:
+        text = f"{episode.action.description}: {episode.error_message}"
+        return ContextEntry(text=text, **vouched(episode, self._items))
+
+
+SEMANTIC_HEADING = "Learned patterns:"
+
+
+class SemanticMemory(StoreSource):
+    """Matches learned rules against the situation.
+
+    Args:
+        store: anything with ``find_matching_rules(context, min_confidence=...)``, at once or awaited, whose answers
+            have ``action`` and ``confidence``; such as ``memfs.learning.rules.Rules``.
+        items: gives the item of an id, for its trust and origin.
+        whole: whether the store is given the whole situation in place of its ``context``: it knows of files, too.
+
+    Attributes:
+        min_confidence: rules below it, 0 to 1, are kept back.
+    """
+
+    name: ClassVar[str] = "semantic"
+    layer: ClassVar[str] = Delivery.TRIGGERED.value
+
+    min_confidence: float
+
+    def __init__(
+        self, store: Any, items: Callable[[str], MemoryItem | None] | None = None, *, whole: bool = False
+    ) -> None:
+        super().__init__(store)
+        self._items = items
+        self._whole = whole
+
+    def _ask(self, state: StateSnapshot) -> Any:
+        return self.store.find_matching_rules(
+            state if self._whole else state.context, min_confidence=self.min_confidence
+        )
+
+    def _selection(self, found: Iterable[Any] | None) -> ContextSelection:
+        return ContextSelection(heading=SEMANTIC_HEADING, entries=[self._entry(one) for one in found or ()])
+
+    def _text(self, selection: ContextSelection) -> str | None:
+        return str(selection) or None
+
+    def _entry(self, rule: Any) -> ContextEntry:
+        return ContextEntry(text=f"{rule.action} (confidence: {rule.confidence:.0%})", **vouched(rule, self._items))
+
+
+PREFERENCES_HEADING = "User preferences:"
+
+
+class PreferencesMemory(StoreSource):
+    """Surfaces a person's corrections and explicit preferences.
+
+    Args:
+        store: anything with ``get_relevant(context, limit=...)``, at once or awaited, whose answers are texts or have
+            one as ``str``; such as ``memfs.learning.preferences.Preferences``.
+
+    Attributes:
+        max_items: so many preferences at most.
+    """
+
+    name: ClassVar[str] = "preferences"
+    layer: ClassVar[str] = Delivery.AUTOMATIC.value
+
+    max_items: int
+
+    def _ask(self, state: StateSnapshot) -> Any:
+        return self.store.get_relevant(state.context, limit=self.max_items)
+
+    def _selection(self, found: Iterable[Any] | None) -> ContextSelection:
+        return ContextSelection(heading=PREFERENCES_HEADING, entries=[_preference_entry(one) for one in found or ()])
+
+
+def _preference_entry(found: Any) -> ContextEntry:
+    return ContextEntry(text=str(found), **vouched(found, None))
+
+
+RECENT_SESSION_HEADING = "Last session"
+_KINDS = frozenset(
+    {"episodic", "task_history", "error_log", "prospective", "working", "semantic", "procedural", "knowledge"}
+)
+_WITNESSES = VOUCHED | {Trust.AGENT.value}
+_LOOKED_AT = 200
+_LONGEST = 200
+
+
+class RecentSessionMemory(StoreSource):
+    """Gives brief context from the last session before this one.
+
+    Args:
+        store: the workspace's store.
+        clock: what time it is.
+
+    Attributes:
+        max_items: so many lines at most.
+        max_age_days: a session that ended longer ago is not told of.
+        any_trust: a session's own notes are written by agents; naming this source in the settings asks for them. What
+            tools brought from outside is left out all the same.
+    """
+
+    name: ClassVar[str] = "recent_session"
+    layer: ClassVar[str] = Delivery.AUTOMATIC.value
+    any_trust: ClassVar[bool] = True
+
+    max_items: int
+    max_age_days: float
+
+    def __init__(self, store: Store | JointSessions, clock: Callable[[], datetime] = utc_now) -> None:
+        super().__init__(store)
+        self._clock = clock
+
+    def _ask(self, state: StateSnapshot) -> Any:
+        """What the session that wrote last, other than this one, left behind, the newest first."""
+        since = self._clock() - timedelta(days=self.max_age_days)
+        asked = Query(types=_KINDS, since=since, limit=_LOOKED_AT)
+        candidates = self.store.candidates(asked)
+        others = (one.session for one in candidates if one.session not in ("", state.session))
+        last = next(others, None)
+        if last is None:
+            return ()
+        return self.store.select(Query(types=_KINDS, sessions=frozenset({last}), limit=_LOOKED_AT))
+
+    def _selection(self, found: Iterable[MemoryItem]) -> ContextSelection:
+        """Of what is left to do, what went wrong, what was learned and what it was busy with, some of each."""
+        items = [item for item in found if item.trust in _WITNESSES]
+        groups = [_open(items), _ended(items), _learned(items), _busy(items)]
+        turns = (entry for turn in zip_longest(*groups) for entry in turn if entry is not None)
+        chosen = [entry for entry, _ in zip(turns, range(self.max_items), strict=False)]
+        ordered = [entry for group in groups for entry in group if entry in chosen]
+        return ContextSelection(heading=_heading(items), entries=ordered)
+
+
+def _heading(items: Iterable[MemoryItem]) -> str:
+    """The heading, with the day on which the session ended."""
+    times = [item.timestamp for item in items if item.timestamp is not None]
+    return f"{RECENT_SESSION_HEADING} ({max(times):%Y-%m-%d}):" if times else f"{RECENT_SESSION_HEADING}:"
+
+
+def _open(items: Iterable[MemoryItem]) -> list[ContextEntry]:
+    """What is left to do, the most important first."""
+    left = [item for item in items if item.type == "prospective" and item.status not in FINISHED]
+    return [_session_entry(item, f"to do: {gist(item)}") for item in sorted(left, key=lambda item: -item.importance)]
+
+
+def _ended(items: Iterable[MemoryItem]) -> list[ContextEntry]:
+    """How its steps ended: each failure that did not go well afterwards, and how many went well."""
+    entries: list[ContextEntry] = []
+    well: list[MemoryItem] = []
+    settled: set[tuple[str, tuple[str, ...]]] = set()
+    for item in items:
+        episode = episode_of(item)
+        if episode is None:
+            continue
+        deed = episode.action.description or episode.action.tool
+        key = deed, episode.state.files
+        if episode.outcome is Outcome.SUCCESS:
+            well.append(item)
+        elif key not in settled:
+            entries.append(
+                _session_entry(item, f"{deed}: {episode.outcome.value}: {episode.error_message}".rstrip(": "))
+            )
+        settled.add(key)
+    return [*entries, *_went_well(well)]
+
+
+def _went_well(items: Sequence[MemoryItem]) -> Iterator[ContextEntry]:
+    """The newest step that went well, and how many others did."""
+    for item in items[:1]:
+        done = episode_of(item)
+        deed = (done.action.description or done.action.tool) if done is not None else gist(item)
+        more = len(items) - 1
+        before = f", and {more} more step{'s' if more > 1 else ''} before it" if more else ""
+        yield _session_entry(item, f"went well: {_cut(' '.join(deed.split()), _LONGEST // 2)}{before}")
+
+
+def _learned(items: Iterable[MemoryItem]) -> list[ContextEntry]:
+    """What it left for good: learnings and outcomes, those that were consolidated first."""
+    lasting = [item for item in items if item.type in ("semantic", "procedural", "knowledge")]
+    other = [item for item in items if item.type in ("episodic", "task_history", "error_log") and not episode_of(item)]
+    lasting.sort(key=lambda item: ("promoted_from" not in item.metadata, -item.importance))
+    return [_session_entry(item, gist(item)) for item in (*lasting, *other)]
+
+
+def _busy(items: Iterable[MemoryItem]) -> list[ContextEntry]:
+    """What it was busy with, where it never ended: ending would have consolidated that."""
+    working = [item for item in items if item.type == "working"]
+    return [_session_entry(item, f"was busy with: {gist(item)}") for item in working]
+
+
+def _session_entry(item: MemoryItem, text: str) -> ContextEntry:
+    return ContextEntry(
+        text=_cut(" ".join(text.split()), _LONGEST), id=item.id, trust=item.trust, origin=origin_of(item.origin)
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "\u2026"
+
+
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+Warning_ = tuple[Similar, Callable[[Similar], MemoryItem | None]]
+
+
+class JointEpisodes:
+    """The episodes that resemble a situation, the failures of mounts among them.
+
+    A file of another repository is another file, whatever it is called: what happened there is compared by words and
+    tool alone.
+    """
+
+    def __init__(self, triggers: Triggers, mounts: Mounts) -> None:
+        """``triggers``: the workspace's own."""
+        self._triggers, self._mounts = triggers, mounts
+
+    def find_similar(self, state: StateSnapshot, limit: int = 3, threshold: float | None = None) -> list[Episode]:
+        """See ``Episodes.find_similar``: failures first, the most similar first, of equals the workspace's own."""
+        least = THRESHOLD if threshold is None else threshold
+        found: list[Warning_] = [(one, self._triggers.load) for one in self._triggers.episodes(state, least, limit)]
+        for more in self._mounts.each(lambda mount: _failures(mount, state, least, limit)).values():
+            found += more
+        found.sort(key=lambda pair: (pair[0].outcome != Outcome.FAILURE, -round(pair[0].similarity, 9)))
+        items = (load(one) for one, load in found[:limit])
+        episodes = (Episodes.of(item) for item in items if item is not None)
+        return [episode for episode in episodes if episode is not None]
+
+
+def _failures(mount: Mount, state: StateSnapshot, least: float, limit: int) -> list[Warning_]:
+    here = state if mount.same_repository else replace(state, files=())
+    if not (here.files or here.context.strip()):
+        return []
+    found = mount.triggers.episodes(here, least, limit)
+    return [(one, mount.behind) for one in found if one.outcome == Outcome.FAILURE]
+
+
+class JointRules:
+    """The rules that apply to a situation, those of mounts among them."""
+
+    def __init__(self, own: Rules, mounts: Mounts) -> None:
+        self._own, self._mounts = own, mounts
+
+    def find_matching_rules(self, context: str | StateSnapshot, min_confidence: float = THRESHOLD) -> list[Rule]:
+        """See ``Rules.find_matching_rules``; the surest first, of equals the workspace's own."""
+        state = context if isinstance(context, StateSnapshot) else StateSnapshot.create(context=context)
+        found = list(self._own.find_matching_rules(context, min_confidence))
+        for more in self._mounts.each(lambda mount: _rules(mount, state, min_confidence)).values():
+            found += more
+        return sorted(found, key=lambda rule: -rule.confidence)
+
+
+def _rules(mount: Mount, state: StateSnapshot, min_confidence: float) -> list[Rule]:
+    items = (mount.behind(match) for match in mount.triggers.rules(state, min_confidence))
+    rules = (Rules.of(item) for item in items if item is not None)
+    return [rule for rule in rules if rule is not None]
+
+
+class JointConventions:
+    """The conventions that hold, those of mounts behind the workspace's own."""
+
+    def __init__(self, own: Conventions, mounts: Mounts) -> None:
+        self._own, self._mounts = own, mounts
+
+    def holding(self, files: Iterable[str] = (), status: str = ACCEPTED) -> list[Convention]:
+        """See ``Conventions.holding``."""
+        named = tuple(files)
+        found = list(self._own.holding(named, status))
+        more = self._mounts.each(lambda mount: Conventions(mount, mount.store.clock).holding(named, status))
+        return [*found, *(one for rows in more.values() for one in rows)]
+
+
+class JointPreferences:
+    """How the person wants things done: the preferences of a workspace, and those of private memory among them."""
+
+    def __init__(self, own: Preferences, mounts: Mounts, clock: Callable[[], datetime]) -> None:
+        self._own, self._mounts, self._clock = own, mounts, clock
+
+    def get_relevant(self, context: str = "", limit: int = 10) -> list[Preference]:
+        """See ``Preferences.get_relevant``."""
+        more = self._mounts.each(lambda mount: self._wishes(mount, context, limit) if mount.own else [])
+        return self._own.get_relevant(context, limit, beside=[item for items in more.values() for item in items])
+
+    def _wishes(self, mount: Mount, context: str, limit: int) -> list[MemoryItem]:
+        """The preferences that hold in private memory, those that fit the context first."""
+        asked = Query(types=frozenset({KIND}))
+        loaded = (mount.load(candidate) for candidate in mount.seeking.every(asked))
+        items = {one.item.id: one.item for one in loaded if one is not None}
+        names = [row.id for row in preferences_in_order(items.values(), self._clock())]
+        if context.strip():
+            found = mount.seeking.candidates(replace(asked, text=context, limit=max(limit, 1)))
+            names = list(dict.fromkeys([*(one.id for one in found if one.id in names), *names]))
+        return [items[name] for name in names[:limit]]
+
+
+class JointSessions:
+    """What sessions left behind in a workspace and in private memory, for who asks which one was last."""
+
+    def __init__(self, own: Store, mounts: Mounts) -> None:
+        self._own, self._mounts = own, mounts
+
+    def candidates(self, query: Query) -> list[Candidate]:
+        """The items that pass the query's filters, the newest first."""
+        more = self._mounts.each(lambda mount: mount.store.seeking.candidates(query) if mount.own else [])
+        found = [*self._own.candidates(query), *(one for rows in more.values() for one in rows)]
+        return sorted(found, key=lambda one: one.timestamp, reverse=True)[: query.limit]
+
+    def select(self, query: Query) -> list[MemoryItem]:
+        """The same as items."""
+        more = self._mounts.each(lambda mount: _selected(mount, query) if mount.own else [])
+        found = [*self._own.select(query), *(item for items in more.values() for item in items)]
+        return sorted(found, key=lambda item: item.timestamp or _EARLIEST, reverse=True)[: query.limit]
+
+
+def _selected(mount: Mount, query: Query) -> list[MemoryItem]:
+    loaded = (mount.store.load(candidate) for candidate in mount.store.seeking.candidates(query))
+    return [mount.outward(found.item) for found in loaded if found is not None]

@@ -1,0 +1,263 @@
+"""KnownFiles: the files that coding agents read on their own (seed 004, P6).
+
+Owns which files these are, reading them without leaving the repository, and reading them again only when they change.
+When a text is said in one is ``memfs.context.known``'s business.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from memfs.errors import MemfsError
+from memfs.format.toml_text import FILE
+from memfs.fs.lock import renewed_in_child
+from memfs.fs.scan import ScanEntry
+from memfs.fs.tree import Tree
+from memfs.intake.contradictions import contradiction
+from memfs.recall.similarity import SAME, TextShape, alike, normalised
+
+_LOOKED_AT = 200_000
+_LONGEST_TEXT = 20_000
+_MOST_PARTS = 20
+_COMPARED = 30
+_MARKUP = re.compile(r"^[ \t]*(?:(?:[-*+>\u2022]|\d{1,3}[.)]|#{1,6}|\[[ xX]\])[ \t]+)+|^[ \t]*\||\|[ \t]*$", re.M)
+_EMPHASIS = re.compile(r"\*\*|__|``?|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|~~")
+_LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\n]{0,1000}\)")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_COMMENT = re.compile(r"<!--|-->")
+_BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>|\u2022#]|\d{1,3}[.)]\s|```|~~~))|(?:```|~~~)\w*\n")
+# What stands before a colon, unless it turns round what follows: ``Never: push to main``.
+_TURNED = r"\b(?:no|not|never|none|don'?t|do not|avoid|without|bad|wrong|stop|old|before|instead)\b"
+_LABEL = re.compile(rf"(?!.{{0,60}}{_TURNED})[^.:!?\n]{{1,60}}: (?=\S)", re.I)
+_SCOPE = re.compile(r"\s*\([^()\n]{0,200}[*/][^()\n]{0,200}\)$")
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=\S)")
+
+
+class Passages:
+    """The passages of one text: paragraphs, list items, lines and sentences. May be used from several threads."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        """Each passage, normalised."""
+        return frozenset(plain for part in _passages(self._text) if (plain := normalised(part)))
+
+    @cached_property
+    def _shapes(self) -> tuple[tuple[TextShape, ...], dict[str, list[int]]]:
+        """The passages as likeness looks at them, and which of them have a stem."""
+        shapes = tuple(TextShape(part) for part in dict.fromkeys(_passages(self._text)))
+        having: dict[str, list[int]] = {}
+        for place, shape in enumerate(shapes):
+            for stem in set(shape.stems):
+                having.setdefault(stem, []).append(place)
+        return shapes, having
+
+    def say(self, shape: TextShape) -> bool:
+        """Whether one of them says the same."""
+        if shape.plain in self.texts:
+            return True
+        shapes, having = self._shapes
+        shared = Counter(place for stem in set(shape.stems) for place in having.get(stem, ()))
+        near = (shapes[place] for place, _ in shared.most_common(_COMPARED))
+        return any(alike(shape, one, SAME) >= SAME and not contradiction(shape.text, one.text) for one in near)
+
+
+@lru_cache(maxsize=4)
+def _taken_apart(text: str) -> Passages:
+    """The same prompt comes again and again."""
+    return Passages(text if len(text) <= 2 * _LOOKED_AT else f"{text[:_LOOKED_AT]}\n\n{text[-_LOOKED_AT:]}")
+
+
+class KnownText:
+    """Texts an agent has before it asks for memory. May be used from several threads."""
+
+    def __init__(self, *texts: str, passages: Iterable[Passages] = ()) -> None:
+        """Take whole documents, such as a prompt; Markdown is read as what it says.
+
+        Of a very long one the beginning and the end count.
+
+        Args:
+            passages: of documents that were taken apart before.
+        """
+        self._passages = (*(_taken_apart(text) for text in texts if text.strip()), *passages)
+
+    def has(self, text: str) -> bool:
+        """Whether a text, or else each sentence of it, stands there in the same words, or nearly.
+
+        Letter case, spacing, Markdown and punctuation aside; and never with a denial, name or number of its own.
+        """
+        if not self._passages or len(text) > _LONGEST_TEXT or not normalised(text):
+            return False
+        plain = bare(text)
+        if self._said(plain) or self._said(_SCOPE.sub("", plain)):
+            return True
+        parts = list(_finest(text))
+        return 1 < len(parts) <= _MOST_PARTS and all(map(self._said, parts))
+
+    def _said(self, text: str) -> bool:
+        shape = TextShape(text)
+        return any(one.say(shape) for one in self._passages)
+
+
+def bare(text: str) -> str:
+    """A text without its Markdown."""
+    plain = _EMPHASIS.sub("", _LINK.sub(r"\1", _COMMENT.sub("\n\n", _MARKUP.sub("", text))))
+    return _ESCAPE.sub(r"\1", plain).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").strip()
+
+
+def _passages(text: str) -> Iterator[str]:
+    """Paragraphs, lines and sentences, without Markdown; each also without a label before it: ``Style: use tabs``."""
+    for part in _parts(text):
+        yield part
+        if label := _LABEL.match(part):
+            yield part[label.end() :]
+
+
+def _parts(text: str) -> Iterator[str]:
+    for block in _blocks(text):
+        yield block
+        yield from _sentences(block)
+        if "\n" in block:
+            yield from filter(None, map(str.strip, block.split("\n")))
+
+
+def _finest(text: str) -> Iterator[str]:
+    return (part for block in _blocks(text) for part in (list(_sentences(block)) or [block]))
+
+
+def _blocks(text: str) -> Iterator[str]:
+    return filter(None, map(bare, _BREAK.split(_COMMENT.sub("\n\n", text))))
+
+
+def _sentences(block: str) -> Iterator[str]:
+    """The sentences of a block that has several."""
+    parts = _SENTENCE.split(block)
+    return iter(parts if len(parts) > 1 else ())
+
+
+NAMES = ("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", "AGENTS.md")
+"""What is looked for in the workspace's folder and in each above it, up to the repository's top."""
+
+_MOST_BYTES = 256 << 10
+_MOST_IMPORTS = 20
+_DEEPEST = 32
+_IMPORT = re.compile(r"(?:^|(?<=\s))@([\w./-]{1,300}[\w/-])")
+_Facts = tuple[int, int, int, int]
+
+
+class _File:
+    """One file that was read: its facts, its passages, and the files it imports."""
+
+    __slots__ = ("facts", "imports", "passages")
+
+    def __init__(self, facts: _Facts, text: str, imports: tuple[str, ...]) -> None:
+        self.facts = facts
+        self.passages = Passages(text)
+        self.imports = imports
+
+
+class KnownFiles:
+    """The files that agents read on their own: ``CLAUDE.md``, ``CLAUDE.local.md``, ``.claude/CLAUDE.md`` and
+    ``AGENTS.md`` from the workspace up to the repository's top, with what they import by ``@path``, and ``memfs.toml``.
+
+    Of each the first 256 KiB count. Nothing outside the repository is read. May be used from several threads.
+    """
+
+    def __init__(self, root: Path, top: Path | None = None) -> None:
+        """
+        Args:
+            root: the workspace's folder.
+            top: the repository's top folder, ``root`` or above it; None means ``root``.
+        """
+        self._root = root.resolve()
+        resolved = self._root if top is None else top.resolve()
+        self._top = resolved if self._root.is_relative_to(resolved) else self._root
+        self._files: dict[str, _File] = {}
+        self._lock = threading.Lock()
+        renewed_in_child(self)
+
+    def text(self, prompt: str = "") -> KnownText:
+        """What they say at present, and the prompt; a file that cannot be read says nothing."""
+        with self._lock:
+            return KnownText(prompt, passages=self._read())
+
+    def _read(self) -> list[Passages]:
+        try:
+            tree = Tree(self._top)
+        except (MemfsError, OSError):
+            return []
+        known, self._files = self._files, {}
+        try:
+            for path in self._paths():
+                for imported in self._take(tree, path, known):
+                    self._take(tree, imported, known)
+        finally:
+            tree.close()
+        return [file.passages for file in self._files.values()]
+
+    def _paths(self) -> Iterator[str]:
+        """Where they may lie, below the repository's top."""
+        here = self._root.relative_to(self._top).as_posix()
+        folder = "" if here == "." else here
+        yield posixpath.join(folder, FILE)
+        for _ in range(_DEEPEST):
+            yield from (posixpath.join(folder, name) for name in NAMES)
+            if not folder:
+                return
+            folder = posixpath.dirname(folder)
+
+    def _take(self, tree: Tree, path: str, known: dict[str, _File]) -> tuple[str, ...]:
+        """Read a file, or know that it is as it was; return the files that it imports."""
+        if path in self._files:
+            return ()
+        with suppress(MemfsError, OSError):
+            entry = tree.entry(path)
+            if entry is None:
+                return ()
+            if not entry.regular:
+                return self._aim(path)
+            file = known.get(path)
+            if file is None or file.facts != _facts(entry):
+                file = _file(tree, path, entry)
+            self._files[path] = file
+            return file.imports
+        return ()
+
+    def _aim(self, path: str) -> tuple[str, ...]:
+        """Where a link leads within the repository: ``CLAUDE.md`` is often one to ``AGENTS.md``."""
+        target = os.readlink(self._top / path)
+        return _within(path, target)
+
+
+def _file(tree: Tree, path: str, entry: ScanEntry) -> _File:
+    fd = tree.open_read(path)
+    try:
+        data = os.read(fd, _MOST_BYTES)
+    finally:
+        os.close(fd)
+    text = data.decode("utf-8", "replace")
+    found = _IMPORT.findall(text) if not path.endswith(".toml") else []
+    imports = dict.fromkeys(one for written in found[:_MOST_IMPORTS] for one in _within(path, written))
+    return _File(_facts(entry), text, tuple(imports))
+
+
+def _within(path: str, written: str) -> tuple[str, ...]:
+    """A path that a file names, below the repository's top; nothing where it leads out of it."""
+    if written.startswith(("/", "~")):
+        return ()
+    found = posixpath.normpath(posixpath.join(posixpath.dirname(path), written))
+    return () if found.startswith("../") or found in ("..", ".") else (found,)
+
+
+def _facts(entry: ScanEntry) -> _Facts:
+    return entry[1:5]

@@ -1,0 +1,697 @@
+"""Mounts: other workspaces whose memories are asked, too (P7).
+
+Owns which of the named folders are open at present, and why the others are not: one that is gone, invalid or not to be
+trusted takes nothing from the rest. What is read there is only read (``memfs.store.reader``); nothing of its settings
+counts, and its own mounts are not followed, so that mounts cannot lead round in a circle.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from memfs import private, trust
+from memfs.admin.format import check_format
+from memfs.admin.kind_file import load_kinds
+from memfs.errors import (
+    ItemNotFound,
+    MemfsError,
+    RepoUnsupported,
+    RepoUntrusted,
+    SettingInvalid,
+    StorageIO,
+    WorkspaceNotFound,
+)
+from memfs.format.codec import Codec
+from memfs.fs.lock import renewed_in_child
+from memfs.fs.tree import Tree
+from memfs.fs.workspace_location import MEMORY_FOLDER
+from memfs.git.layout import discover, own_users
+from memfs.git.quarantine import of_checkout, require_readable
+from memfs.model import Candidate, Freshness, Link, MemoryItem, Problem, Query, Trust
+from memfs.model.ids import in_mount, of_mount, without_mount
+from memfs.model.kinds import nearest
+from memfs.model.problem import WARNING
+from memfs.recall.recaller import Recaller
+from memfs.search.cache_folders import index_folder
+from memfs.search.merged_search import Asked, TermCounts, asked_of
+from memfs.search.search_index import SearchIndex
+from memfs.settings import Settings, WatchSettings
+from memfs.store import Store
+from memfs.store.index_sync import SyncResult
+from memfs.store.parts import Parts
+from memfs.store.reader import MountedStore, reader_of
+from memfs.store.searcher import Searcher, not_found
+from memfs.store.values import LoadedItem
+
+if TYPE_CHECKING:
+    from memfs.git.layout import Layout
+    from memfs.learning.triggers import Triggers
+    from memfs.model.episode import RuleMatch, Similar
+
+
+Place = tuple[int, int, int, int]
+"""Device and inode of a workspace's folder and of its ``ContextMemory``."""
+
+
+class Mount:
+    """Another workspace as it is seen from this one. May be used from several threads.
+
+    It offers what ``memfs.store.reader.Readable`` asks for, with the mount's name before every id.
+
+    Attributes:
+        name: as the setting has it.
+        path: where that leads from the workspace that mounts it.
+        place: tells it from other folders.
+        store: reads its files; ids are there as the files have them.
+        own: whether it is this user's private memory of the same project: it speaks for the user.
+        same_repository: whether it tells of the files of the workspace that mounts it.
+        failed_at: when it last failed to answer, by ``time.monotonic``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        place: Place,
+        store: MountedStore,
+        *,
+        own: bool = False,
+        same_repository: bool = False,
+        ageing: bool = True,
+        layout: Layout | None = None,
+    ) -> None:
+        self.name, self.path, self.place, self.store, self.own = name, path, place, store, own
+        self.same_repository = same_repository
+        self._ageing, self._layout = ageing, layout
+        self.seeking = MountSearcher(name, store.seeking)
+        self.failed_at = -math.inf
+        self._watched = False
+
+    def readable(self) -> bool:
+        """Whether it may be read: the branch that is checked out there may have been quarantined meanwhile."""
+        return self._layout is None or of_checkout(self._layout) is None
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+    def get(self, item_id: str) -> MemoryItem | None:
+        """The item with that id, which begins with the mount's name; None when there is none.
+
+        Raises:
+            ContentError: its file is invalid at present.
+        """
+        found = self.store.get(without_mount(item_id)) if of_mount(item_id) == self.name else None
+        return self.outward(found) if found is not None else None
+
+    def find(self, reference: str) -> MemoryItem:
+        """The item a person means: by id, or by the beginning of an id that only one item has.
+
+        Raises:
+            ItemNotFound: naming the nearest id.
+            ContentError: its file is invalid at present.
+        """
+        found = self.get(reference)
+        if found is not None:
+            return found
+        ids = [in_mount(self.name, item_id) for item_id in self.store.following.ids()]
+        starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
+        if len(starting) == 1 and (only := self.get(starting[0])) is not None:
+            return only
+        raise not_found(reference, starting, ids)
+
+    def load(self, candidate: Candidate) -> LoadedItem | None:
+        """The item behind a candidate of this mount; None when its file is no longer what was found."""
+        found = self.store.load(self._inward(candidate))
+        return replace(found, item=self.outward(found.item)) if found is not None else None
+
+    def unread(self, query: Query) -> list[str]:
+        """The item files a query could concern that cannot be read as they are now, after the mount's name."""
+        return [in_mount(self.name, path) for path in self.store.unread(query)]
+
+    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
+        """Bring the index in step with the given files of this mount, or with every file."""
+        if paths is None:
+            return self.store.refresh()
+        mine = [without_mount(path) for path in paths if of_mount(path) == self.name]
+        return self.store.refresh(mine) if mine else SyncResult()
+
+    def freshness(self) -> Freshness:
+        """Nothing is known of its history."""
+        return Freshness(head=None, dirty=None, indexed="")
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with its files, after the mount's name."""
+        return [
+            replace(found, path=in_mount(self.name, found.path) if found.path else "", severity=WARNING)
+            for found in self.store.problems()
+        ]
+
+    def outward(self, item: MemoryItem) -> MemoryItem:
+        """An item as it is handed on."""
+        return item.replace(
+            id=in_mount(self.name, item.id),
+            path=os.path.join(self.path, item.path),
+            trust=Trust.REVIEWED.value if item.trust == Trust.HUMAN and not self.own else item.trust,
+            supersedes=tuple(in_mount(self.name, other) for other in item.supersedes),
+            links=tuple(Link(to=in_mount(self.name, link.to), relation=link.relation) for link in item.links),
+        )
+
+    def _inward(self, candidate: Candidate) -> Candidate:
+        return replace(candidate, id=without_mount(candidate.id), path=without_mount(candidate.path))
+
+    # -- what warns -------------------------------------------------------------------------------------------------
+    @cached_property
+    def triggers(self) -> Triggers:
+        """Knows which of its episodes and rules a situation brings to mind; ids as the files have them."""
+        from memfs.learning.triggers import Triggers
+
+        first: Triggers = self.__dict__.setdefault("triggers", Triggers(self.store, self.store, self._ageing))
+        return first
+
+    def behind(self, match: Similar | RuleMatch) -> MemoryItem | None:
+        """The item behind a match, as it is handed on; None where its file is no longer what was found."""
+        found = self.triggers.load(match)
+        return self.outward(found) if found is not None else None
+
+    # -- standing ---------------------------------------------------------------------------------------------------
+    def still_there(self) -> bool:
+        """Whether its folder is what was opened."""
+        try:
+            return identity_of(self.store.tree.root) == self.place
+        except (WorkspaceNotFound, OSError):
+            return False
+
+    def note_failure(self, error: Exception) -> None:
+        """Report that it could not answer."""
+        self.failed_at = time.monotonic()
+        self.store.note_failure(error)
+
+    def watch(self, settings: WatchSettings) -> None:
+        """Watch its files from the next question on, instead of comparing all of them before each."""
+        if not self._watched:
+            from memfs.watch import Watcher  # a process that answers once does not need it
+
+            self._watched = True
+            self.store.watch_with(lambda: Watcher(self.store, self.store.tree.root, settings))
+
+    def close(self) -> None:
+        """Release everything."""
+        with ExitStack() as ending:
+            ending.callback(self.store.close)
+            if "triggers" in self.__dict__:
+                self.triggers.close()
+
+
+class MountSearcher:
+    """What the index of one mount finds, with the mount's name before ids, paths and sessions."""
+
+    def __init__(self, name: str, seeking: Searcher) -> None:
+        self._name = name
+        self._seeking = seeking
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """See ``Seeking.snapshot``."""
+        return self._seeking.snapshot()
+
+    def candidates(self, query: Query) -> list[Candidate]:
+        """See ``Seeking.candidates``."""
+        return self._outward(self._seeking.candidates(query))
+
+    def weighed(self, query: Query, asked: Asked) -> list[Candidate]:
+        """See ``Seeking.weighed``."""
+        return self._outward(self._seeking.weighed(query, asked))
+
+    def every(self, query: Query) -> Iterator[Candidate]:
+        """See ``Seeking.every``."""
+        return iter(self._outward(self._seeking.every(query)))
+
+    def counted(self) -> TermCounts:
+        """See ``Seeking.counted``."""
+        return self._seeking.counted()
+
+    def talks(self) -> bool:
+        """See ``Seeking.talks``."""
+        return self._seeking.talks()
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
+        """See ``Seeking.beside``; of the places only those in sessions of this mount."""
+        before = in_talk(self._name, "")
+        mine = [(session.removeprefix(before), at) for session, at in places if session.startswith(before)]
+        return self._outward(self._seeking.beside(mine, query)) if mine else []
+
+    def _outward(self, found: Iterable[Candidate]) -> list[Candidate]:
+        return [
+            replace(
+                one,
+                id=in_mount(self._name, one.id),
+                path=in_mount(self._name, one.path),
+                session=in_talk(self._name, one.session) if one.session else "",
+            )
+            for one in found
+        ]
+
+
+def in_talk(name: str, session: str) -> str:
+    """What a session of a mount is called among those of all workspaces: no file has such a name for one."""
+    return f"\0{name}\0{session}"
+
+
+# -- opening ------------------------------------------------------------------------------------------------------
+def folder_of(root: Path, written: str) -> Path:
+    """The folder that a setting names: relative to the workspace, ``~`` and links resolved.
+
+    Raises:
+        WorkspaceNotFound: no folder can have such a name.
+    """
+    try:
+        return (root / Path(written).expanduser()).resolve()
+    except (ValueError, RuntimeError, OSError) as error:  # a NUL, an unknown user's home, links in a circle
+        raise WorkspaceNotFound(f"it names no folder: {error}", path=written, hint="correct the path") from error
+
+
+def identity_of(folder: Path) -> Place:
+    """What tells a workspace from others.
+
+    Raises:
+        WorkspaceNotFound: no workspace is there.
+    """
+    try:
+        outer, inner = os.stat(folder), os.stat(folder / MEMORY_FOLDER, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        missing = f"there is no {MEMORY_FOLDER}/ in it" if os.path.isdir(folder) else "there is no such folder"
+        hint = f"name the folder that holds {MEMORY_FOLDER}/"
+        raise WorkspaceNotFound(missing, path=str(folder), hint=hint) from None
+    return outer.st_dev, outer.st_ino, inner.st_dev, inner.st_ino
+
+
+def open_mount(
+    name: str, path: str, folder: Path, settings: Settings, clock: Callable[[], datetime], own_repository: Path
+) -> Mount:
+    """Open a workspace for reading; none of its own settings counts.
+
+    Args:
+        settings, clock: those of the workspace that mounts it.
+        own_repository: the common git folder of that workspace.
+
+    Raises:
+        WorkspaceNotFound: there is none.
+        RepoUntrusted: it belongs to another user.
+        BranchQuarantined: so is the branch that is checked out there.
+        FormatUnsupported: a newer memfs wrote it.
+        ContentError, SettingInvalid: its ``kinds.yaml`` is invalid.
+        StorageIO: it cannot be read.
+    """
+    place = identity_of(folder)
+    layout = _layout(folder)
+    _require_owner(folder, layout)
+    if layout is not None:
+        require_readable(layout)
+    tree = Tree(folder)
+    try:
+        if not os.access(folder / MEMORY_FOLDER, os.R_OK | os.X_OK):
+            raise StorageIO(f"{MEMORY_FOLDER}/ cannot be read", path=str(folder), hint="make it readable for this user")
+        check_format(tree)
+        kinds, schemas = load_kinds(tree)
+        invisible, engine = settings.security.allow_invisible, settings.index.engine
+        index = SearchIndex(index_folder(folder, reader_of(engine, invisible)), engine)
+        store = MountedStore(tree, Codec(schemas, kinds, invisible), kinds, index, clock)
+        own = name == private.NAME and private.holds(folder)
+        same = own or (layout is not None and layout.common_dir == own_repository)
+        path, ageing = os.path.expanduser(path), settings.memory.decay
+        return Mount(name, path, place, store, own=own, same_repository=same, ageing=ageing, layout=layout)
+    except BaseException:
+        tree.close()
+        raise
+
+
+def _layout(folder: Path) -> Layout | None:
+    with suppress(RepoUnsupported):  # its history is not read: any sort of repository will do
+        return discover(folder)
+    return None
+
+
+def _require_owner(folder: Path, layout: Layout | None) -> None:
+    """Refuse a workspace of another user, unless this user trusts that user there."""
+    allowed = own_users() | (trust.repository(layout.work_tree)[0] if layout is not None else frozenset())
+    owners = {os.stat(folder).st_uid, os.lstat(folder / MEMORY_FOLDER).st_uid}
+    strangers = (owners | (layout.foreign_owners if layout is not None else frozenset())) - allowed
+    if strangers and not trust.is_trusted(folder):
+        raise RepoUntrusted(
+            "it belongs to another user",
+            path=str(folder),
+            hint=f"if you trust that user: {trust.command(folder)}",
+        )
+
+
+_BEHIND = 1.0 - 1e-9
+
+Opened = Callable[[], Sequence[Mount]]
+
+
+class JointStore:
+    """A workspace's store and its mounts as one (``memfs.store.reader.Readable``)."""
+
+    def __init__(self, own: Store, mounts: Opened, absent: Callable[[], Sequence[str]]) -> None:
+        """
+        Args:
+            mounts: gives those that can be read now.
+            absent: gives the names of the others.
+        """
+        self._own = own
+        self._mounts = mounts
+        self._absent = absent
+        self.seeking = JointSearcher(own, mounts)
+
+    def load(self, candidate: Candidate) -> LoadedItem | None:
+        """The item behind a candidate, from the workspace it was found in."""
+        name = of_mount(candidate.id)
+        if not name:
+            return self._own.load(candidate)
+        mount = next((one for one in self._mounts() if one.name == name), None)
+        return mount.load(candidate) if mount is not None else None
+
+    def unread(self, query: Query) -> list[str]:
+        """The item files a query could concern that cannot be read as they are now, and for each mount that cannot be
+        read its name and a ":"."""
+        others = _asked(self._mounts(), query)
+        absent = () if query.path else [in_mount(name, "") for name in self._absent()]
+        return [*self._own.unread(query), *absent, *(path for mount in others for path in mount.unread(query))]
+
+    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
+        """Bring the indexes in step with the given files, or with every file."""
+        named = None if paths is None else list(paths)
+        for mount in self._mounts():
+            with _left_out(mount):
+                mount.refresh(named)
+        return self._own.refresh(None if named is None else [path for path in named if not of_mount(path)])
+
+    def freshness(self) -> Freshness:
+        """The proof of what the workspace's own part of an answer rests on."""
+        return self._own.freshness()
+
+
+class JointSearcher:
+    """What the indexes find."""
+
+    def __init__(self, own: Store, mounts: Opened) -> None:
+        self._own = own
+        self._mounts = mounts
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        with ExitStack() as held:
+            held.enter_context(self._own.seeking.snapshot())
+            for mount in self._mounts():
+                with _left_out(mount):
+                    held.enter_context(mount.seeking.snapshot())
+            yield
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """All that this thread asks within sees one state of every workspace."""
+        return self._snapshot()
+
+    def candidates(self, query: Query) -> list[Candidate]:
+        """The best of all, on one scale, best first; the newest first where nothing is asked in words."""
+        own = self._own.seeking
+        mounts = _asked(self._mounts(), query)
+        counted = [own.counted()]
+        for mount in mounts:
+            with _left_out(mount):
+                counted.append(mount.seeking.counted())
+        asked = asked_of(query, counted)
+        found = own.weighed(query, asked)
+        for mount in mounts:
+            with _left_out(mount):
+                theirs = (one for one in mount.seeking.weighed(query, asked) if not self._shared(mount, one))
+                found += [replace(one, similarity=one.similarity * _BEHIND) for one in theirs]
+        found.sort(key=_worth, reverse=True)  # keeps the order of equals: the workspace's own first
+        return found[: query.limit]
+
+    def _shared(self, mount: Mount, one: Candidate) -> bool:
+        """Whether an item of private memory lies in the workspace, too, under the same id."""
+        return mount.own and self._own.locate(without_mount(one.id)) != ""
+
+    def talks(self) -> bool:
+        """Whether any item has a place in a talk."""
+        return self._own.seeking.talks() or any(mount.seeking.talks() for mount in self._mounts())
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
+        """The items at these places of talks that pass the query's filters."""
+        found = self._own.seeking.beside([place for place in places if not place[0].startswith("\0")], query)
+        for mount in _asked(self._mounts(), query):
+            with _left_out(mount):
+                found += mount.seeking.beside(places, query)
+        return found
+
+
+def _asked(mounts: Sequence[Mount], query: Query) -> Sequence[Mount]:
+    """Those that a query is for: a path is one of the workspace's own."""
+    return () if query.path else mounts
+
+
+@contextmanager
+def _left_out(mount: Mount) -> Iterator[None]:
+    """One mount's failure is noted, and costs its own hits alone."""
+    try:
+        yield
+    except (MemfsError, OSError) as error:
+        mount.note_failure(error)
+
+
+def _worth(one: Candidate) -> tuple[float, datetime]:
+    return one.similarity, one.timestamp
+
+
+Given = TypeVar("Given")
+
+_MOMENT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MountState:
+    """How one mount stands.
+
+    Attributes:
+        name, path: as the setting has them.
+        folder: where that leads; None where it names no folder.
+        items: how many valid items there are; None where it cannot be read.
+        unread: how many of its files are invalid at present.
+        problem: why it cannot be read, None where it can.
+    """
+
+    name: str
+    path: str
+    folder: Path | None
+    items: int | None = None
+    unread: int = 0
+    problem: Problem | None = None
+
+
+class Mounts:
+    """The workspaces that ``[mounts]`` names. May be used from several threads; nothing is opened before it is used.
+
+    Attributes:
+        names: what ``[mounts]`` calls them; one without a path is none.
+    """
+
+    def __init__(self, root: Path, store: Store, parts: Parts, recall: Recaller, settings: Settings) -> None:
+        """All of the workspace that mounts the others."""
+        self._root = root
+        self._store = store
+        self._parts = parts
+        self._recall = recall
+        self._settings = settings
+        self._paths: Mapping[str, str] = {name: path for name, path in settings.mounts.items() if path.strip()}
+        self._open: dict[str, Mount] = {}
+        self._retired: dict[str, Mount] = {}
+        self._refused: dict[str, Problem] = {}
+        self._gone_at: dict[str, float] = {}
+        self._guard = threading.RLock()
+        renewed_in_child(self)
+        self.names: tuple[str, ...] = tuple(self._paths)
+
+    def __bool__(self) -> bool:
+        """Whether any is named, be it readable or not."""
+        return bool(self._paths)
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+    @cached_property
+    def recall(self) -> Recaller:
+        """Answers questions from this workspace and its mounts together, on one scale; where none is named, from this
+        workspace alone.
+
+        The hits of a mount have ids such as ``team:ID``, and at most the trust ``reviewed``. Of two that are equally
+        good the workspace's own comes first.
+        """
+        made = self._recall.over(JointStore(self._store, self.opened, self.absent)) if self else self._recall
+        first: Recaller = self.__dict__.setdefault("recall", made)
+        return first
+
+    def find(self, reference: str) -> MemoryItem:
+        """The item a person means by ``NAME:ID``, or by the beginning of an id that only one item has.
+
+        Raises:
+            ItemNotFound: there is no such mount, it cannot be read at present, or it has no such item.
+            ContentError: the item's file is invalid at present.
+        """
+        self._parts.require_open()
+        name, _, _ = reference.partition(":")
+        mount = next((one for one in self.opened() if one.name == name), None)
+        if mount is not None:
+            return mount.find(reference)
+        problem = self._refused.get(name)
+        if problem is not None:
+            raise ItemNotFound(f"{reference!r} cannot be read: {problem.message}", hint=problem.hint)
+        known = f"the mounts are {', '.join(self.names)}" if self.names else "[mounts] in memfs.toml names others"
+        raise ItemNotFound(f"no workspace is mounted as {name!r}", hint=nearest(name, self.names) or known)
+
+    def get(self, item_id: str) -> MemoryItem | None:
+        """The item with an id such as ``team:ID``; None where there is none, or it cannot be read at present."""
+        self._parts.require_open()
+        name = of_mount(item_id)
+        found = self.each(lambda mount: mount.get(item_id) if mount.name == name else None)
+        return found.get(name)
+
+    def each(self, ask: Callable[[Mount], Given]) -> dict[str, Given]:
+        """What each mount that can be read answers, by its name; one that fails is left out and named as a problem."""
+        self._parts.require_open()
+        answers = {}
+        for mount in self.opened():
+            try:
+                answers[mount.name] = ask(mount)
+            except (MemfsError, OSError) as error:
+                mount.note_failure(error)
+        return answers
+
+    def private(self) -> Mount | None:
+        """This user's private memory of the project, None where there is none or it cannot be read at present."""
+        self._parts.require_open()
+        return next((mount for mount in self.opened() if mount.own), None) if self else None
+
+    # -- standing ---------------------------------------------------------------------------------------------------
+    def opened(self) -> list[Mount]:
+        """The mounts that can be read now, by name. One that was not there is tried again."""
+        self._parts.require_open()
+        with self._guard:
+            for name in self._paths:
+                self._see_to(name)
+            watched = self._store.watching != "off"
+            for mount in self._open.values():
+                if watched:
+                    mount.watch(self._settings.watch)
+            return [self._open[name] for name in self._paths if name in self._open]
+
+    def states(self) -> list[MountState]:
+        """How each mount stands, looked at now."""
+        self._parts.require_open()
+        counts = self.each(lambda mount: (mount.store.count(), len(mount.store.following.rejected_items())))
+        found = []
+        for name, path in self._paths.items():
+            items, unread = counts.get(name, (None, 0))
+            problem = self._refused.get(name) or (self._failure(name) if items is None else None)
+            folder = None
+            with suppress(WorkspaceNotFound):
+                folder = folder_of(self._root, path)
+            found.append(MountState(name=name, path=path, folder=folder, items=items, unread=unread, problem=problem))
+        return found
+
+    def absent(self) -> list[str]:
+        """The names of those that could not be read when they were last looked for, or failed a moment ago: an answer
+        that is made just now may lack them.
+        """
+        self._parts.require_open()
+        with self._guard:
+            past = time.monotonic() - _MOMENT_SECONDS
+            failed = {name for name, at in self._gone_at.items() if at > past}
+            failed.update(name for name, mount in self._open.items() if mount.failed_at > past)
+            return [name for name in self._paths if name in self._refused or name in failed]
+
+    def refused(self) -> list[Problem]:
+        """Why mounts cannot be read, looked for now."""
+        self._parts.require_open()
+        self.opened()
+        with self._guard:
+            return list(self._refused.values())
+
+    def problems(self) -> list[Problem]:
+        """Why mounts cannot be read, and what is wrong with the files of those that can."""
+        self._parts.require_open()
+        self.opened()
+        with self._guard:
+            inside = [problem for mount in self._open.values() for problem in mount.problems()]
+            return [*self._refused.values(), *inside]
+
+    def close(self) -> None:
+        """Close what was opened. May be repeated."""
+        with self._guard, ExitStack() as ending:
+            for mount in (*self._open.values(), *self._retired.values()):
+                ending.callback(mount.close)
+            self._open, self._retired = {}, {}
+            joint = self.__dict__.get("recall")
+            if joint is not None and joint is not self._recall:
+                ending.callback(joint.close)
+
+    def _see_to(self, name: str) -> None:
+        """Open what is not open, close what is no longer what was opened."""
+        mount = self._open.get(name)
+        try:
+            if mount is not None and mount.still_there() and mount.readable() and self._leads_to(name, mount):
+                return
+            if mount is not None:
+                self._retire(name)
+            folder = folder_of(self._root, self._paths[name])
+            self._require_other(name, folder)
+            self._open[name] = self._opened(name, folder)
+            self._refused.pop(name, None)
+        except (MemfsError, OSError) as error:
+            self._gone_at[name] = time.monotonic()
+            self._refused[name] = _problem(name, error, self._paths[name])
+
+    def _leads_to(self, name: str, mount: Mount) -> bool:
+        """Whether the setting still leads to what was opened: a link on the way may have been turned elsewhere."""
+        with suppress(WorkspaceNotFound):
+            return folder_of(self._root, self._paths[name]) == mount.store.tree.root
+        return False
+
+    def _retire(self, name: str) -> None:
+        """Use a mount no more. Threads may be reading there still: only the one before it is closed."""
+        self._open[name].store.stop_watching()
+        before = self._retired.pop(name, None)
+        self._retired[name] = self._open.pop(name)
+        if before is not None:
+            before.close()
+
+    def _opened(self, name: str, folder: Path) -> Mount:
+        parts = self._parts
+        return open_mount(name, self._paths[name], folder, self._settings, parts.clock, parts.repository.common_dir)
+
+    def _require_other(self, name: str, folder: Path) -> None:
+        """Refuse this workspace itself, and what is mounted under another name already."""
+        place = identity_of(folder)
+        if place == identity_of(self._root):
+            raise SettingInvalid("a workspace cannot mount itself", field=f"mounts.{name}", hint="name another folder")
+        twin = next((one.name for one in self._open.values() if one.place == place), None)
+        if twin is not None:
+            hint = f"remove mounts.{name} or mounts.{twin}"
+            raise SettingInvalid(f"this folder is mounted as {twin!r} already", field=f"mounts.{name}", hint=hint)
+
+    def _failure(self, name: str) -> Problem | None:
+        problems: Iterable[Problem] = self._open[name].problems() if name in self._open else ()
+        return next(iter(problems), None)
+
+
+def _problem(name: str, error: MemfsError | OSError, path: str) -> Problem:
+    if isinstance(error, MemfsError):
+        found = Problem.of(error, path)
+    else:
+        reason, hint = error.strerror or str(error), "make it readable for this user"
+        found = Problem(path=path, code=StorageIO.__name__, message=reason, hint=hint)
+    return replace(found, message=f"the mount {name!r} is left out: {found.message}", severity=WARNING)

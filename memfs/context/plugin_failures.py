@@ -1,0 +1,165 @@
+"""Failure book: what a failure of code of others looks like, how often it happened, and who is paused (seed 004, P2).
+
+Owns the counts, and the file in the user's cache that processes share them through: a hook lives for one question, and
+would else ask a source that hangs again each time. The file is a cache: without it counting begins anew.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import MemfsError
+from memfs.format import json_text
+from memfs.format.decode import decode
+from memfs.fs import io
+from memfs.fs.lock import renewed_in_child
+
+FILE = "sources.json"
+IN_A_ROW = 3
+"""After so many failures in a row a source is paused."""
+FIRST_PAUSE, LONGEST_PAUSE = 60.0, 3600.0
+_LIMIT = 1 << 20
+_REASON_LETTERS = 300
+_MOST = 200
+"""So many sources are kept in the file; who fails least is dropped first."""
+
+
+class Late(Exception):
+    """Foreign code gave no answer in time; it goes on in its thread, which keeps nobody waiting."""
+
+
+class Busy(Late):
+    """Foreign code was not called, since it has not answered earlier calls."""
+
+
+class PluginFailure(Exception):
+    """Foreign code failed; the message says how, in one line, and ``hint`` what to do, where that is known."""
+
+    def __init__(self, reason: str = "", hint: str = "") -> None:
+        super().__init__(reason)
+        self.hint = hint
+
+
+def told(error: BaseException) -> str:
+    """What an error says, in one line of a bounded length; it may be one that cannot even be shown."""
+    try:
+        reason = " ".join(str(error).split())
+    except BaseException:  # noqa: BLE001  the error itself is foreign code
+        reason = ""
+    name = type(error).__name__
+    line = f"{name}: {reason[:_REASON_LETTERS]}" if reason else name
+    return line.encode("utf-8", "backslashreplace").decode()[:_REASON_LETTERS]
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """What is known of one source.
+
+    Attributes:
+        total: failures since it was first asked.
+        in_a_row: failures since it last answered.
+        until: when it is asked again, in seconds since 1970; 0 while it is not paused.
+        reason: why it failed last.
+    """
+
+    total: int = 0
+    in_a_row: int = 0
+    until: float = 0.0
+    reason: str = ""
+
+
+class FailureBook:
+    """The failures of sources by name. May be used from several threads; two processes at once may miss a count."""
+
+    def __init__(self, path: Path | None = None, now: Callable[[], float] = time.time) -> None:
+        """Without a ``path`` this process alone counts."""
+        self._path = path
+        self._now = now
+        self._lock = threading.Lock()
+        renewed_in_child(self)
+        self._known: dict[str, Failures] | None = None
+
+    def paused(self, name: str) -> str:
+        """Why a source is not asked at present, "" where it is."""
+        found = self.of(name)
+        left = found.until - self._now()
+        if not 0 < left <= LONGEST_PAUSE + 1:  # no pause is longer: the clock was set back, or the file is damaged
+            return ""
+        return f"it is paused for {left:.0f} s after {found.in_a_row} failures in a row, the last: {found.reason}"
+
+    def of(self, name: str) -> Failures:
+        """What is known of a source."""
+        with self._lock:
+            return self._table().get(name, Failures())
+
+    def failed(self, name: str, reason: str) -> None:
+        """Count a failure; from the third in a row on the source is paused, each time for longer."""
+        with self._lock:
+            old = self._fresh().get(name, Failures())
+            row = old.in_a_row + 1
+            pause = min(FIRST_PAUSE * 2.0 ** min(row - IN_A_ROW, 10), LONGEST_PAUSE)
+            until = self._now() + pause if row >= IN_A_ROW else 0.0
+            self._keep(name, Failures(total=old.total + 1, in_a_row=row, until=until, reason=reason))
+
+    def worked(self, name: str) -> None:
+        """Note that a source answered: its next failure is the first in a row again."""
+        with self._lock:
+            old = self._table().get(name)
+            if old is not None and (old.in_a_row or old.until):
+                self._fresh()
+                self._keep(name, replace(old, in_a_row=0, until=0.0))
+
+    # -- the file -------------------------------------------------------------------------------------------------
+    def _table(self) -> dict[str, Failures]:
+        if self._known is None:
+            return self._fresh()
+        return self._known
+
+    def _fresh(self) -> dict[str, Failures]:
+        """The counts with what other processes counted meanwhile."""
+        if self._known is None or self._path is not None:
+            self._known = self._read() if self._path is not None else {}
+        return self._known
+
+    def _read(self) -> dict[str, Failures]:
+        assert self._path is not None
+        try:
+            value = json_text.load(decode(io.read_file(self._path, _LIMIT)).text)
+        except (MemfsError, OSError):
+            return self._known or {}
+        rows = value.items() if isinstance(value, dict) else ()
+        return {name: made for name, row in rows if (made := _row(row)) is not None}
+
+    def _keep(self, name: str, failures: Failures) -> None:
+        table = self._table()
+        table[name] = failures
+        if self._path is None:
+            return
+        kept = sorted(table.items(), key=lambda entry: (-entry[1].in_a_row, -entry[1].total))[:_MOST]
+        try:
+            io.write_file(self._path, _text(dict(kept)), durable=False)
+        except (MemfsError, OSError):  # a full disk: this process counts alone
+            return
+
+
+def _text(table: Mapping[str, Failures]) -> bytes:
+    import json  # written when something failed only
+
+    # What an error quotes may be anything, and lies nowhere where an erase would not look for it.
+    rows = {name: {**asdict(row), "reason": row.reason.partition(":")[0]} for name, row in table.items()}
+    return json.dumps(rows, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _row(value: Any) -> Failures | None:
+    """A row of the file, None where it is none."""
+    if not isinstance(value, dict):
+        return None
+    total, row, until, reason = (value.get(name) for name in ("total", "in_a_row", "until", "reason"))
+    if not all(isinstance(one, (int, float)) and abs(one) < 1e12 for one in (total, row, until)):
+        return None
+    return Failures(int(total), int(row), float(until), reason if isinstance(reason, str) else "")  # type: ignore[arg-type]

@@ -1,0 +1,151 @@
+"""Answers: what a hook prints for an event, and the work it does with an open workspace.
+
+Owns which event is answered with what, which ones turn what waits into memories, and the form in which each program
+takes an answer. What is told, ``memfs.sessions.respond`` knows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from memfs.doors.claude_code.hook import DRAINS, LEARNING_SECONDS, PLAIN_CLIENTS
+from memfs.errors import MemfsError
+from memfs.fs import append_log
+from memfs.private import NAME
+from memfs.sessions.event import PRE_TOOL, PROMPT, SESSION_START, SUBAGENT_START, SessionEvent
+from memfs.sessions.respond import Responder, announce
+from memfs.sessions.session_location import SessionLocation
+from memfs.store.access_log import served_to
+from memfs.workspace import Workspace, open_workspace
+
+Complain = Callable[[str], None]
+_TELLS: Mapping[str, Callable[[Responder], str]] = {
+    SESSION_START: Responder.at_start,
+    PROMPT: Responder.at_prompt,
+    PRE_TOOL: Responder.before_tool,
+    SUBAGENT_START: Responder.at_subagent,
+}
+_PLAIN_EVENTS = (SESSION_START, PROMPT)
+
+
+def answer(
+    event: SessionEvent,
+    place: SessionLocation,
+    say: Callable[[str], None],
+    complain: Complain,
+    settings: Mapping[str, Any],
+) -> None:
+    """Do what an event asks for.
+
+    What cannot be made into memories now stays in the spool, and keeps no answer back.
+
+    Args:
+        say: is given what is to be printed, before the workspace is closed, which may take a moment.
+        complain: is told what went wrong without ending the answer.
+        settings: values that win over the workspace's.
+
+    Raises:
+        MemfsError: the workspace cannot be opened or read.
+    """
+    if event.name == SESSION_START:
+        announce(event, place)
+    if event.name in DRAINS and event.name != SESSION_START and place.private:
+        _drain(event, place, complain, settings)
+        return
+    if event.name == SESSION_START and place.private and place.memory is not None:
+        try:
+            _drain(event, place, complain, settings)  # what was said before the session belongs into its beginning
+        except MemfsError as error:
+            complain(f"what was said waits: {error}")
+    with _opened(place, complain, settings) as workspace:
+        if event.name in DRAINS and workspace.root == place.root:
+            _drain_in(workspace, event, place, complain)
+        tell = _TELLS.get(event.name)
+        if tell is not None:
+            telling = Responder(workspace, event, place, command())
+            with served_to("hook", event.agent, event.session):
+                say(output(event, tell(telling)))
+                telling.note()
+        if event.name == SESSION_START:
+            _learn(workspace, complain)
+        if event.name in DRAINS:
+            workspace.sources.triggers.count()  # what a step needs to know is made now, and read from a cache then
+            workspace.sources.mounts.each(lambda mount: mount.triggers.count())
+
+
+def _opened(place: SessionLocation, complain: Complain, settings: Mapping[str, Any]) -> Workspace:
+    """The workspace that answers. Where the repository's memory cannot be opened, the private one answers alone."""
+    if not place.private or place.memory is None:
+        return open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True)
+    beside = {f"mounts.{NAME}": str(place.root), **settings}
+    try:
+        return open_workspace(place.memory, watch=False, settings=beside, one_shot=True, notes=place.state)
+    except MemfsError as error:
+        complain(f"the repository's memory is left out: {error}")
+        return open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True)
+
+
+def output(event: SessionEvent, text: str) -> str:
+    """A context in the form in which the program takes it; "" for none.
+
+    Claude Code takes JSON, and nothing in it here decides or blocks anything; Letta gives its agent what is printed.
+    """
+    if not text:
+        return ""
+    if event.client in PLAIN_CLIENTS:
+        return f"{text}\n" if event.name in _PLAIN_EVENTS else ""
+    told = {"hookEventName": event.name, "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": told}) + "\n"
+
+
+def command() -> str:
+    """How an agent's shell can call memfs."""
+    if shutil.which("memfs"):
+        return "memfs"
+    own = sys.argv[0] if sys.argv else ""
+    if os.path.basename(own) == "memfs" and os.access(own, os.X_OK):
+        return shlex.quote(os.path.abspath(own))
+    return f"{shlex.quote(sys.executable)} -P -m memfs"  # the folder it is called in may hold anything
+
+
+def _drain(event: SessionEvent, place: SessionLocation, complain: Complain, settings: Mapping[str, Any]) -> None:
+    """Turn what waits into memories, in private memory, which is opened only where something waits."""
+    from memfs.sessions import session_notes
+
+    folder = place.state / append_log.FOLDER
+    if not append_log.waiting(folder) and not session_notes.kept(folder):
+        return
+    with open_workspace(place.root, watch=False, settings=dict(settings), one_shot=True) as workspace:
+        _drain_in(workspace, event, place, complain)
+        if event.name != SESSION_START:  # that waits for its answer
+            _learn(workspace, complain)
+        workspace.sources.triggers.count()
+
+
+def _drain_in(workspace: Workspace, event: SessionEvent, place: SessionLocation, complain: Complain) -> None:
+    """Turn what waits into memories: of every session at a start, else of this one, and of others if there is time."""
+    from memfs.sessions.drain import Drain
+
+    session = None if event.name == SESSION_START else event.session
+    try:
+        seconds = DRAINS[event.name]
+        done = Drain(workspace, place.folder).run(session, seconds=seconds, others=True)
+    except MemfsError as error:
+        complain(f"what was said waits: {error}")
+        return
+    for sentence in done.refused:
+        complain(sentence)
+
+
+def _learn(workspace: Workspace, complain: Complain) -> None:
+    """Learn from what is new, for a moment."""
+    try:
+        workspace.learner.run(LEARNING_SECONDS)
+    except MemfsError as error:
+        complain(f"nothing was learned: {error}")

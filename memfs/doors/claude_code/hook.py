@@ -1,0 +1,294 @@
+"""The hook: one event of an agent's session, from standard input to an answer, in a process of its own.
+
+Owns that the person's work goes on whatever happens here: input is read within bounds, the event is kept before
+anything else is tried, a watch ends the process in time, nothing but an answer is printed, and the exit code is 0.
+Until an event needs the workspace opened, nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import MemfsError
+from memfs.sessions import hook_errors
+from memfs.sessions.event import (
+    LARGEST_INPUT,
+    LETTA,
+    PRE_COMPACT,
+    PRE_TOOL,
+    PROMPT,
+    SESSION_END,
+    SESSION_START,
+    STOP,
+    SUBAGENT_START,
+    SUBAGENT_STOP,
+    TASK_DONE,
+    TOOL_DONE,
+    TOOL_FAILED,
+    SessionEvent,
+    canonical_name,
+    parse,
+)
+
+if TYPE_CHECKING:
+    from memfs.sessions.session_location import SessionLocation
+
+
+LIMITS: Mapping[str, float] = {
+    SESSION_START: 6.0,
+    PROMPT: 2.0,
+    PRE_TOOL: 1.5,
+    TOOL_DONE: 1.0,
+    TOOL_FAILED: 1.0,
+    TASK_DONE: 1.0,
+    PRE_COMPACT: 10.0,
+    STOP: 15.0,
+    SUBAGENT_START: 2.0,
+    SUBAGENT_STOP: 30.0,
+    SESSION_END: 1.0,
+}
+"""After so many seconds a hook ends, done or not; an agent's program waits longer than that."""
+UNKNOWN_LIMIT = 1.0
+MAKING_LIMIT = 4.5
+"""An event for which private memory must be made first, once a project, has at least so many seconds."""
+MAKES_NONE = frozenset({PRE_TOOL, SUBAGENT_START, SESSION_END})
+"""Events for which none is made where there is no memory at all: they have nothing to tell or to end."""
+DRAINS: Mapping[str, float] = {SESSION_START: 0.5, PRE_COMPACT: 2.5, STOP: 2.5, SUBAGENT_STOP: 20.0}
+"""The events at which what waits becomes memories, and after how many seconds nothing more is begun: a person waits.
+What is left then, the next ones take."""
+LEARNING_SECONDS = 1.0
+"""How long a session's start learns from what is new: a person waits."""
+ONLY_ANSWERED = frozenset({PRE_TOOL, SUBAGENT_START})
+"""Events that are answered and not kept: what they tell, the event after them tells again."""
+OPENS = frozenset({PROMPT, *ONLY_ANSWERED, *DRAINS})
+"""The events for which the workspace is opened; the others end as soon as they are kept."""
+PLAIN_CLIENTS = frozenset({LETTA})
+"""Programs that give their agent what a hook prints as it stands."""
+
+
+_READ_SHARE = 0.5
+_PATIENCE_SECONDS = 0.2
+_PIECE = 1 << 16
+_INTO = "--into="
+_NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
+
+
+class Hook:
+    """Answers one event. ``say`` and ``complain`` are where answers and remarks go."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        folder: str = "",
+        into: str = "",
+        settings: Mapping[str, Any] = _NO_SETTINGS,
+        say: Callable[[str], None],
+        complain: Callable[[str], None],
+    ) -> None:
+        """
+        Args:
+            name: the event as the command line has it, "" where only the input names it.
+            folder: the folder of the project, whatever the event says; "" for the one at hand.
+            into: ``repository`` for the repository's memory, else private memory.
+            settings: values that win over the workspace's.
+        """
+        self.name = canonical_name(name) if name else ""
+        self._folder, self._into, self._settings = folder, into, settings
+        self._say, self._complain = say, complain
+        self._place: SessionLocation | None = None
+        self._least = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """How long all of it may take."""
+        return max(self._least, self._usual)
+
+    @property
+    def _usual(self) -> float:
+        return LIMITS.get(self.name, UNKNOWN_LIMIT if self.name else max(LIMITS.values()))
+
+    def run(self, data: bytes) -> None:
+        """Keep the event, and answer it. Never raises (C6)."""
+        try:
+            self._run(data)
+        except MemfsError as error:
+            self.report(str(error))
+        except Exception as error:  # noqa: BLE001  whatever it is: the person's session must not notice
+            self.report(f"{type(error).__name__}: {error}")
+
+    def report(self, sentence: str) -> None:
+        """Say what went wrong, in one line, and write it down for ``memfs status``."""
+        event = self.name
+        from memfs.format.text_guard import shown_line
+
+        line = shown_line(" ".join(sentence.split()))[:500]
+        self._complain(f"memfs hook {event}: {line}" if event else f"memfs hook: {line}")
+        if self._place is not None:
+            hook_errors.note(self._place.state, event or "an unnamed event", line)
+
+    def _run(self, data: bytes) -> None:
+        try:
+            event = self._event(data)
+        except MemfsError:
+            self._place = self._place_there()
+            raise
+        if event is None or event.name not in LIMITS:
+            return
+        self.name = event.name
+        self._place = place = self._place_for(event)
+        if place is None:
+            return
+        if event.name not in ONLY_ANSWERED:
+            self._keep(event, place)
+        if event.name in OPENS:
+            from memfs.doors.claude_code.answer import answer
+
+            answer(event, place, self._say, self.report, self._settings)
+
+    def _place_for(self, event: SessionEvent) -> SessionLocation | None:
+        """Where an event is kept, made where that is called for; None: nowhere, and it need not be."""
+        from memfs.sessions.session_location import known_place, make_place, whereabouts
+
+        found = whereabouts(event.cwd, folder=self._folder)
+        place = known_place(found, self._into)
+        if place is not None and (event.name not in DRAINS or not place.private):
+            return place
+        if place is None:
+            if event.name in MAKES_NONE and found.memory is None:
+                return None
+            self._least = MAKING_LIMIT
+        return make_place(found)
+
+    def _place_there(self) -> SessionLocation | None:
+        """Where to write down that an input cannot be read; nothing is made for that."""
+        from memfs.sessions.session_location import known_place, whereabouts
+
+        with suppress(MemfsError):
+            return known_place(whereabouts(folder=self._folder), self._into)
+        return None
+
+    def _keep(self, event: SessionEvent, place: SessionLocation) -> None:
+        """Keep the event durably; what cannot be kept is answered all the same."""
+        from memfs.sessions.spool import Spool
+
+        try:
+            Spool(place.state).append(event)
+        except MemfsError as error:
+            self.report(f"this event is not remembered: {error}")
+
+    def _event(self, data: bytes) -> SessionEvent | None:
+        """What the input tells; the event that the command line names counts where the input names none we know."""
+        if not data.strip():
+            if self.name in LIMITS:
+                self.report("nothing came on standard input")
+            return None
+        try:
+            event = parse(data)
+        except MemfsError:
+            if not self.name:
+                raise
+            event = parse(data, self.name)
+        known = event.name in LIMITS or self.name not in LIMITS
+        return event if known else replace(event, name=self.name)
+
+
+def main(arguments: Sequence[str], folder: str = "", settings: Mapping[str, Any] = _NO_SETTINGS) -> None:
+    """Answer the event of this process, and end the process with 0 (C6)."""
+    _secure()
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    into = next((word.removeprefix(_INTO) for word in arguments if word.startswith(_INTO)), "")
+    hook = Hook(name, folder=folder, into=into, settings=settings, say=_print, complain=_remark)
+    began = time.monotonic()
+    _thread.start_new_thread(_watch, (hook, began))
+    _interrupt_late(hook, began)
+    hook.run(_read(began + hook.seconds * _READ_SHARE))
+    _end()
+
+
+def _watch(hook: Hook, began: float) -> None:
+    """End the process when the time is over; the event's own limit counts as soon as its name is known."""
+    while (left := began + hook.seconds - time.monotonic()) > 0:
+        time.sleep(min(left, 0.1))
+    _thread.start_new_thread(_end_soon, ())  # the disk may be what hangs, and the report needs it
+    _give_up(hook)
+
+
+def _end_soon() -> None:
+    time.sleep(_PATIENCE_SECONDS)
+    _end()
+
+
+def _interrupt_late(hook: Hook, began: float) -> None:
+    """A second watch for what lets no other thread run, such as an expression that matches for ever."""
+    import signal
+
+    def look(*_: object) -> None:
+        left = began + hook.seconds + 0.1 - time.monotonic()
+        if left <= 0:
+            _give_up(hook)
+        signal.setitimer(signal.ITIMER_REAL, left)
+
+    with suppress(ValueError, OSError):  # only the main thread may
+        signal.signal(signal.SIGALRM, look)
+        signal.setitimer(signal.ITIMER_REAL, hook.seconds + 0.1)
+
+
+def _give_up(hook: Hook) -> None:
+    hook.report(f"took longer than {hook.seconds:g} s, and was ended")
+    _end()
+
+
+def _end() -> None:
+    os._exit(0)  # at once: no thread of anybody's is waited for
+
+
+def _read(deadline: float) -> bytes:
+    """Standard input until it ends, within bounds; what came until then where it does not end."""
+    pieces: list[bytes] = []
+    size = 0
+    with suppress(OSError, ValueError):
+        if os.isatty(0):
+            _remark("memfs hook: an agent's program calls this, with an event as JSON on standard input")
+            return b""
+        while size <= LARGEST_INPUT and (left := deadline - time.monotonic()) > 0:
+            if not select.select([0], [], [], left)[0]:
+                break
+            piece = os.read(0, _PIECE)
+            if not piece:
+                break
+            pieces.append(piece)
+            size += len(piece)
+    return b"".join(pieces)
+
+
+def _print(text: str) -> None:
+    """Print an answer in one piece."""
+    data = text.encode("utf-8", "backslashreplace")
+    with suppress(OSError):  # nobody listens any more
+        while data:
+            data = data[os.write(1, data) :]
+
+
+def _remark(line: str) -> None:
+    with suppress(OSError):
+        os.write(2, f"{line}\n".encode("utf-8", "backslashreplace"))
+
+
+def _secure() -> None:
+    """Lead closed streams nowhere, and what others print to standard error: only an answer may go to the program."""
+    for number, mode in ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)
+    sys.stdout = sys.stderr

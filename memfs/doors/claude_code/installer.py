@@ -1,0 +1,503 @@
+"""Installer: memfs's hooks, and if wanted its server, into the files of Claude Code and out of them again (C6).
+
+Owns what belongs together and in which order: every file is looked at before the first is written. How an entry looks,
+``handlers`` says; how it gets into a text, ``hookentries`` and ``serverentry``; how it is written, ``settingsfile``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memfs.doors.claude_code import settings_file as jsonsplice
+from memfs.doors.claude_code.settings_file import (
+    Change,
+    InstallScope,
+    SettingsChange,
+    SettingsFile,
+    carry_out,
+    servers_file,
+    settings_file,
+)
+from memfs.errors import Conflict, ContentError, MemfsError, WorkspaceNotFound
+from memfs.format import json_text, plain
+from memfs.fs.own_branch import code_of
+from memfs.fs.workspace_location import MEMORY_FOLDER
+
+COMMAND = "memfs"
+INTO, REPOSITORY = "--into=", "repository"
+_ACTING = ("Edit", "Write", "MultiEdit", "NotebookEdit", "Bash")
+_TASKS = ("TodoWrite", "TaskCreate", "TaskUpdate")
+_BY_HAND = re.compile(r"(?:^|[\s/;&|\"'])memfs[\"']?\s+hook\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One row: an event, and how its handler is called.
+
+    Attributes:
+        tools: for which tools; none means always.
+        seconds: after which Claude Code gives the handler up.
+        waits: whether Claude Code waits for it. It need not where nothing is answered and the session goes on; what is
+            not waited for is ended with a session that runs without a terminal.
+    """
+
+    name: str
+    tools: tuple[str, ...] = ()
+    seconds: int = 5
+    waits: bool = True
+
+    @property
+    def matcher(self) -> str:
+        """The tools as Claude Code matches them, "" for all."""
+        return "|".join(self.tools)
+
+
+EVENTS: tuple[Event, ...] = (
+    Event(name="SessionStart", seconds=10),
+    Event(name="UserPromptSubmit"),
+    Event(name="PreToolUse", tools=_ACTING),
+    Event(name="PostToolUse", tools=(*_TASKS, *_ACTING)),
+    Event(name="PostToolUseFailure", tools=_ACTING),
+    Event(name="TaskCompleted"),
+    Event(name="PreCompact", seconds=15),
+    Event(name="Stop", seconds=60),
+    Event(name="SubagentStart"),
+    Event(name="SubagentStop", seconds=60, waits=False),
+    Event(name="SessionEnd"),
+)
+"""In the order in which a session meets them."""
+
+
+def handler_groups(
+    command: str, arguments: tuple[str, ...] = (), options: tuple[str, ...] = ()
+) -> dict[str, dict[str, Any]]:
+    """What stands below ``hooks``: for each event its group, with the one handler in it.
+
+    Args:
+        command: the program, by name or whole path.
+        arguments: what stands before ``hook EVENT``.
+        options: what stands behind it.
+    """
+    return {event.name: _group(event, command, arguments, options) for event in EVENTS}
+
+
+def _group(event: Event, command: str, arguments: tuple[str, ...], options: tuple[str, ...]) -> dict[str, Any]:
+    handler: dict[str, Any] = {
+        "type": "command",
+        "command": command,
+        "args": [*arguments, "hook", event.name, *options],
+        "timeout": event.seconds,
+    }
+    if not event.waits:
+        handler["async"] = True
+    return {**({"matcher": event.matcher} if event.tools else {}), "hooks": [handler]}
+
+
+def server_entry(command: str, arguments: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The entry of memfs's own server in a file that names servers."""
+    return {"command": command, "args": [*arguments, "mcp"]}
+
+
+# -- what is there already ----------------------------------------------------------------------------------------
+def is_ours(handler: Any) -> bool:
+    """Whether a handler in a settings file is one of these, of whichever version and in whichever place."""
+    if not isinstance(handler, dict) or handler.get("type") != "command":
+        return False
+    command, arguments = handler.get("command"), handler.get("args")
+    if not isinstance(command, str) or not isinstance(arguments, list):
+        return False
+    at = 0 if _named(command) else _by_module(arguments)
+    return at >= 0 and arguments[at : at + 1] == ["hook"]
+
+
+def is_our_server(entry: Any) -> bool:
+    """Whether an entry among a program's servers is memfs's own, whichever workspace it serves."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("args"), list) or entry["args"][-1:] != ["mcp"]:
+        return False
+    command = entry.get("command")
+    return _named(command) or (isinstance(command, str) and _by_module(entry["args"]) >= 0)
+
+
+def is_by_hand(handler: Any) -> bool:
+    """Whether somebody wrote a handler that calls memfs by way of the shell."""
+    command = handler.get("command") if isinstance(handler, dict) else None
+    return isinstance(command, str) and not is_ours(handler) and bool(_BY_HAND.search(command))
+
+
+def _named(command: Any) -> bool:
+    return isinstance(command, str) and os.path.basename(command) == COMMAND
+
+
+def _by_module(arguments: list[Any]) -> int:
+    """Where the arguments of memfs begin in those of Python; -1 where Python is given something else."""
+    found = [at for at in range(len(arguments)) if arguments[at : at + 2] == ["-m", COMMAND]]
+    return found[0] + 2 if found else -1
+
+
+HOOKS = "hooks"
+_MOST_STEPS = 500
+Groups = dict[str, dict[str, Any]]
+
+
+class Handler(NamedTuple):
+    """One handler of memfs's in a file: its event, where its group stands and where it in there, and what they say."""
+
+    event: str
+    group: int
+    at: int
+    matcher: str
+    alone: bool
+    value: dict[str, Any]
+
+
+# -- hooks --------------------------------------------------------------------------------------------------------
+def with_hooks(text: str | None, wanted: Groups) -> str:
+    """The text with each wanted group once and no other of memfs's; groups of others stay as and where they are.
+
+    Args:
+        text: None where there is no file.
+        wanted: by event, as ``handlers.groups`` gives them.
+
+    Raises:
+        ContentError: it is no JSON, or no settings of Claude Code, with line and remedy.
+    """
+    if text is None:
+        return jsonsplice.made(HOOKS, {event: [group] for event, group in wanted.items()})
+    return _settled(text, wanted) or ""
+
+
+def without_hooks(text: str | None) -> str | None:
+    """The text without memfs's handlers; None where the file was made for them, or there is none.
+
+    Raises:
+        what ``with_hooks`` raises.
+    """
+    return text if text is None or jsonsplice.is_blank(text) else _settled(text, {})
+
+
+def handlers_in(text: str) -> list[Handler]:
+    """memfs's handlers in a settings file.
+
+    Raises:
+        what ``with_hooks`` raises.
+    """
+    return list(_ours(_hooks(text)))
+
+
+def lines_by_hand(text: str) -> list[int]:
+    """The lines at which somebody wrote a handler of his own that calls memfs."""
+    found, root = [], json_text.tree(text)
+    for event, groups in _hooks(text).items():
+        for number, group in enumerate(groups):
+            for at, handler in enumerate(_handlers(group)):
+                if is_by_hand(handler):
+                    found.append(plain.place(root, text, (HOOKS, event, number, HOOKS, at)).line)
+    return found
+
+
+def _settled(text: str, wanted: Groups) -> str | None:
+    """The text after as many single changes as it takes."""
+    before: str | None = text
+    after = before
+    for _ in range(_MOST_STEPS):
+        if after is None:
+            break
+        step = _step(after, wanted)
+        if step is None:
+            break
+        after = step[0]
+    else:
+        raise ContentError("it names memfs too often", hint="remove the hooks of memfs by hand")
+    _compare(text, after, wanted)
+    return after
+
+
+def _step(text: str, wanted: Groups) -> tuple[str | None] | None:
+    """The text after the next change, None where none is left to make."""
+    hooks = _hooks(text)
+    kept = set()
+    for one in _ours(hooks):
+        group = wanted.get(one.event)
+        path: jsonsplice.JsonPath = (HOOKS, one.event, one.group)
+        if group is None or one.event in kept or (not one.alone and one.matcher != _matcher(group)):
+            return (jsonsplice.take(text, path if one.alone else (*path, HOOKS, one.at)),)
+        kept.add(one.event)
+        if one.matcher != _matcher(group):
+            return (jsonsplice.put(text, path, group),)
+        if one.value != group[HOOKS][0]:
+            return (jsonsplice.put(text, (*path, HOOKS, one.at), group[HOOKS][0]),)
+    missing = {event: group for event, group in wanted.items() if event not in kept}
+    if not missing:
+        return None
+    return (_added(text, missing, hooks),)
+
+
+def _added(text: str, missing: Groups, hooks: dict[str, list[Any]]) -> str:
+    if jsonsplice.is_blank(text) or HOOKS not in json_text.load(text, None):
+        return jsonsplice.put(text, (HOOKS,), {event: [group] for event, group in missing.items()})
+    event, group = next(iter(missing.items()))
+    if event in hooks:
+        return jsonsplice.put(text, (HOOKS, event, len(hooks[event])), group)
+    return jsonsplice.put(text, (HOOKS, event), [group])
+
+
+def _ours(hooks: dict[str, list[Any]]) -> Iterator[Handler]:
+    for event, groups in hooks.items():
+        for number, group in enumerate(groups):
+            listed = _handlers(group)
+            ours = [at for at, handler in enumerate(listed) if is_ours(handler)]
+            for at in ours:
+                yield Handler(event, number, at, _matcher(group), len(listed) == 1, listed[at])
+
+
+def _handlers(group: Any) -> list[Any]:
+    listed = group.get(HOOKS) if isinstance(group, dict) else None
+    return listed if isinstance(listed, list) else []
+
+
+def _matcher(group: dict[str, Any]) -> str:
+    """What a group says of tools; one that says nothing, or a star, means all."""
+    said = group.get("matcher")
+    return "" if said in (None, "*") else str(said)
+
+
+def _hooks(text: str) -> dict[str, list[Any]]:
+    """What stands below ``hooks``.
+
+    Raises:
+        ContentError: it is nothing that Claude Code could read.
+    """
+    hooks = jsonsplice.below(text, HOOKS)
+    for event, groups in hooks.items():
+        if not isinstance(groups, list):
+            raise jsonsplice.misshapen(text, (HOOKS, event), "a list")
+    return hooks
+
+
+# -- proof -------------------------------------------------------------------------------------------
+def _compare(before: str, after: str | None, wanted: Groups) -> None:
+    """Prove that two texts differ in memfs's handlers alone, and that the second has those that are wanted.
+
+    Raises:
+        ContentError: they do not; nothing may be written.
+    """
+    found = {one.event: one.value for one in _ours(jsonsplice.said(after).get(HOOKS, {}))}
+    same = _others(before) == _others(after)
+    if not same or found != {event: group[HOOKS][0] for event, group in wanted.items()}:
+        raise ContentError("memfs cannot change this file safely", hint="write or remove its hooks by hand")
+
+
+def _others(text: str | None) -> Any:
+    """What a settings file says besides memfs's handlers, in its order, without collections that hold nothing."""
+    said = jsonsplice.said(text)
+    events = []
+    for event, groups in said.pop(HOOKS, {}).items():
+        left = [[one for one in _handlers(group) if not is_ours(one)] for group in groups]
+        theirs = [
+            (group, handlers_left)
+            for group, handlers_left in zip(groups, left, strict=True)
+            if handlers_left or not _handlers(group)
+        ]
+        events += [(event, _shell(group), one) for group, one in theirs]
+    return [list(said.items()), events]
+
+
+def _shell(group: Any) -> Any:
+    """A group without its handlers."""
+    return [(key, value) for key, value in group.items() if key != HOOKS] if isinstance(group, dict) else group
+
+
+SERVERS = "mcpServers"
+_NAME = COMMAND
+
+
+def with_server(text: str | None, wanted: dict[str, Any], key: str = SERVERS) -> str:
+    """The text with memfs's server.
+
+    Args:
+        text: None where there is no file.
+        wanted: the entry, such as ``handlers.server`` gives.
+        key: below which the program's file names its servers.
+
+    Raises:
+        Conflict: a server of that name is somebody else's.
+        ContentError: it is no JSON, or not of the program's shape, with line and remedy.
+    """
+    if text is None:
+        return jsonsplice.made(key, {_NAME: wanted})
+    there = jsonsplice.below(text, key).get(_NAME)
+    if there == wanted:
+        return text
+    if there is not None and not is_our_server(there):
+        error = Conflict(f"a server named {_NAME} is there already", hint="give it another name")
+        error.line = plain.place(json_text.tree(text), text, (key, _NAME), of_key=True).line
+        raise error
+    if key in jsonsplice.said(text):
+        after = jsonsplice.put(text, (key, _NAME), wanted)
+    else:
+        after = jsonsplice.put(text, (key,), {_NAME: wanted})
+    _compare_servers(text, after, wanted, key)
+    return after
+
+
+def without_server(text: str | None, key: str = SERVERS) -> str | None:
+    """The text without memfs's server; None where the file was made for it, or there is none.
+
+    Raises:
+        ContentError: as ``with_server``.
+    """
+    if text is None or not is_our_server(jsonsplice.below(text, key).get(_NAME)):
+        return text
+    after = jsonsplice.take(text, (key, _NAME))
+    _compare_servers(text, after, None, key)
+    return after
+
+
+def _compare_servers(before: str, after: str | None, wanted: dict[str, Any] | None, key: str) -> None:
+    """Prove that two texts differ in memfs's server alone, and that the second has the one that is wanted.
+
+    Raises:
+        ContentError: they do not; nothing may be written.
+    """
+    first, second = (_parted(text, key) for text in (before, after))
+    first[1].pop(_NAME, None)
+    if second[1].pop(_NAME, None) != wanted or first != second:
+        raise ContentError("memfs cannot change this file safely", hint="write or remove its server by hand")
+
+
+def _parted(text: str | None, key: str) -> tuple[list[Any], dict[str, Any]]:
+    """What a file says besides its servers, in its order, and the servers."""
+    all_of_it = jsonsplice.said(text)
+    servers = all_of_it.pop(key, {})
+    return list(all_of_it.items()), servers
+
+
+_TOPS = (MEMORY_FOLDER, ".git")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """How memfs is called: a name or whole path, and what stands before the verb."""
+
+    command: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All of it."""
+        return (self.command, *self.arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallResult:
+    """What became of the files, and what a person should know.
+
+    Attributes:
+        by_hand: the lines of the settings at which somebody calls memfs himself.
+        elsewhere: other settings that hold memfs's hooks as well.
+        switched_off: whether these settings switch all hooks off.
+    """
+
+    files: tuple[SettingsChange, ...]
+    by_hand: tuple[int, ...] = ()
+    elsewhere: tuple[Path, ...] = field(default=())
+    switched_off: bool = False
+
+
+def project_folder(start: str | os.PathLike[str] | None = None) -> Path:
+    """The folder that is a project to Claude Code: the nearest with a workspace or repository, else the folder itself.
+
+    Within a memory on its own branch, which a link leads to, it is the main working tree of the code.
+
+    Raises:
+        WorkspaceNotFound: there is no such folder.
+    """
+    folder = Path(start or ".").resolve()
+    if not folder.is_dir():
+        raise WorkspaceNotFound(f"there is no folder {str(start)!r}", hint="name one that exists")
+    for candidate in (folder, *folder.parents):
+        if any(os.path.exists(candidate / name) for name in _TOPS):
+            return code_of(candidate, folder)
+    return folder
+
+
+def program(scope: InstallScope) -> Program:
+    """How hooks of a scope call memfs: by name where a team shares the file, else the one that is running, wherever.
+
+    ``-P`` keeps Python from looking for modules in the folder it is called in, which anybody may have filled.
+    """
+    if scope is InstallScope.PROJECT:
+        return Program(command=COMMAND)
+    script = os.path.join(os.path.dirname(sys.executable), COMMAND)
+    if os.access(script, os.X_OK) and script.isprintable():
+        return Program(command=script)
+    return Program(command=sys.executable, arguments=("-P", "-m", COMMAND))
+
+
+def install(
+    scope: InstallScope, project: Path, *, server: bool = False, into_repository: bool = False, dry: bool = False
+) -> InstallResult:
+    """Put the hooks in, or bring them up to date; with ``server`` the MCP server of the project, too.
+
+    What is there stays as it is, to the byte; installing twice changes nothing.
+
+    Args:
+        server: for the project only: a person's own servers stand in a file that Claude Code keeps writing.
+        into_repository: keep what is told in the repository's memory, instead of each person's private one.
+        dry: look, but write nothing.
+
+    Raises:
+        ContentError: a file is no JSON, with line and remedy.
+        Conflict: a server of that name is somebody else's, or somebody keeps saving a file.
+        PathEscape, StorageReadOnly, StorageIO: a file is not to be written. The first file is written only when all
+            can be.
+    """
+    called = program(scope)
+    options = (f"{INTO}{REPOSITORY}",) if into_repository else ()
+    groups = handler_groups(called.command, called.arguments, options)
+    plan: list[tuple[SettingsFile, Change]] = []
+    settings = settings_file(scope, project)
+    plan.append((settings, lambda text: with_hooks(text, groups)))
+    if server:
+        wanted = server_entry(called.command, called.arguments)
+        plan.append((servers_file(project), lambda text: with_server(text, wanted)))
+    files = carry_out(plan, dry)
+    after = (files[0].after or b"{}").decode("utf-8-sig")
+    return InstallResult(
+        files=files,
+        by_hand=tuple(lines_by_hand(after)),
+        elsewhere=tuple(_elsewhere(settings, project)),
+        switched_off=json_text.load(after, None).get("disableAllHooks") is True,
+    )
+
+
+def uninstall(scope: InstallScope, project: Path, *, dry: bool = False) -> InstallResult:
+    """Take the hooks out, and the server of the project: every other byte is as it was before they came.
+
+    Raises:
+        what ``install`` raises, besides that a server of somebody else's simply stays.
+    """
+    settings = settings_file(scope, project)
+    plan: list[tuple[SettingsFile, Change]] = [(settings, without_hooks)]
+    if scope is InstallScope.PROJECT:
+        plan.append((servers_file(project), without_server))
+    return InstallResult(files=carry_out(plan, dry), elsewhere=tuple(_elsewhere(settings, project)))
+
+
+def _elsewhere(settings: SettingsFile, project: Path) -> Iterator[Path]:
+    """Other settings that Claude Code reads here and that hold memfs's hooks."""
+    for scope in InstallScope:
+        with suppress(MemfsError):  # what is wrong with another file is no matter of this one
+            other = settings_file(scope, project)
+            if os.path.realpath(other.path) == os.path.realpath(settings.path):
+                continue
+            text = other.read()
+            if text and handlers_in(text):
+                yield other.path

@@ -1,0 +1,422 @@
+"""Settings file: one JSON file of an agent's program on disk, as text.
+
+Owns which file a scope means, where it really lies, its encoding and byte order mark, the folder it may need, and that
+files of others are left alone. What stands in it, it does not know.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import ContentError, MemfsError, PathEscape, StorageIO, StorageReadOnly
+from memfs.format import json_text, plain
+from memfs.format.plain import Node
+from memfs.fs import io, shared_file
+from memfs.home import home
+
+_BOM = b"\xef\xbb\xbf"
+_FOLDER = ".claude"
+_FOLDERS = frozenset({_FOLDER, ".cursor", ".gemini", ".vscode"})
+Change = Callable[[str | None], str | None]
+
+
+class InstallScope(StrEnum):
+    """For whom something is installed."""
+
+    PROJECT = "project"
+    LOCAL = "local"
+    USER = "user"
+
+
+class FileResult(StrEnum):
+    """What became of a file, or would."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    DELETED = "deleted"
+    SAME = "same"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsChange:
+    """A file before and after a change; None where there is none."""
+
+    path: Path
+    before: bytes | None
+    after: bytes | None
+
+    @property
+    def done(self) -> FileResult:
+        """What that amounts to."""
+        if self.before == self.after:
+            return FileResult.SAME
+        if self.before is None:
+            return FileResult.CREATED
+        return FileResult.DELETED if self.after is None else FileResult.CHANGED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsFile:
+    """One such file.
+
+    Attributes:
+        path: as a person names it.
+        within: a link may lead no further than this folder; None for the person's own files, which may lie anywhere.
+    """
+
+    path: Path
+    within: Path | None = None
+
+    def read(self) -> str | None:
+        """Its text, None where there is none.
+
+        Raises:
+            ContentError: it is no UTF-8. PathEscape, NotRegularFile, ItemTooLarge, StorageIO.
+        """
+        data = self._bytes(self._place())
+        return None if data is None else self._text(data)
+
+    def preview(self, change: Change) -> SettingsChange:
+        """What a change would do; nothing is written.
+
+        Raises:
+            what ``read`` and the change raise.
+        """
+        data = self._bytes(self._place())
+        return SettingsChange(path=self.path, before=data, after=self._after(data, change))
+
+    def refuse_protected(self) -> None:
+        """Refuse to write a file that its owner keeps from being written.
+
+        Raises:
+            StorageReadOnly: it is write-protected, or another user's.
+        """
+        with suppress(FileNotFoundError):
+            self._refuse_protected(self._place())
+
+    def rewrite(self, change: Change) -> SettingsChange:
+        """Change it in one step; what somebody else saves meanwhile is kept, and changed in its turn.
+
+        Its folder is made where it is wanted, and goes with the file where nothing else lies in it.
+
+        Raises:
+            StorageReadOnly: it is write-protected, or another user's.
+            Conflict: somebody keeps saving it.
+            what ``read`` and the change raise; then nothing was changed.
+        """
+        expected = self.preview(change)
+        if expected.done is FileResult.SAME:
+            return expected
+        folder = self._place().parent
+        made = self._make(folder)
+        try:
+            changed = shared_file.rewrite(self._place, lambda data, place: self._planned(data, place, change))
+        except BaseException:
+            if made:
+                _remove_if_empty(folder)
+            raise
+        if changed.done is FileResult.DELETED and folder.name in _FOLDERS:
+            _remove_if_empty(folder)
+        return changed
+
+    # -- inner ----------------------------------------------------------------------------------------------------
+    def _planned(self, data: bytes | None, place: Path, change: Change) -> tuple[bytes | None, SettingsChange]:
+        after = self._after(data, change)
+        if data is not None and after != data:
+            self._refuse_protected(place)
+        return after, SettingsChange(path=self.path, before=data, after=after)
+
+    def _after(self, data: bytes | None, change: Change) -> bytes | None:
+        try:
+            after = change(None if data is None else self._text(data))
+        except MemfsError as error:
+            raise error.located(str(self.path)) from None
+        if after is None:
+            return None
+        mark = _BOM if data is not None and data.startswith(_BOM) else b""
+        return mark + after.encode()
+
+    def _place(self) -> Path:
+        """Where it really lies.
+
+        Raises:
+            PathEscape: a link in a project leads out of it.
+        """
+        try:
+            real = Path(os.path.realpath(self.path))
+            inside = self.within is None or real.is_relative_to(os.path.realpath(self.within))
+        except (ValueError, OSError):
+            inside = False
+        if not inside:
+            hint = "make it a file of the project, or install with --user"
+            raise PathEscape("a link leads out of the project", path=str(self.path), hint=hint)
+        return real
+
+    @staticmethod
+    def _bytes(place: Path) -> bytes | None:
+        return shared_file.read(place) if place.parent.is_dir() else None
+
+    def _text(self, data: bytes) -> str:
+        try:
+            return data.removeprefix(_BOM).decode()
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            raise ContentError("this is no UTF-8 text", path=str(self.path), line=line, hint="save it so") from None
+
+    def _refuse_protected(self, place: Path) -> None:
+        found = io.facts(place)
+        if found.st_uid != os.geteuid():
+            raise StorageReadOnly("it belongs to another user", path=str(self.path), hint="install as that user")
+        if not found.st_mode & stat.S_IWUSR:
+            hint = "make it writable, or add the hooks where it is made; --dry-run shows them"
+            raise StorageReadOnly("it is write-protected", path=str(self.path), hint=hint)
+
+    @staticmethod
+    def _make(folder: Path) -> bool:
+        """Make its folder, if only that is missing; whether that was needed.
+
+        Raises:
+            StorageIO: the folder above is not there, either.
+        """
+        if folder.is_dir():
+            return False
+        if not folder.parent.is_dir():
+            hint = "start the program once, which makes it; or make the folder"
+            raise StorageIO("its folder is not there", path=str(folder), hint=hint)
+        made = io.mkdir(folder)
+        io.sync_folder(folder.parent)
+        return made
+
+
+def carry_out(plan: Sequence[tuple[SettingsFile, Change]], dry: bool) -> tuple[SettingsChange, ...]:
+    """Change several files; all are looked at before the first is written.
+
+    Raises:
+        what ``SettingsFile.rewrite`` raises.
+    """
+    seen = [file.preview(change) for file, change in plan]
+    if dry:
+        return tuple(seen)
+    for (file, _), one in zip(plan, seen, strict=True):
+        if one.done is not FileResult.SAME:
+            file.refuse_protected()
+    return tuple(file.rewrite(change) for file, change in plan)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(MemfsError):  # something lies in it, or somebody else looks after it
+        io.rmdir(folder)
+
+
+# -- which file ---------------------------------------------------------------------------------------------------
+def settings_file(scope: InstallScope, project: Path, environ: Mapping[str, str] | None = None) -> SettingsFile:
+    """The settings of a scope: the project's, which its team shares; a person's own there; a person's own everywhere.
+
+    Args:
+        project: its folder.
+        environ: the environment; ``CLAUDE_CONFIG_DIR`` names the folder of a person's own.
+    """
+    if scope is InstallScope.USER:
+        return SettingsFile(path=user_folder(environ) / "settings.json")
+    name = "settings.json" if scope is InstallScope.PROJECT else "settings.local.json"
+    return SettingsFile(path=project / _FOLDER / name, within=project)
+
+
+def user_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """The folder in which Claude Code keeps what is a person's own."""
+    named = (os.environ if environ is None else environ).get("CLAUDE_CONFIG_DIR", "")
+    return Path(named).expanduser() if named else home() / _FOLDER
+
+
+def servers_file(project: Path) -> SettingsFile:
+    """The file in which a project names its servers."""
+    return SettingsFile(path=project / ".mcp.json", within=project)
+
+
+JsonPath = tuple[str | int, ...]
+_BLANK = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a collection: where its text begins (with its key, if it has one) and ends."""
+
+    start: int
+    end: int
+    value: Node
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text says nothing at all."""
+    return not text.strip(_BLANK)
+
+
+def put(text: str, path: JsonPath, value: Any) -> str:
+    """The text with a value at a path: in the place of what is there, else at the end of its collection.
+
+    Args:
+        text: JSON; blanks alone, or none, where there is nothing yet, and then the path has one key.
+
+    Raises:
+        ItemSyntaxError, DuplicateKey, ItemTooDeep: the text cannot be read, with line and remedy.
+        KeyError: the collection that the path leads into is not there.
+    """
+    newline, unit = _newline(text), _unit(text)
+    if is_blank(text):
+        return _first(text, str(path[0]), value)
+    root = json_text.tree(text)
+    there = _found(root, path)
+    if there is not None:
+        shown = _rendered(value, newline, unit, _indent(text, there.value.start))
+        return text[: there.value.start] + shown + text[there.value.end :]
+    home = _found(root, path[:-1])
+    if home is None:
+        raise KeyError(path)
+    return _appended(text, home.value, path[-1], value, newline, unit)
+
+
+def take(text: str, path: JsonPath) -> str | None:
+    """The text without the value at a path, and without the collections that were made for it; None if that is all.
+
+    Raises:
+        what ``put`` raises.
+    """
+    root = json_text.tree(text)
+    home, there = _found(root, path[:-1]), _found(root, path)
+    if home is None or there is None:
+        raise KeyError(path)
+    parts = _parts(home.value)
+    at = parts.index(there)
+    if at > 0:
+        return text[: parts[at - 1].end] + text[there.end :]
+    if len(parts) > 1:
+        return text[: there.start] + text[parts[1].start :]
+    between = text[home.value.start + 1 : there.start]
+    if not between:
+        return text[: there.start] + text[there.end :]
+    if len(path) > 1:
+        return take(text, path[:-1])
+    return text[: root.start] + text[root.end :] if between == " " else None
+
+
+# -- what a text says ---------------------------------------------------------------------------------------------
+def said(text: str | None) -> dict[str, Any]:
+    """All that a text says; nothing where it is blank, or there is none."""
+    value: dict[str, Any] = {} if text is None or is_blank(text) else json_text.load(text, None)
+    return value
+
+
+def below(text: str, key: str) -> dict[str, Any]:
+    """The object below a key of the text's object; an empty one where nothing is there.
+
+    Raises:
+        ContentError: the text, or what stands there, is no object; or it cannot be read.
+    """
+    if is_blank(text):
+        return {}
+    if json_text.tree(text).kind != "map":
+        raise misshapen(text, (), "an object")
+    found = said(text).get(key, {})
+    if not isinstance(found, dict):
+        raise misshapen(text, (key,), "an object")
+    return found
+
+
+def misshapen(text: str, path: JsonPath, wanted: str) -> ContentError:
+    """What is wrong with a value that is of another sort than a program expects there."""
+    where = plain.place(json_text.tree(text), text, path)
+    field = ".".join(str(part) for part in path) or None
+    message = f"this is to be {wanted}"
+    return ContentError(message, line=where.line, column=where.column, field=field, hint="correct it, or remove it")
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+def _found(root: Node, path: JsonPath) -> _Part | None:
+    part: _Part | None = _Part(root.start, root.end, root)
+    for step in path:
+        if part is None:
+            return None
+        part = _step(part.value, step)
+    return part
+
+
+def _step(node: Node, step: str | int) -> _Part | None:
+    if isinstance(step, int):
+        there = 0 <= step < len(node.items)
+        return _parts(node)[step] if there else None
+    entry = node.entry(step)
+    return _Part(entry.start, entry.value.end, entry.value) if entry is not None else None
+
+
+def _parts(node: Node) -> list[_Part]:
+    if node.kind == "map":
+        return [_Part(entry.start, entry.value.end, entry.value) for entry in node.entries]
+    return [_Part(item.start, item.end, item) for item in node.items]
+
+
+# -- writing ------------------------------------------------------------------------------------------------------
+def _appended(text: str, home: Node, key: str | int, value: Any, newline: str, unit: str) -> str:
+    parts = _parts(home)
+    own = _own_line(text, parts[-1].start) if parts else None
+    indent = _indent(text, home.start) + unit if own is None else own
+    shown = _rendered(value, newline, unit, indent)
+    if home.kind == "map":
+        shown = f"{_quoted(key)}: {shown}"
+    if not parts:
+        return text[: home.start + 1] + shown + text[home.start + 1 :]
+    return f"{text[: parts[-1].end]},{newline}{indent}{shown}{text[parts[-1].end :]}"
+
+
+def _first(text: str, key: str, value: Any) -> str:
+    """A whole object, where there was no file (an empty text stands for a file without a byte)."""
+    newline, unit = _newline(text), "  "
+    return f"{text}{{ {_quoted(key)}: {_rendered(value, newline, unit, '')} }}"
+
+
+def made(key: str, value: Any) -> str:
+    """The text of a file that is made for one key."""
+    return f"{{\n  {_quoted(key)}: {_rendered(value, chr(10), '  ', '  ')}\n}}\n"
+
+
+def _rendered(value: Any, newline: str, unit: str, indent: str) -> str:
+    lines = json.dumps(value, ensure_ascii=False, indent=unit).split("\n")
+    return (newline + indent).join(lines)
+
+
+def _quoted(key: object) -> str:
+    return json.dumps(str(key), ensure_ascii=False)
+
+
+def _newline(text: str) -> str:
+    """How most lines end."""
+    return "\r\n" if text.count("\r\n") * 2 > text.count("\n") else "\n"
+
+
+def _unit(text: str) -> str:
+    found = json_text.indentation(text)
+    return found if isinstance(found, str) else " " * found
+
+
+def _line(text: str, at: int) -> str:
+    """What stands before a position in its line."""
+    return text[text.rfind("\n", 0, at) + 1 : at]
+
+
+def _indent(text: str, at: int) -> str:
+    """The blanks with which the line of a position begins."""
+    before = _line(text, at)
+    return before[: len(before) - len(before.lstrip(" \t"))]
+
+
+def _own_line(text: str, at: int) -> str | None:
+    """The blanks before a position, None where something else stands before it in its line."""
+    before = _line(text, at)
+    return before if not before.strip(" \t") else None

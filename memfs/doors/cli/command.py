@@ -1,0 +1,190 @@
+"""What every verb has in common: its decorator, the shared options, and opening the workspace.
+
+Owns how a verb looks from outside (help, example, ``-C`` and ``--json``). Knows nothing of what a verb does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from memfs.errors import MemfsError
+
+if TYPE_CHECKING:
+    from memfs.model import Problem
+    from memfs.workspace import Workspace
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Invocation:
+    """What the global options say; one for each run of the command."""
+
+    def __init__(self) -> None:
+        self.workspace: str | None = None
+        self.settings: dict[str, str] = {}
+
+
+class Unclear(click.UsageError):
+    """An argument that cannot be understood: the command ends with exit code 2 and says what would be right."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    @classmethod
+    def of(cls, error: MemfsError, option: str = "") -> Unclear:
+        """What an error says of the value of an option."""
+        return cls(f"{option}: {error.message}" if option else error.sentence, error.hint)
+
+
+class VerbCommand(click.Command):
+    """A command whose help ends with examples."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click's own
+        """Write the examples as they stand."""
+        if self.epilog:
+            with formatter.section("Example" if self.epilog.count("\n") == 0 else "Examples"):
+                for line in self.epilog.splitlines():
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def set_workspace(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    """Keep the value of ``-C``, given before or after the verb."""
+    if value is not None:
+        ctx.ensure_object(Invocation).workspace = value
+    return value
+
+
+def set_settings(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Keep the values of ``--set``, given before or after the verb."""
+    for written in values:
+        key, equals, value = written.partition("=")
+        if not equals:
+            raise click.BadParameter("write KEY=VALUE, such as index.engine=sqlite", ctx, parameter)
+        check_key(key.strip())
+        ctx.ensure_object(Invocation).settings[key.strip()] = value
+    return values
+
+
+def check_key(key: str) -> None:
+    """Refuse the name of a setting that does not exist.
+
+    Raises:
+        Unclear: the hint names the nearest.
+    """
+    from memfs.errors import SettingInvalid
+    from memfs.settings import spec_of  # most commands name no setting
+
+    try:
+        spec_of(key)
+    except SettingInvalid as error:
+        raise Unclear.of(error) from error
+
+
+def verb(
+    name: str, *, example: str, json: bool = True, offers: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a verb: with ``--json`` (as ``as_json``), global options also after it, examples in its help.
+
+    ``offers`` are the types to choose from, which its help explains in a line each.
+    """
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        command = click.command(name, cls=VerbCommand, epilog=example)(function)
+        if offers:
+            rows = [f"  {name:<12} {use}" for name, use in offers.items()]
+            command.help = "\n    ".join((command.help or "", "", "\b", "Types:", *rows))
+        if json:
+            command.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs."))
+        shared: dict[str, Any] = {"hidden": True, "expose_value": False, "is_eager": True}
+        command.params.append(click.Option(["-C", "--workspace"], callback=set_workspace, **shared))
+        command.params.append(click.Option(["--set"], multiple=True, callback=set_settings, **shared))
+        return command
+
+    return decorate
+
+
+@contextmanager
+def opened(ctx: click.Context) -> Iterator[Workspace]:
+    """The workspace that ``-C``, ``MEMFS_WORKSPACE`` or the current folder names, closed afterwards.
+
+    Raises:
+        WorkspaceNotFound: there is none; the hint offers ``memfs init``.
+        Unclear: a value given with ``--set`` is none for its setting.
+    """
+    from memfs.errors import SettingInvalid, WorkspaceNotFound
+    from memfs.store.access_log import served_to
+    from memfs.workspace import open_workspace  # costs start-up time, which --help and completion must not pay
+
+    asked = ctx.ensure_object(Invocation)
+    try:
+        workspace = open_workspace(asked.workspace, watch=False, settings=dict(asked.settings), one_shot=True)
+    except SettingInvalid as error:
+        if error.path is None and error.field in asked.settings:
+            raise Unclear.of(error, f"--set {error.field}") from error
+        raise
+    except WorkspaceNotFound as error:
+        _hint_private(error, asked.workspace or ".")
+        raise
+    workspace.behaviours.on("storage_threshold", _tell_threshold)
+    with workspace, served_to(door="cli"):
+        yield workspace
+        if workspace.quota.written and workspace.quota.problem is not None:
+            _tell_problem(workspace.quota.problem)
+
+
+def _hint_private(error: MemfsError, folder: str) -> None:
+    """Where a project has no workspace and private memory alone, say how to work in that."""
+    import shlex
+
+    from memfs import private
+
+    with suppress(MemfsError, OSError):
+        found = private.find(private.project_at(folder))
+        if found is not None:
+            told = f"your private memory of this project answers to -C {shlex.quote(str(found))}"
+            error.hint = f"{error.hint}; {told}" if error.hint else told
+
+
+def _tell_problem(problem: Problem) -> None:
+    from memfs.doors.cli.output import clean, note
+
+    note(f"{clean(problem.path or '')}: {clean(problem.message)}; {clean(problem.hint)}")
+
+
+def _tell_threshold(facts: Mapping[str, Any]) -> None:
+    from memfs.admin.quota import sentence
+    from memfs.doors.cli.output import note
+
+    note(sentence(facts))
+
+
+def complete_ids(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Ids that begin like this, from the names of the files alone."""
+    import os
+
+    from memfs.errors import WorkspaceNotFound
+    from memfs.fs.workspace_location import MEMORY_FOLDER, find_workspace
+
+    try:
+        root = find_workspace(ctx.ensure_object(Invocation).workspace)
+    except WorkspaceNotFound:
+        return []
+    found = []
+    for folder in ("memories", "conventions"):
+        for _place, _folders, names in os.walk(root / MEMORY_FOLDER / folder):
+            found += [name.rpartition(".")[0] for name in names if name.endswith((".yaml", ".yml", ".json"))]
+    return sorted(name for name in found if name.startswith(incomplete))
+
+
+def complete_types(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """The types that begin like this: those a person is offered, or else any that is built in."""
+    from memfs.model.kinds import BUILT_IN, OFFERED  # needed while completing only
+
+    offered = [name for name in OFFERED if name.startswith(incomplete)]
+    return offered or [kind.name for kind in BUILT_IN if kind.name.startswith(incomplete)]

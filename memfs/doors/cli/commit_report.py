@@ -1,0 +1,66 @@
+"""Landing: what happens to a write before its command ends, and how safe it is by then.
+
+Owns the decision to commit at once, by the workspace's policy. How commits are made is the store's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import HistoryError
+from memfs.model.kinds import ITEM_LIMIT
+
+if TYPE_CHECKING:
+    from memfs.model import MemoryItem
+    from memfs.workspace import Workspace
+
+
+AT_ONCE = frozenset({"interval", "each", "batch"})
+"""Policies under which a command that wrote commits before it ends."""
+
+
+SOURCE = "cli"
+"""The door's name in commit trailers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitReport:
+    """How safe a write is: durability, the commit that holds it, and why it waits if git is busy."""
+
+    durability: str = "file"
+    revision: str | None = None
+    reason: str = ""
+
+    def json(self) -> dict[str, Any]:
+        """As scripts read it."""
+        return {"durability": self.durability, "revision": self.revision}
+
+
+def land(workspace: Workspace, item: MemoryItem | None) -> CommitReport:
+    """Commit what was written if the policy says so, and tell how safe the item is now.
+
+    A person's edits that have rested were committed before it was written (``Store.adopt_rested``); others wait.
+    """
+    reason = ""
+    if workspace.settings.history.commit in AT_ONCE:
+        reason = workspace.store.flush(adopt=False).reason
+    if item is not None and is_committed(workspace, item):
+        return CommitReport(durability="commit", revision=workspace.repository.head().commit)
+    if item is not None and workspace.parts.durability(item.path) == "fallback":
+        return CommitReport(durability="fallback", reason=_at_fallback(workspace))
+    return CommitReport(reason=reason)
+
+
+def _at_fallback(workspace: Workspace) -> str:
+    storage = workspace.store.storage()
+    return f"it is in {storage.secondary} for now: {storage.reason or 'earlier writes wait there'}"
+
+
+def is_committed(workspace: Workspace, item: MemoryItem) -> bool:
+    """Whether HEAD holds exactly the bytes of the item's file; not where git's own files cannot be read."""
+    try:
+        data = workspace.parts.seen.read(item.path, ITEM_LIMIT).data
+        return workspace.repository.head_blob(item.path) == workspace.repository.blob_id(data)
+    except (FileNotFoundError, HistoryError):
+        return False

@@ -1,0 +1,173 @@
+"""Filters: the options by which recall and list choose items, and the query they make.
+
+Owns how types, layers and points in time are written on the command line. Knows nothing of how items are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Unclear, complete_types
+from memfs.doors.cli.options import place
+from memfs.doors.cli.output import clean, note, progress, time_text
+from memfs.errors import QueryInvalid, SettingInvalid
+from memfs.model import Kind, Layer, Phase, Query
+from memfs.model.query import moment
+
+if TYPE_CHECKING:
+    from memfs.team.asof import Past
+    from memfs.workspace import Workspace
+
+
+PHASE = click.Choice([phase.value for phase in Phase])
+_OPTIONS = (
+    click.option("--type", "types", multiple=True, metavar="TYPE", shell_complete=complete_types,
+                 help="Only this type; may be repeated: any of them."),
+    click.option("--layer", "layers", multiple=True, type=click.Choice([layer.value for layer in Layer]),
+                 help="Only this layer; may be repeated."),
+    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only items with this tag; repeated: with all."),
+    click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only what this agent wrote."),
+    click.option("--session", "sessions", multiple=True, metavar="NAME", help="Only from this session."),
+    click.option("--phase", "phases", multiple=True, type=PHASE, hidden=True,
+                 help="Only from this phase of the work."),
+    click.option("--since", metavar="WHEN", help="Not before this date, time or age: 2026-03-01, 7d, '2 days ago'."),
+    click.option("--until", metavar="WHEN", help="Not after this date (that day included), time or age."),
+    click.option("--path", metavar="FOLDER", default="", help="Only files below this folder (or this file)."),
+)  # fmt: skip
+
+
+def filters(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the options that choose items."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def query(
+    workspace: Workspace,
+    text: str,
+    limit: int,
+    *,
+    path: str,
+    since: str | None,
+    until: str | None,
+    past: Past | None = None,
+    **names: Any,
+) -> Query:
+    """The query that the options describe; ``past`` is the revision that is asked, None for the present.
+
+    Raises:
+        Unclear: a type or a point in time that cannot be understood; the hint says what would be right.
+        PathEscape: a folder outside the workspace.
+    """
+    for name in names["types"]:
+        known_type(workspace if past is None else past, name)
+    now = past.now if past is not None else None
+    chosen: dict[str, Any] = {key: frozenset(values) for key, values in names.items()}
+    return Query(
+        text=text,
+        limit=limit,
+        since=when(since, "since", now=now),
+        until=when(until, "until", end=True, now=now),
+        path=place(workspace, path) if path else "",
+        **chosen,
+    )
+
+
+def known_type(workspace: Workspace | Past, name: str) -> Kind:
+    """The type of that name.
+
+    Raises:
+        Unclear: there is none; the hint lists them.
+    """
+    try:
+        return workspace.kinds.get(name)
+    except SettingInvalid as error:
+        raise Unclear(error.message, error.hint) from error  # the message says that it is about a type
+
+
+def when(written: str | None, option: str, *, end: bool = False, now: datetime | None = None) -> datetime | None:
+    """A point in time as a person writes it; None stays None.
+
+    Raises:
+        Unclear: it is none.
+    """
+    try:
+        return moment(f"--{option}", written, end=end, now=now)
+    except QueryInvalid as error:
+        raise Unclear.of(error, f"--{option}") from error
+
+
+_STATE = ("aggregates", "archive", "checkpoints", "configuration", "iterations")
+
+
+def as_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a verb the option that names a revision; the verb gets ``as_of``, None where it is not given."""
+    text = "As it was at this revision or date: HEAD~3, a branch, 2026-03-01, '3 days ago'."
+    return click.option("--as-of", "as_of", metavar="REV", help=text)(function)
+
+
+def past_at(workspace: Workspace, revision: str, *, quarantined: bool = False) -> Past:
+    """The memory at a revision; a terminal is shown how far its first reading is.
+
+    Args:
+        quarantined: also of a quarantined branch.
+    """
+    with progress("Reading the past") as step:
+        past = workspace.teams.past.at(revision, progress=step, quarantined=quarantined)
+        _ = past.store.index
+    return past
+
+
+@contextmanager
+def state_at(workspace: Workspace, revision: str | None) -> Iterator[tuple[Workspace, Past | None]]:
+    """The workspace to ask for the state of a multi-agent system: itself, or one that holds a revision's documents.
+
+    That one is passing: it is laid out in a folder of its own, and gone afterwards. Payloads of archives that no commit
+    holds are taken from the workspace where they are still there.
+    """
+    if revision is None:
+        yield workspace, None
+        return
+    import tempfile
+
+    from memfs.fs import io
+    from memfs.store.parts import CONTENT
+    from memfs.workspace import open_workspace
+
+    def lay(path: str, data: bytes) -> None:
+        io.make_folders((root / path).parent)
+        io.write_file(root / path, data, durable=False)
+
+    past = past_at(workspace, revision)
+    with tempfile.TemporaryDirectory(prefix="memfs-") as folder:
+        root = Path(folder) / "state"
+        settings = {"history.commit": "manual", "watch.enabled": False}
+        open_workspace(root, create=True, own_repository=True, watch=False, settings=settings).close()
+        for path in past.files.blobs:
+            if path.startswith(tuple(f"{CONTENT}/{part}/" for part in _STATE)):
+                lay(path, past.files.content(path, 1 << 31))
+            payload = path.replace(".index.json", ".tar.zst")
+            if payload != path and payload not in past.files.blobs and (workspace.root / payload).is_file():
+                lay(payload, io.read_file(workspace.root / payload))
+        with open_workspace(root, watch=False, settings=settings, one_shot=True) as then:
+            yield then, past
+
+
+def as_of_json(past: Past | None) -> dict[str, Any]:
+    """The part of an answer in JSON that says what it is of; nothing for one of the present."""
+    return {"as_of": {"commit": past.commit, "time": time_text(past.time)}} if past is not None else {}
+
+
+def note_past(past: Past | None) -> None:
+    """Say on standard error what an answer is of, and what it may lack; nothing of one of the present."""
+    if past is not None:
+        note(f"as of {time_text(past.time)}, commit {past.commit[:10]}")
+        for sentence in past.notes:
+            note(clean(sentence))

@@ -1,0 +1,82 @@
+"""``hook``: answers an event of an agent's session.
+
+Owns how the verb looks on the command line, and what status says of hooks. ``memfs.__main__`` hands an agent's call
+over without coming here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Invocation, verb
+from memfs.doors.cli.output import count
+from memfs.errors import MemfsError
+
+if TYPE_CHECKING:
+    from memfs.model import Problem
+    from memfs.workspace import Workspace
+
+
+@verb("hook", example="memfs hook SessionStart < event.json", json=False)
+@click.argument("event", nargs=-1, type=click.UNPROCESSED, metavar="[EVENT]")
+@click.option("--into", type=click.Choice(["private", "repository"]), default="private", help="Which memory keeps it.")
+@click.pass_context
+def hook(ctx: click.Context, /, event: tuple[str, ...], into: str) -> None:
+    """Keep an event of an agent's session, and answer it.
+
+    The agent's program calls this with the event as JSON on standard input; 'memfs install claude-code' arranges that.
+    EVENT is its name, in any case: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PostToolUseFailure,
+    TaskCompleted, PreCompact, Stop, SubagentStart, SubagentStop or SessionEnd; without it the JSON names it. Any other
+    is ignored.
+
+    It is kept in the project's private memory, which lies outside the repository and which nobody else can read, unless
+    '--into repository' says otherwise.
+
+    The exit code is 0 whatever happens: a memory must not stop anybody's work. What goes wrong is told in one line on
+    standard error, and by 'memfs status'.
+    """
+    from memfs.doors.claude_code.hook import main
+
+    asked = ctx.ensure_object(Invocation)
+    main((*event, f"--into={into}"), asked.workspace or "", dict(asked.settings))
+
+
+def hook_problems(workspace: Workspace) -> list[Problem]:
+    """What went wrong in hooks lately, as problems of the workspace: they may not say so themselves."""
+    from memfs.sessions import hook_errors, spool
+
+    return [
+        problem for state in _states(workspace) for problem in (*hook_errors.problems(state), *spool.problems(state))
+    ]
+
+
+def hooks_facts(workspace: Workspace) -> dict[str, Any]:
+    """How many sessions told something that is no memory yet."""
+    from memfs.fs import append_log
+
+    waiting = sum(len(append_log.waiting(state / append_log.FOLDER)) for state in _states(workspace))
+    return {"hooks": {"waiting": waiting}}
+
+
+def _states(workspace: Workspace) -> Iterator[Path]:
+    """The state folders in which hooks keep what is told: the workspace's, and that of private memory."""
+    from memfs.doors.cli.private import private_folder
+    from memfs.sessions.session_location import state_of
+
+    yield workspace.repository.state
+    folder = private_folder(workspace)
+    if folder is not None:
+        with suppress(MemfsError):  # 'memfs private' says what is wrong
+            yield state_of(folder)
+
+
+def hooks_row(facts: Mapping[str, Any]) -> dict[str, str]:
+    """What waits; nothing where nothing does."""
+    waiting = facts["hooks"]["waiting"]
+    told = f"what {count(waiting, 'session')} told waits; the agent's next answer, or session, makes it memories"
+    return {"hooks": told} if waiting else {}

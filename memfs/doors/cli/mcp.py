@@ -1,0 +1,137 @@
+"""``mcp``: serving the memory of a workspace to a program that speaks the Model Context Protocol."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Invocation, Unclear, verb
+from memfs.doors.cli.output import clean, note
+from memfs.doors.cli.streams import somebody_types
+
+if TYPE_CHECKING:
+    from memfs.doors.mcp import MemoryServer
+    from memfs.workspace import Workspace
+
+_ONLY_HTTP = ("host", "port", "token_file")
+
+
+@verb("mcp", example="memfs mcp\nmemfs mcp --read-only --tools search,get\nmemfs mcp --http --port 8377", json=False)
+@click.option("--http", is_flag=True, help="Serve over HTTP on this machine instead of standard input and output.")
+@click.option("--host", metavar="ADDRESS", help="Listen at 127.0.0.1 (the default) or ::1; no other is taken.")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="Listen at this port; 0 takes a free one.")
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Take the token from this file; it is made where it is not there.",
+)
+@click.option("--read-only", is_flag=True, help="Offer only the tools that change nothing.")
+@click.option("--tools", metavar="NAMES", help="Offer only these tools, with commas between.")
+@click.option("--state", is_flag=True, help="Offer the tools for the state of a multi-agent system, too.")
+@click.option("--connector", is_flag=True, help="Call searching and reading search and fetch, as some clients need it.")
+@click.option("--agent", metavar="NAME", default="", help="Store under this name instead of the client's own.")
+@click.pass_context
+def mcp(
+    ctx: click.Context,
+    /,
+    http: bool,
+    read_only: bool,
+    tools: str | None,
+    connector: bool,
+    state: bool,
+    agent: str,
+    **network: Any,
+) -> None:
+    """Serve this memory to a program that speaks MCP, until it goes.
+
+    The program starts this command itself and talks to it over standard input and output. With --http it is started by
+    hand and listens on this machine only; each request needs the token.
+    """  # fmt: skip
+    given = [name for name in _ONLY_HTTP if network[name] is not None]
+    if given and not http:
+        raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --http", ctx)
+    root, opener = _workspace(ctx.ensure_object(Invocation))
+    server = _server(opener, agent, tools, read_only=read_only, connector=connector, state=state)
+    if http:
+        _over_http(server, root, **network)
+    else:
+        _over_stdio(server, root)
+
+
+def _workspace(asked: Invocation) -> tuple[str, Callable[[], Workspace]]:
+    """Which workspace is served, decided before anybody can ask for another, and how it is opened.
+
+    Raises:
+        WorkspaceNotFound: one was named, and there is none.
+    """
+    from memfs import private  # these cost start-up time, which --help must not pay
+    from memfs.errors import WorkspaceNotFound
+    from memfs.fs.workspace_location import WORKSPACE_VARIABLE, find_workspace
+
+    settings: dict[str, Any] = dict(asked.settings)
+    try:
+        root = find_workspace(asked.workspace)
+    except WorkspaceNotFound:
+        if asked.workspace is not None or os.environ.get(WORKSPACE_VARIABLE):
+            raise
+        found = private.find(private.project_at("."))
+        if found is None:
+            return "your own workspace", partial(_open_own, settings)
+        root = found
+    return str(root), partial(_open, root, settings)
+
+
+def _open(root: str | os.PathLike[str], settings: dict[str, Any]) -> Workspace:
+    from memfs.workspace import open_workspace  # the client is answered before this is needed
+
+    return open_workspace(root, settings=settings)
+
+
+def _open_own(settings: dict[str, Any]) -> Workspace:
+    from memfs.facades.open_workspaces import open_user_workspace
+    from memfs.fs.workspace_location import user_folder
+
+    if settings:
+        open_user_workspace(watch=False).close()
+        return _open(user_folder(), settings)
+    return open_user_workspace()
+
+
+def _server(opener: Callable[[], Workspace], agent: str, tools: str | None, **wanted: bool) -> MemoryServer:
+    """The server with the tools that were asked for.
+
+    Raises:
+        ExtraMissing: the protocol's package is not installed.
+        Unclear: there is no such tool, or none is left.
+    """
+    from memfs.doors.mcp import ToolSet, build_server
+    from memfs.errors import SettingInvalid
+
+    try:
+        chosen = ToolSet.chosen((tools or "").split(","), **wanted)
+    except SettingInvalid as error:
+        raise Unclear.of(error, "--tools") from error
+    return build_server(opener=opener, tools=chosen, agent=agent)
+
+
+def _over_stdio(server: MemoryServer, root: str) -> None:
+    from memfs.doors.mcp.stdio import serve
+
+    if somebody_types():
+        note(f"serving {clean(root)}; a program that speaks MCP is expected to type here, Ctrl-C ends it")
+    serve(server)
+
+
+def _over_http(server: MemoryServer, root: str, host: str | None, port: int | None, token_file: str | None) -> None:
+    from memfs.doors.mcp.http import listen, serve, token_from
+
+    token = token_from(token_file, os.environ)
+    with listen(host or "127.0.0.1", port) as listening:
+        note(f"serving {clean(root)} at {listening.url} until Ctrl-C")
+        note(f"token: {token.text}" if token.fresh else f"token: {clean(token.origin)}")
+        serve(server, listening, token.text)

@@ -1,0 +1,34 @@
+"""``merge-driver``: what git calls to join three versions of a memory file.
+
+A call in git's own form goes straight to ``memfs.doors.cli.merge_request``, without click.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from memfs.doors.cli.command import verb
+
+
+@verb(
+    "merge-driver",
+    example="git config merge.memfs.driver 'memfs merge-driver %O %A %B --marker-size %L --path %P'",
+    json=False,
+)
+@click.argument("base", type=click.Path(path_type=Path))
+@click.argument("ours", type=click.Path(path_type=Path))
+@click.argument("theirs", type=click.Path(path_type=Path))
+@click.option("--path", "path", required=True, metavar="PATH", help="Of the file that is merged, below the work tree.")
+@click.option("--marker-size", type=int, default=7, show_default=True, help="How long conflict markers are.")
+@click.pass_context
+def merge_driver(ctx: click.Context, base: Path, ours: Path, theirs: Path, path: str, marker_size: int) -> None:
+    """Join BASE, OURS and THEIRS field by field, and write the outcome over OURS.
+
+    Git calls this with its temporary files wherever both sides changed a memory file; 'memfs init' arranges that. The
+    exit code is 0 where the file is joined, and 1 where somebody has to decide first.
+    """
+    from memfs.doors.cli import merge_request
+
+    ctx.exit(merge_request.answer(merge_request.MergeRequest(base, ours, theirs, marker_size, path)))

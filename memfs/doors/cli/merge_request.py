@@ -1,0 +1,74 @@
+"""Driving: one call of git's to the merge driver, from its words to an exit code.
+
+Owns the form in which git calls, what a person reads of it on standard error, and that git never takes one version for
+the outcome because memfs failed. Git starts a process for each file, so nothing is imported here that one file does
+without, click among it. How versions are joined is ``memfs.team.merge_driver``'s business.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from memfs.doors.cli.streams import secure
+from memfs.errors import MemfsError
+from memfs.team import merge_driver
+
+if TYPE_CHECKING:
+    from memfs.team.merge_driver import DriverResult
+
+
+_FILES, _WORDS = 3, 7
+_DIGITS = 4
+
+
+class MergeRequest(NamedTuple):
+    """What git asks: its three temporary files, the length of conflict markers, and the path of the file."""
+
+    base: Path
+    ours: Path
+    theirs: Path
+    marker_size: int
+    path: str
+
+
+def called(words: Sequence[str]) -> MergeRequest | None:
+    """The call in ``BASE OURS THEIRS --marker-size N --path PATH``; None where the words are anything else."""
+    if len(words) != _WORDS or any(word.startswith("-") for word in words[:_FILES]):
+        return None
+    size = words[4]
+    if (words[3], words[5]) != ("--marker-size", "--path") or not (size.isdecimal() and len(size) <= _DIGITS):
+        return None
+    base, ours, theirs = map(Path, words[:_FILES])
+    return MergeRequest(base, ours, theirs, int(size), words[6])
+
+
+def answer(call: MergeRequest) -> int:
+    """Join the file; the exit code for git."""
+    secure()
+    try:
+        driven = merge_driver.drive(call.base, call.ours, call.theirs, call.path, marker_size=call.marker_size)
+    except Exception as error:  # noqa: BLE001  whatever it is, git must not take our version for the outcome
+        driven = _given_up(call, f"memfs could not join it ({str(error) or type(error).__name__})")
+    if driven.notes:
+        _tell(driven.notes)
+    return driven.code
+
+
+def _given_up(call: MergeRequest, reason: str) -> DriverResult:
+    """Both versions in the file; where not even that can be written, a code on which git's shell tries it itself."""
+    try:
+        return merge_driver.give_up(call.ours, call.theirs, call.path, reason, call.marker_size)
+    except (MemfsError, OSError) as error:
+        return merge_driver.DriverResult(code=merge_driver.FAILED, notes=(f"{call.path}: {reason}; {error}",))
+
+
+def _tell(notes: Sequence[str]) -> None:
+    from memfs.format.text_guard import shown_line
+
+    with suppress(OSError):  # nobody reads it: the outcome is the same
+        for note in notes:
+            sys.stderr.write(f"memfs: {shown_line(note)}\n")

@@ -1,0 +1,122 @@
+"""What verbs say of mounted workspaces: which there are, how they stand, and one item of theirs.
+
+Owns the words and the JSON of it. What a mount is, and when one is left out, is ``memfs.context.mounts``' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from memfs import trust
+from memfs.doors.cli.command import Unclear
+from memfs.doors.cli.output import clean, count, note
+from memfs.model.ids import of_mount, without_mount
+from memfs.model.kinds import ITEM_LIMIT
+from memfs.private import NAME, holds
+from memfs.settings import MOUNTS
+
+if TYPE_CHECKING:
+    from memfs.context.mounts import MountState
+    from memfs.model import MemoryItem, Problem, Query
+    from memfs.recall.recaller import Recaller
+    from memfs.workspace import Workspace
+
+
+def recaller(workspace: Workspace, own: bool) -> Recaller:
+    """What answers: the workspace with its mounts, or the workspace's ``own`` memory alone."""
+    named = bool(workspace.settings.mounts) and not own  # a workspace without mounts is spared what they import
+    return workspace.sources.mounts.recall if named else workspace.recall
+
+
+def unread_of(workspace: Workspace, own: bool, asked: Query) -> list[str]:
+    """The files that an answer may lack, those of mounts after the mount's name."""
+    mounts = workspace.sources.mounts.opened() if workspace.settings.mounts and not own and not asked.path else []
+    return [*workspace.store.unread(asked), *(path for mount in mounts for path in mount.unread(asked))]
+
+
+def left_out(workspace: Workspace, own: bool) -> list[Problem]:
+    """Why mounts were not asked: they cannot be, or nobody trusted the file that names them."""
+    if own:
+        return []
+    standing, mounts = trust.standing(workspace.root), workspace.settings.mounts
+    named = (want.key for want in standing.wants if want.key.startswith(f"{MOUNTS}."))
+    ignored = [key for key in named if key.removeprefix(f"{MOUNTS}.") not in mounts]
+    untrusted = standing.problems(*ignored) if ignored else []
+    return [*untrusted, *(workspace.sources.mounts.refused() if mounts else [])]
+
+
+def note_left_out(problems: Iterable[Problem]) -> None:
+    """Say on standard error which mounts were not asked, and why."""
+    for problem in problems:
+        note(clean(problem.message) + (f"; {clean(problem.hint)}" if problem.hint else ""))
+
+
+def is_mounted(workspace: Workspace, reference: str) -> bool:
+    """Whether a person's reference is to an item of a mount."""
+    return bool(of_mount(reference)) and not workspace.store.locate(reference)
+
+
+def item_of_mount(workspace: Workspace, reference: str, revision: str) -> tuple[MemoryItem, bytes]:
+    """An item of a mount, and its file.
+
+    Raises:
+        Unclear: it is asked for at a revision.
+        ItemNotFound, ContentError: see ``Mounts.find``.
+    """
+    if revision:
+        raise Unclear(
+            "the history of a mounted workspace is not read", f"run memfs show there: -C {_folder(reference)}"
+        )
+    mounts = workspace.sources.mounts
+    item = mounts.find(reference)
+    store = next(mount.store for mount in mounts.opened() if mount.name == of_mount(item.id))
+    path = store.following.locate(without_mount(item.id))
+    return item, store.tree.read(path, ITEM_LIMIT).data
+
+
+def _folder(reference: str) -> str:
+    return f"<folder of {of_mount(reference)}>"
+
+
+# -- status -------------------------------------------------------------------------------------------------------
+def mounts_facts(workspace: Workspace) -> dict[str, Any]:
+    """The part of ``memfs status --json``: each mount; nothing where none is named."""
+    if not workspace.settings.mounts:
+        return {}
+    states = workspace.sources.mounts.states()
+    return {"mounts": {state.name: _facts(state) for state in states if not is_private(state)}}
+
+
+def is_private(state: MountState) -> bool:
+    """Whether a mount is private memory and can be read: then it has a row of its own."""
+    return state.name == NAME and state.problem is None and state.folder is not None and holds(state.folder)
+
+
+def _facts(state: MountState) -> dict[str, Any]:
+    return {
+        "path": state.path,
+        "folder": str(state.folder) if state.folder else None,
+        "items": state.items,
+        "unread": state.unread,
+        "problem": state.problem.message if state.problem else None,
+        "hint": state.problem.hint if state.problem else None,
+    }
+
+
+def mounts_problems(workspace: Workspace) -> list[Problem]:
+    """What is wrong with mounts, and with their files."""
+    return workspace.sources.mounts.problems() if workspace.settings.mounts else []
+
+
+def mounts_row(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The row of ``memfs status``: each mount in a few words."""
+    found = [f"{name} ({_words(state)})" for name, state in facts.get("mounts", {}).items()]
+    return {"mounts": ", ".join(found)} if found else {}
+
+
+def _words(state: Mapping[str, Any]) -> str:
+    if state["problem"]:
+        return "left out"
+    unread = f", {count(state['unread'], 'file')} invalid" if state["unread"] else ""
+    return f"{count(state['items'], 'item')}{unread}, {state['path']}"

@@ -1,0 +1,161 @@
+"""Allowing: ``--allow-secret REASON``, the way to let what looks like a secret stay.
+
+Owns the option and what it does to a file that a person wrote. What a secret looks like, and where the reason is kept,
+is decided below.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from memfs.doors.cli.output import note
+from memfs.errors import ContentError, MemfsError, PathEscape, SecretDetected
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from memfs.model import MemoryItem
+    from memfs.workspace import Workspace
+
+
+def _reason(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    if value is not None and not value.strip():
+        raise click.BadParameter("say why the secret may stay", ctx, parameter)
+    if value is not None and value.startswith("--"):
+        message = f"{value} was taken for the reason; say why the secret may stay, in quotes, before the next option"
+        raise click.BadParameter(message, ctx, parameter)
+    return (value or "").strip()
+
+
+allow_secret_option = click.option(
+    "--allow-secret",
+    metavar="REASON",
+    callback=_reason,
+    help="Accept what looks like a key or password; the reason is kept in the item and in the commit.",
+)
+
+
+def allow_in(workspace: Workspace, paths: Collection[str], reason: str) -> None:
+    """Write the reason into those of the files that are items and need one; an invalid file stays as it is.
+
+    Raises:
+        SecretDetected, ContentError: the reason is none.
+    """
+    if not reason:
+        return
+    from memfs.format.secrets import check_reason
+    from memfs.store.secret_gate import allow_in_file
+
+    check_reason(reason)
+    for path in paths:
+        if workspace.store.following.is_item(path):
+            with suppress(ContentError, FileNotFoundError):
+                allow_in_file(workspace.parts, path, reason)
+    workspace.store.refresh(paths)
+
+
+def refuse_secret(text: str, field: str) -> None:
+    """Refuse a text that holds a secret before it is written into a file.
+
+    Raises:
+        SecretDetected: naming the rule, never the value.
+    """
+    from memfs.format.secrets import refuse_text
+
+    refuse_text(text, field)
+
+
+def secrets_in(data: bytes, path: str) -> list[MemfsError]:
+    """The secret in a file as an error, nothing where there is none or it is allowed."""
+    from memfs.format.secrets import refuse_file
+
+    try:
+        refuse_file(data, path)
+    except SecretDetected as error:
+        return [error]
+    return []
+
+
+def note_likely(item: MemoryItem) -> None:
+    """Say that a stored text may hold a key nobody has a rule for."""
+    from memfs.format.secrets import find_likely, reason_in
+
+    found = [] if reason_in(item.metadata) else find_likely(f"{item.title}\n{item.content}")
+    if found:
+        note(f"line {max(found[0].line - 1, 1)} holds a long word without any order; if it is a key, take it out:")
+        note(f"memfs forget {item.id}")
+
+
+_ROOT_FILE = "memfs.toml"
+
+
+def reference(workspace: Workspace, written: str) -> str:
+    """What a person means by an id or a path: an id stays as it is, a path becomes one from the workspace's folder.
+
+    Raises:
+        PathEscape: the path leads out of the workspace.
+    """
+    if not is_path(written) and (workspace.store.locate(written) or not _stands_here(workspace, written)):
+        return written
+    return place(workspace, written)
+
+
+def place(workspace: Workspace, written: str) -> str:
+    """The path from the workspace's folder that a written path means, whether a file or a folder.
+
+    Raises:
+        PathEscape: the path leads out of the workspace.
+    """
+    candidates = list(dict.fromkeys(_candidates(workspace.root, written)))
+    if not candidates:
+        raise PathEscape(
+            "the path leads out of the memory of this workspace",
+            path=written,
+            hint=f"name a file below {workspace.root / CONTENT}, or another workspace with -C",
+        )
+    for path in candidates:
+        if os.path.lexists(workspace.root / path):
+            return path
+    for path in candidates[:-1]:
+        if workspace.history.has_seen(path):
+            return path
+    return candidates[-1]
+
+
+def is_path(written: str) -> bool:
+    """Whether a text is written as a path, not as an id."""
+    return "/" in written or written.endswith(ITEM_SUFFIXES) or written in (".", "..", CONTENT, _ROOT_FILE)
+
+
+def _stands_here(workspace: Workspace, written: str) -> bool:
+    """Whether the current folder, below ``ContextMemory/``, holds a file or folder of this name."""
+    below = _below(workspace.root, os.path.join(os.getcwd(), written)) if written else None
+    return bool(below) and os.path.lexists(workspace.root / str(below))
+
+
+def _candidates(root: Path, written: str) -> Iterator[str]:
+    """Where the path may lead, in the order to be tried; only what belongs to the memory."""
+    plain = written.replace("\\", "/")
+    whole = os.path.normpath(plain).partition("/")[0] in (CONTENT, _ROOT_FILE)
+    bases = (os.getcwd(), str(root), *(() if whole else (str(root / CONTENT),)))
+    for base in bases[:1] if os.path.isabs(plain) else bases:
+        found = _below(root, os.path.join(base, plain))
+        if found is not None:
+            yield found
+
+
+def _below(root: Path, path: str) -> str | None:
+    """A path from the workspace's folder, None where it belongs to no memory; the folder itself means all of it."""
+    tidy = os.path.normpath(path)
+    # links on the way are followed, the last name is not: the store refuses a link that stands for an item
+    real = os.path.join(os.path.realpath(os.path.dirname(tidy)), os.path.basename(tidy))
+    inner = os.path.relpath(real, root).replace(os.sep, "/")
+    if inner == ".":
+        return CONTENT
+    return inner if inner in (CONTENT, _ROOT_FILE) or inner.startswith(CONTENT + "/") else None

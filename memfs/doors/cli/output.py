@@ -1,0 +1,299 @@
+"""Everything the command line prints: lines, texts, JSON, tables, errors, progress.
+
+Owns that nothing from outside can end a line, begin another, move the terminal or command a runner of workflows, and
+the shapes of the JSON that scripts rely on for items and problems. Knows nothing of where they come from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.streams import write
+from memfs.errors import MemfsError
+
+if TYPE_CHECKING:
+    from memfs.model import MemoryItem, Problem, RecordedConflict
+
+# what stands in a line for the escapes of our own styles: nobody else can write it
+_ESC = f"\x1b{os.urandom(8).hex()}"
+# what a runner of GitHub Actions obeys in a line of its log
+_COMMAND = re.compile(r"^\s*:(?=:)|#(?=#\[)")
+Step = Callable[[int, int], None]
+
+
+# -- text ---------------------------------------------------------------------------------------------------------
+def clean(text: str) -> str:
+    """A piece of a line as it will be shown, for those who count its characters or hand it to a prompt."""
+    from memfs.format.text_guard import shown_line
+
+    return shown_line(text)
+
+
+def _line(text: str) -> str:
+    """The one place that all but JSON passes on its way out: one line, with no escape but those of our styles."""
+    line = "\x1b".join(map(clean, text.split(_ESC)))
+    return _COMMAND.sub(_disarmed, line) if os.environ.get("GITHUB_ACTIONS") else line
+
+
+def _disarmed(found: re.Match[str]) -> str:
+    return f"{found[0][:-1]}\\u{{{ord(found[0][-1]):X}}}"
+
+
+def one_line(text: str, width: int = 0) -> str:
+    """The text on one line, safe to show, cut to ``width`` where that is positive."""
+    return _cut(clean(" ".join(text.split())), width)
+
+
+def _cut(text: str, width: int) -> str:
+    return text if width <= 0 or len(text) <= width else text[: max(width - 1, 1)].rstrip() + "…"
+
+
+def note(text: str) -> None:
+    """Print a remark of one line on standard error; where that cannot be written there is nobody to tell."""
+    with suppress(OSError):
+        click.echo(_line(f"memfs: {text}"), err=True)
+
+
+def complain(message: str, hint: str | None = None) -> None:
+    """Print what went wrong, and what to do about it, on standard error."""
+    note(message)
+    if hint:
+        with suppress(OSError):
+            click.echo(_line(f"  {hint}"), err=True)
+
+
+def write_error(error: MemfsError) -> None:
+    """Print an error with its place, and its hint on a line of its own; and what else is wrong there, likewise."""
+    for one in (error, *error.also):
+        place = ":".join(str(part) for part in (one.path, one.line, one.column) if part is not None)
+        complain(f"{place}: {one.sentence}" if place else one.sentence, hint=one.hint)
+
+
+def width() -> int:
+    """How wide lines may be: the terminal's width, 0 (no limit) when the output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+def styled(text: str, **style: Any) -> str:
+    """A piece of a line in a style, where the output is a terminal; for ``print_raw`` alone."""
+    if not sys.stdout.isatty() or _colours() is False:
+        return clean(text)
+    return click.style(clean(text), **style).replace("\x1b", _ESC)
+
+
+def print_raw(text: str) -> None:
+    """Print one line; whatever would end it or command the terminal is shown as an escape (faults row 17)."""
+    write(_line(text), color=_colours())
+
+
+def print_text(text: str, indent: str = "") -> None:
+    """Print a text of several lines, each safe by itself."""
+    write("\n".join(_line(indent + line) for line in text.split("\n")))
+
+
+def print_command(command: str) -> None:
+    """Print a line that a runner of workflows is to obey; its values are escaped already."""
+    write(clean(command))
+
+
+def _colours() -> bool | None:
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def print_table(rows: Sequence[Sequence[str]], dim: Iterable[int] = ()) -> None:
+    """Print rows in columns; the last column is cut to the terminal's width."""
+    if not rows:
+        return
+    shown = [[clean(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(shown[0]) - 1)]
+    room = width() - sum(widths) - 2 * len(widths)
+    faint = frozenset(dim)
+    for row in shown:
+        cells = [
+            styled(cell.ljust(space), dim=True) if column in faint else cell.ljust(space)
+            for column, (cell, space) in enumerate(zip(row, widths, strict=False))
+        ]
+        last = _cut(row[-1], max(room, 20)) if width() else row[-1]
+        print_raw("  ".join((*cells, last)).rstrip())
+
+
+# -- JSON ---------------------------------------------------------------------------------------------------------
+def print_json(value: Any) -> None:
+    """Print one JSON document; characters that hide or control are written as escapes."""
+    _write_json(json.dumps(value, ensure_ascii=False, indent=2, default=str))
+
+
+def print_json_line(value: Any) -> None:
+    """Print one JSON document on one line, for streams."""
+    _write_json(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _write_json(text: str) -> None:
+    """The one place that JSON passes on its way out."""
+    from memfs.format.text_guard import UNSHOWN
+
+    safe = UNSHOWN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    write(safe.replace("##[", "#\\u0023[") if os.environ.get("GITHUB_ACTIONS") else safe)
+
+
+def item_json(item: MemoryItem) -> dict[str, Any]:
+    """All of an item, as ``show``, ``list`` and ``remember --file`` write and read it."""
+    return {
+        "id": item.id,
+        "type": item.type,
+        "title": item.title,
+        "content": item.content,
+        "tags": list(item.tags),
+        "timestamp": time_text(item.timestamp),
+        "created": time_text(item.created),
+        "updated": time_text(item.updated),
+        "origin": origin_json(item),
+        "trust": item.trust,
+        "importance": item.importance,
+        "pinned": item.pinned,
+        "status": item.status,
+        "expires": time_text(item.expires),
+        "supersedes": list(item.supersedes),
+        "links": [{"to": link.to, "relation": link.relation} for link in item.links],
+        "context": plain(item.context),
+        "metadata": plain(item.metadata),
+        "data": plain(item.data),
+        "conflicts": [conflict_json(one) for one in item.conflicts],
+        "path": item.path,
+        "sha256": item.sha256,
+    }
+
+
+def conflict_json(conflict: RecordedConflict) -> dict[str, Any]:
+    """What gave way in an item when branches were joined."""
+    values = {
+        "field": conflict.field,
+        "kept": plain(conflict.kept),
+        "lost": plain(conflict.lost),
+        "part": conflict.part or None,
+        "lost_sha256": conflict.lost_sha256 or None,
+        "by": conflict.by or None,
+        "time": time_text(conflict.time),
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def conflict_values(conflict: RecordedConflict, length: int) -> tuple[str, str]:
+    """What stands and what gave way, each on one line."""
+    from memfs.recall.conflict_notes import values
+
+    kept, lost = (one_line(value, length) for value in values(conflict))
+    return kept, lost
+
+
+def origin_json(item: MemoryItem) -> dict[str, Any]:
+    """The known parts of an item's origin."""
+    origin = item.origin
+    values = {
+        "speaker": origin.speaker,
+        "role": origin.role,
+        "agent": origin.agent,
+        "session": origin.session,
+        "sequence": origin.sequence,
+        "task": origin.task,
+        "tool": origin.tool,
+        "phase": origin.phase,
+    }
+    return {name: value for name, value in values.items() if value not in ("", None)}
+
+
+def plain(value: Any) -> Any:
+    """Mappings and sequences of any class as the ones JSON knows."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    return value
+
+
+def readable(value: Any) -> str:
+    """A value of a free field on one line, as a person would write it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)) and not any(isinstance(part, (Mapping, list, tuple)) for part in value):
+        return ", ".join(readable(part) for part in value)
+    return json.dumps(plain(value), ensure_ascii=False, default=str)
+
+
+def time_text(moment: Any) -> str | None:
+    """A point in time as text, None where there is none."""
+    if moment is None:
+        return None
+    from memfs.model.time import format_time  # model is not loaded for --help
+
+    return format_time(moment)
+
+
+def day(item: MemoryItem) -> str:
+    """The day an item belongs to."""
+    moment = item.timestamp or item.created
+    return moment.date().isoformat() if moment else ""
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """A problem as scripts read it."""
+    return {
+        "path": problem.path,
+        "line": problem.line,
+        "code": problem.code,
+        "message": problem.message,
+        "hint": problem.hint,
+        "severity": problem.severity,
+    }
+
+
+def print_problem(problem: Problem) -> None:
+    """Print a problem: place, what is wrong, and what to do on a line of its own."""
+    place = problem.path + (f":{problem.line}" if problem.line else "")
+    colour = "red" if problem.severity == "error" else "yellow"
+    print_raw(f"{styled(place or 'workspace', bold=True)}: {styled(problem.severity, fg=colour)}: {problem.message}")
+    if problem.hint:
+        print_raw(styled(f"  {problem.hint}", dim=True))
+
+
+def count(number: int, word: str, plural: str = "") -> str:
+    """``1 problem``, ``1,200 problems``."""
+    return f"{number:,} {word if number == 1 else plural or word + 's'}"
+
+
+def note_problems(problems: Sequence[Problem]) -> None:
+    """Name how many files need a look, on standard error."""
+    if problems:
+        note(f"{count(len(problems), 'problem')} in the workspace; 'memfs check' names them")
+
+
+def note_partial(unread: Sequence[str]) -> None:
+    """Say on standard error that something may be missing from an answer, and why."""
+    files = ", ".join(unread[:3]) + (" and others" if len(unread) > 3 else "")
+    reason = f"{count(len(unread), 'file')} cannot be read as it is now: {files}" if unread else "it kept changing"
+    note(f"something may be missing: {reason}")
+
+
+# -- progress -----------------------------------------------------------------------------------------------------
+@contextmanager
+def progress(label: str) -> Iterator[Step]:
+    """A bar on standard error, where that is a terminal; called with how much is done and how much there is."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    with click.progressbar(length=0, label=label, file=sys.stderr) as bar:
+
+        def step(done: int, total: int) -> None:
+            bar.length = total
+            bar.update(done - bar.pos)
+
+        yield step

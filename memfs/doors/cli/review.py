@@ -1,0 +1,198 @@
+"""``review``: what a pull request, or what is staged, does to memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.command import Invocation, Unclear, verb
+from memfs.doors.cli.output import note, plain, print_command, print_json, print_text, time_text
+
+if TYPE_CHECKING:
+    from memfs.errors import WorkspaceNotFound
+    from memfs.git.repository import Repository
+    from memfs.team.review_report import Report
+
+_TEMPLATES = {"github": "github-workflow.yml", "pre-commit": "pre-commit-hook", "questions": "questions.yaml"}
+_SUMMARY = "GITHUB_STEP_SUMMARY"
+
+
+@verb(
+    "review",
+    example=(
+        "memfs review main..HEAD\nmemfs review origin/tune\nmemfs review --staged --strict\n"
+        "memfs review origin/main..HEAD --format github\n"
+        "memfs review --template github > .github/workflows/memory.yml"
+    ),
+)
+@click.argument("revisions", required=False, metavar="[BASE..HEAD | HEAD]")
+@click.option("--staged", is_flag=True, help="Look at what is staged for the next commit instead.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["markdown", "json", "github"]),
+    default="markdown",
+    show_default=True,
+    help="Markdown to read, JSON for programs, or workflow commands for GitHub.",
+)
+@click.option("--strict", is_flag=True, help="Let warnings fail, too.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this file.")
+@click.option("--template", type=click.Choice(sorted(_TEMPLATES)), help="Only print a file that makes use of this.")
+@click.pass_context
+def review(
+    ctx: click.Context,
+    revisions: str | None,
+    staged: bool,
+    form: str,
+    strict: bool,
+    output: Path | None,
+    template: str | None,
+    as_json: bool,
+) -> int:
+    """Report what a change does to memory: what comes, changes and goes, and what is wrong with it.
+
+    BASE..HEAD is compared as a pull request is: from the commit that both began with. A single branch or commit is the
+    head, and the branch that is checked out its base. Exit code 0: nothing stands against it. 1: errors were found, or
+    warnings with --strict.
+    """
+    if template:
+        from memfs.resources import template_text  # wanted once in a workspace's life
+
+        print_text(template_text(_TEMPLATES[template]).removesuffix("\n"))
+        return 0
+    if staged and revisions:
+        raise Unclear("what is staged has no range", "leave out either --staged or BASE..HEAD")
+    report = _reviewed(ctx, revisions or "", staged)
+    form = "json" if as_json else form
+    if staged and report.empty and form == "markdown" and output is None:
+        return 0  # a hook runs with every commit
+    _print(report, form, output)
+    return int(report.failed(strict=strict))
+
+
+def _reviewed(ctx: click.Context, revisions: str, staged: bool) -> Report:
+    from memfs.config import load  # as the next, not wanted for --help
+    from memfs.errors import SettingInvalid
+    from memfs.settings import Settings
+    from memfs.team.asof import Travel
+    from memfs.team.review import Reviews, by_travel, index_of_hook
+
+    asked = ctx.ensure_object(Invocation)
+    root, missing = _folder(asked.workspace)
+    try:
+        settings = load(root, dict(asked.settings))
+    except SettingInvalid as error:
+        if error.path is None:
+            raise
+        settings = Settings()  # the file is what is reviewed: the report says what is wrong with it
+    with _repository(root) as repository:
+        travel = Travel(repository, settings)
+        try:
+            reviews = Reviews(repository, settings, by_travel(travel))
+            report = reviews.staged(index_of_hook()) if staged else reviews.report(revisions)
+            if missing is not None and report.empty:
+                raise missing
+            return report
+        finally:
+            travel.close()
+
+
+def _folder(named: str | None) -> tuple[Path, WorkspaceNotFound | None]:
+    """The workspace's folder; with what is to be said where it holds no memory, if no change took it all away.
+
+    Raises:
+        WorkspaceNotFound: there is no such folder, and no repository either.
+    """
+    from memfs.errors import WorkspaceNotFound
+    from memfs.fs.workspace_location import WORKSPACE_VARIABLE, find_workspace
+
+    try:
+        return find_workspace(named), None
+    except WorkspaceNotFound as error:
+        folder = Path(named or os.environ.get(WORKSPACE_VARIABLE, "") or ".").resolve()
+        if not (folder / ".git").exists():
+            raise
+        return folder, error
+
+
+@contextmanager
+def _repository(root: Path) -> Iterator[Repository]:
+    """The workspace's repository; where nothing can be written in it, git runs in a folder that is gone afterwards."""
+    import tempfile
+
+    from memfs import trust
+    from memfs.errors import RepoUnsupported, StorageIO
+    from memfs.git.repository import Repository
+
+    with ExitStack() as ending:
+        try:
+            found = Repository.find(root, trusted=trust.repository)
+        except StorageIO:
+            folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="memfs-"))
+            found = Repository.find(root, trusted=trust.repository, state=Path(folder))
+        if found is None:
+            raise RepoUnsupported("this workspace is in no git repository", path=str(root), hint="run git init there")
+        ending.callback(found.close)
+        yield found
+
+
+def _print(report: Report, form: str, output: Path | None) -> None:
+    from memfs.team.review_text import commands, markdown
+
+    if form == "github":
+        for line in commands(report):
+            print_command(line)
+        output = output or (Path(named) if (named := os.environ.get(_SUMMARY)) else None)
+        if output is not None:
+            _append(output, markdown(report))
+    elif output is not None:
+        _write(output, report, form)
+    elif form == "json":
+        print_json(report_json(report))
+    else:
+        print_text(markdown(report).rstrip("\n"))
+
+
+def _append(output: Path, text: str) -> None:
+    try:
+        with output.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        note(f"the summary was not written: {error.strerror}")
+
+
+def _write(output: Path, report: Report, form: str) -> None:
+    import json
+
+    from memfs.errors import StorageIO
+    from memfs.team.review_text import markdown
+
+    text = json.dumps(report_json(report), indent=2) + "\n" if form == "json" else markdown(report)
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        hint = "name another file with --output"
+        raise StorageIO(f"the report cannot be written: {error.strerror}", path=str(output), hint=hint) from error
+
+
+def report_json(report: Report) -> dict[str, Any]:
+    """A report as scripts read it."""
+    from memfs.team.review_text import summary
+
+    facts = _values(report)
+    return {"failed": report.failed(), "summary": summary(report), **facts}
+
+
+def _values(value: Any) -> Any:
+    if hasattr(type(value), "__dataclass_fields__"):
+        return {name: _values(getattr(value, name)) for name in type(value).__dataclass_fields__}
+    if isinstance(value, tuple | list):
+        return [_values(part) for part in value]
+    if hasattr(value, "isoformat"):
+        return time_text(value)
+    return plain(value)

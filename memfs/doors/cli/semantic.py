@@ -1,0 +1,257 @@
+"""``semantic``: switch search by meaning on or off, and see how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memfs.doors.cli.backup import size
+from memfs.doors.cli.command import opened, verb
+from memfs.doors.cli.commit_report import land
+from memfs.doors.cli.output import clean, count, note, print_json, print_raw, progress, styled
+from memfs.errors import MemfsError, SettingInvalid
+from memfs.format import toml_text
+from memfs.model.memory_config import OFF, VECTOR_DB
+
+if TYPE_CHECKING:
+    from memfs.model.memory_config import MemoryConfig
+    from memfs.recall.vector_search import VectorSearch
+    from memfs.workspace import Workspace
+
+_TABLE, _MODEL = "semantic", "model"
+_KEY = f"{_TABLE}.{_MODEL}"
+_DEFAULT = "minilm"
+_NOTHING = "nothing is downloaded, and no text leaves this machine"
+_COST = {
+    "minilm": f"{_NOTHING}; a command that asks loads the model: about 0.4 s of CPU and 200 MB",
+    "hashing": f"{_NOTHING}; it knows spelling, not sense",
+}
+_SENT = "nothing is downloaded; the texts of memories and questions are sent there"
+
+
+@verb(
+    "semantic",
+    example="memfs semantic on\nmemfs semantic on --model hashing\nmemfs semantic status --json\nmemfs semantic off",
+)
+@click.argument("action", type=click.Choice(("on", "off", "status")))
+@click.option("--model", metavar="NAME", help=f"With on: the model; '{_DEFAULT}' unless one is chosen already.")
+@click.pass_context
+def semantic(ctx: click.Context, action: str, model: str | None, as_json: bool) -> None:
+    """Search by meaning as well as by words.
+
+    'on' writes the model into memfs.toml ([semantic] model) and embeds every memory now; called again, it embeds what
+    came since. 'off' takes that back. 'status' says how many memories have their vector, and how many wait. Nothing
+    is downloaded: 'minilm' comes with the extra 'embeddings', 'hashing' needs nothing, and any other name is a model
+    of the service that semantic.endpoint names.
+    """
+    if model is not None and (action != "on" or not model.strip() or model == OFF):
+        raise click.UsageError("--model NAME goes with 'on'", ctx)
+    began = time.monotonic()
+    if action != "status":
+        with opened(ctx) as workspace:
+            change = _switched_on(workspace, model) if action == "on" else _switched_off(workspace)
+    else:
+        change = _Change()
+    with opened(ctx) as workspace:  # anew: settings are read when it is opened
+        made = embed(workspace, workspace.meaning.wanted()) if action == "on" else 0
+        found = _status(workspace)
+    seconds = round(time.monotonic() - began, 3)
+    if as_json:
+        did = {"changed": change.changed, "made": made, "seconds": seconds} if action != "status" else {}
+        print_json({**asdict(found), **did})
+    else:
+        _print(found)
+        if action == "on":
+            print_raw(f"embedded {count(made, 'memory', 'memories')} in {seconds:.1f} s")
+    if change.reason:
+        note(f"the commit of {toml_text.FILE} waits: {change.reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What was done to the settings: whether anything was, and why its commit waits."""
+
+    changed: bool = False
+    reason: str = ""
+
+
+# -- the setting --------------------------------------------------------------------------------------------------
+def _switched_on(workspace: Workspace, model: str | None) -> _Change:
+    """Write the model into ``memfs.toml``, unless it is the one that holds already.
+
+    Raises:
+        SettingInvalid, ExtraMissing: it cannot be used here; nothing was written.
+    """
+    from memfs.search.embedder import embedder
+
+    config = workspace.memory_config
+    on = config.storage_type == VECTOR_DB
+    chosen = model or (config.embedding_model if on else _DEFAULT)
+    if on and chosen == config.embedding_model:
+        return _Change()
+    if not workspace.settings.semantic.endpoint:
+        embedder(chosen)  # refuses a name that nobody knows, and a package that is missing
+    elif not (model or on):
+        raise SettingInvalid("which of the service's models?", field=_KEY, hint="name it with --model")
+    changed = _write(workspace, chosen, f"Search by meaning with {chosen}")
+    _refuse_overruled(workspace, chosen)
+    return changed
+
+
+def _switched_off(workspace: Workspace) -> _Change:
+    """Take the setting out of ``memfs.toml``; say ``off`` there where the memory context asks for a model."""
+    if workspace.memory_config.storage_type != VECTOR_DB:
+        return _Change()
+    asked = _context(workspace).storage_type == VECTOR_DB
+    changed = _write(workspace, OFF if asked else "", "Search by words alone")
+    _refuse_overruled(workspace, OFF if asked else "")
+    return changed
+
+
+def _refuse_overruled(workspace: Workspace, wanted: str) -> None:
+    """Refuse where a variable or an argument goes before the file.
+
+    Raises:
+        SettingInvalid: naming it.
+    """
+    origin = workspace.settings.origins.get(_KEY, "")
+    given = origin == "argument" or origin.startswith("MEMFS_")
+    if given and workspace.settings.semantic.model != wanted:
+        message = f"{toml_text.FILE} was changed, but {origin} goes before it"
+        raise SettingInvalid(message, field=_KEY, hint="take that away")
+
+
+def _write(workspace: Workspace, model: str, message: str) -> _Change:
+    """Change ``semantic.model`` in ``memfs.toml``, "" to take it out, as a write of its own."""
+    text = toml_text.read(workspace.root)
+    changed = toml_text.with_text(text, _TABLE, _MODEL, model) if model else toml_text.without(text, _TABLE, _MODEL)
+    plan = workspace.store.plan_restore(toml_text.FILE, changed.encode() if changed else None)
+    if plan is None:
+        return _Change()
+    workspace.store.carry_out([replace(plan, expected=plan.old_sha)], message, source="semantic")
+    return _Change(True, land(workspace, None).reason)
+
+
+# -- what it says -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SemanticStatus:
+    """Whether a workspace is searched by meaning, and how far that is.
+
+    Attributes:
+        on: whether it is.
+        model: which model makes the vectors.
+        endpoint: the service that runs it, "" for this machine.
+        origin: where that is said: ``memfs.toml`` with the line, a variable, or the memory context.
+        overrules: the model of the memory context, where another one goes before it.
+        items, embedded, waiting: how many memories there are, have the vector of what they say now, and wait for one.
+        bytes: what the vectors weigh, in the user's cache.
+        problem: why it cannot be done, "" where it can.
+    """
+
+    on: bool = False
+    model: str = ""
+    endpoint: str = ""
+    origin: str = ""
+    overrules: str = ""
+    items: int = 0
+    embedded: int = 0
+    waiting: int = 0
+    bytes: int = 0
+    problem: str = ""
+
+
+def semantic_facts(workspace: Workspace) -> dict[str, Any]:
+    """What ``memfs status`` tells of it as JSON; nothing where words alone are searched."""
+    try:
+        found = _status(workspace)
+    except MemfsError as error:  # of the memory context, which holds no other verb up
+        workspace.store.note_failure(error)
+        return {}
+    return {"semantic": asdict(found)} if found.on else {}
+
+
+def semantic_row(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The line of ``memfs status`` about it."""
+    return {"semantic": _how_far(SemanticStatus(**facts["semantic"]))} if "semantic" in facts else {}
+
+
+def embed(workspace: Workspace, meaning: VectorSearch | None) -> int:
+    """Embed every memory that has no vector of what it says; how many that were.
+
+    Raises:
+        EndpointFailed, CorruptRecord, StorageIO: as ``Embeddings.catch_up``.
+    """
+    if meaning is None:
+        return 0
+    workspace.store.follow()
+    with progress("Embedding") as step:
+        return meaning.embeddings.catch_up(step)
+
+
+def _status(workspace: Workspace) -> SemanticStatus:
+    config = workspace.memory_config
+    if config.storage_type != VECTOR_DB:
+        return SemanticStatus()
+    said = SemanticStatus(
+        on=True,
+        model=config.embedding_model,
+        endpoint=config.embedding_endpoint,
+        origin=workspace.settings.origins[_KEY] if workspace.settings.semantic.model else "the memory context",
+        overrules=_overruled(workspace, config),
+    )
+    try:
+        meaning = workspace.meaning.wanted()
+    except MemfsError as error:
+        workspace.store.note_failure(error)
+        return replace(said, problem=". ".join(filter(None, (error.sentence, error.hint))))
+    assert meaning is not None  # with a vector_db there is one, or an error
+    workspace.store.follow()
+    far = meaning.embeddings.standing()
+    return replace(
+        said,
+        items=far.items,
+        embedded=far.embedded,
+        waiting=far.items - far.embedded,
+        bytes=far.bytes,
+        problem=far.problem,
+    )
+
+
+def _context(workspace: Workspace) -> MemoryConfig:
+    """What the memory context's files say by themselves."""
+    from memfs.admin.memory_context import load_memory_context
+
+    return load_memory_context(workspace.parts.seen, workspace.settings.memory.context)
+
+
+def _overruled(workspace: Workspace, config: MemoryConfig) -> str:
+    if not workspace.settings.semantic.model:
+        return ""
+    asked = _context(workspace)
+    other = asked.storage_type == VECTOR_DB and asked.embedding_model != config.embedding_model
+    return asked.embedding_model if other else ""
+
+
+def _print(found: SemanticStatus) -> None:
+    if not found.on:
+        print_raw("Search by meaning is off: memories are found by their words. 'memfs semantic on' switches it on")
+        return
+    where = f" at {clean(found.endpoint)}" if found.endpoint else ", on this machine"
+    print_raw(f"{styled('Search by meaning is on', fg='green')}: {clean(found.model)}{where} ({clean(found.origin)})")
+    print_raw(f"  {_how_far(found)}")
+    if not found.problem:
+        print_raw(f"  {_SENT if found.endpoint else _COST.get(found.model, _NOTHING)}")
+    if found.overrules:
+        note(f"the memory context names {found.overrules}; {found.origin} goes before it")
+
+
+def _how_far(found: SemanticStatus) -> str:
+    if found.problem and not found.items:
+        return f"{found.model}: {found.problem}"
+    vectors = f"{found.embedded:,} of {count(found.items, 'memory', 'memories')} embedded, {size(found.bytes)}"
+    wait = f"; {found.waiting:,} wait: 'memfs semantic on' embeds them" if found.waiting else ""
+    return f"{found.model}, {vectors}{wait}{f' ({found.problem})' if found.problem else ''}"

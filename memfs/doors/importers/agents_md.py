@@ -1,0 +1,191 @@
+"""Agents' instructions: ``AGENTS.md``, ``CLAUDE.md`` and their like, read as what they say.
+
+Owns which files these are, which of their passages are rules, wishes, procedures and facts, and that what memfs itself
+wrote into them does not come back.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from memfs.context import agents_md
+from memfs.doors.importers.markdown import Passage, front_matter, passages, rows, texts_of
+from memfs.doors.importers.source_files import SourceContent, SourcePage, decoded, named, page, pages
+from memfs.errors import ContentError, MemfsError
+from memfs.home import home
+from memfs.intake.import_service import Arrival
+from memfs.model import MemoryItem
+from memfs.model.item import Origin, Trust
+from memfs.model.kinds import ITEM_LIMIT
+
+NAME = "agents-md"
+_OWN_FILE = "CLAUDE.local.md"
+FILES = ("AGENTS.md", "CLAUDE.md", _OWN_FILE, "GEMINI.md", "copilot-instructions.md")
+_RULES = re.compile(r"(?:^|/)\.claude/rules/.+\.md$")
+_IMPORT = re.compile(r"(?:^|(?<=\s))@([\w./~-]{0,300}[\w/-])")
+_CODE = re.compile(r"`[^`]*`")
+_ONLY_IMPORT = re.compile(r"(?:@[\w./~-]+\s*)+")
+_DEEPEST_IMPORT = 5
+_MARKUP = re.compile(r"^[*_`>\s]+")
+_DIRECTIVE = re.compile(
+    r"(?:please )?(?:always|never|do not|don't|do|avoid|prefer|use|ensure|make sure|keep|write|run|add|follow|must|"
+    r"only|put|name|place|test|check|document|commit|format|return|raise|handle|validate|import|export|define|declare|"
+    r"create|update|remove|delete|ask|stop|start|treat|wrap|call|log|include|exclude|limit|set|read|consult|stick|favou?r|"
+    r"verify|respect|cover|mock|pin|bump|open|close|rebase|squash|merge|push|deploy|no)\b",
+    re.IGNORECASE,
+)
+_OBLIGES = re.compile(
+    r"\b(?:must|should|shall|never|always|required|forbidden|not allowed|may not|do not|don't)\b", re.I
+)
+_WISHES = re.compile(r"prefer|style of (?:work|answer)|how (?:i|we) like|communication|tone|about me|personal", re.I)
+_TASK = re.compile(r"\[([ xX])\]\s+(.*)", re.DOTALL)
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a file of that name is one that agents read on their own."""
+    return posixpath.basename(name) in FILES or bool(_RULES.search(name))
+
+
+def read(path: Path) -> SourceContent:
+    """What a file says, or every such file of a folder; and what they import by ``@path`` from beside them.
+
+    Raises:
+        StorageIO, ContentError: it cannot be read.
+    """
+    taken = SourceContent()
+    if path.is_dir():
+        found = list(pages(path, is_file_name, taken))
+        folder = path
+    else:
+        found, folder = [page(path)], path.parent
+    seen = {one.name for one in found}
+    for one in found:
+        _take(one, folder, taken, seen, 0)
+    if not found and not taken.skipped:
+        raise ContentError("there is no file here that agents read", path=str(path), hint=f"such as {', '.join(FILES)}")
+    return taken
+
+
+def _take(one: SourcePage, folder: Path, taken: SourceContent, seen: set[str], depth: int) -> None:
+    try:
+        text = _without_block(one)
+    except MemfsError as error:
+        taken.skip(f"{one.name}:{error.line or 1}", error.message)
+        return
+    fields, body, line = front_matter(text)
+    scope, own = _scope(one.name, fields), _is_own(one)
+    for passage in passages(body, line):
+        if not _ONLY_IMPORT.fullmatch(passage.text):
+            _take_passage(one, passage, scope, own, taken)
+    taken.whole.add(one.name)
+    for imported in _imports(body):
+        _follow(one, imported, folder, taken, seen, depth + 1)
+
+
+def _without_block(one: SourcePage) -> str:
+    """The text without the block that memfs keeps in it, with as many lines.
+
+    Raises:
+        ContentError: the block's marks are damaged.
+    """
+    data = one.text.encode()
+    block = agents_md.find(data, one.name)
+    if block is None:
+        return one.text
+    return (data[: block.start] + b"\n" * data.count(b"\n", block.start, block.end) + data[block.end :]).decode()
+
+
+def _is_own(one: SourcePage) -> bool:
+    """Whether a file is one person's own, and not the team's."""
+    settings = Path(os.environ.get("CLAUDE_CONFIG_DIR") or home() / ".claude")
+    return one.path.name == _OWN_FILE or one.path.resolve().parent == settings.resolve()
+
+
+def _take_passage(one: SourcePage, passage: Passage, scope: tuple[str, ...], own: bool, taken: SourceContent) -> None:
+    where = f"{one.name}:{passage.line}"
+    task = _TASK.fullmatch(passage.text) if passage.sort == "item" else None
+    if task and task[1] != " ":
+        taken.skip(where, "a task that is done")
+        return
+    kind = "prospective" if task else kind_of(passage, own)
+    text = task[2] if task else passage.text
+    data: dict[str, Any] = {"scope": list(scope)} if kind == "convention" and scope else {}
+    item = MemoryItem(
+        text,
+        kind,
+        title=passage.heading if passage.sort != "item" else "",
+        status={"convention": "proposed", "prospective": "pending"}.get(kind, ""),
+        origin=Origin(tool=NAME),
+        trust=Trust.HUMAN.value,
+        data=data,
+    )
+    section = " / ".join(passage.headings)
+    facts = {"file": one.name, "line": passage.line, "section": section}
+    key = f"{section}\n{scope}\n{passage.text}"
+    shown = {key: value for key, value in facts.items() if value}
+    taken.arrivals.append(Arrival(key=key, name=item.title or _words(text), item=item, where=where, facts=shown))
+
+
+def kind_of(passage: Passage, own: bool = False) -> str:
+    """What a passage is: a procedure, a wish, a rule that the team may agree on, or a fact.
+
+    Args:
+        own: it stands in one person's own file, where rules are wishes.
+    """
+    if passage.sort == "steps":
+        return "procedural"
+    if passage.sort != "item":
+        return "knowledge"
+    plain = _MARKUP.sub("", passage.text)
+    obliges = bool(_DIRECTIVE.match(plain) or _OBLIGES.search(plain))
+    if any(_WISHES.search(heading) for heading in passage.headings) or (own and obliges):
+        return "preference"
+    return "convention" if obliges else "knowledge"
+
+
+def _scope(name: str, fields: dict[str, Any]) -> tuple[str, ...]:
+    """The globs a file holds for: those it names, else its folder."""
+    stated = texts_of(fields.get("paths")) or texts_of(fields.get("globs")) or texts_of(fields.get("applyTo"))
+    if stated:
+        return tuple(stated)
+    folder = posixpath.dirname(name)
+    return () if not folder or folder.startswith(".") or "/." in folder else (f"{folder}/**",)
+
+
+def _imports(body: str) -> Iterator[str]:
+    """What a text imports by ``@path``; what stands in code is only spoken of."""
+    prose = (_CODE.sub("", row) for row, is_code in rows(body) if not is_code)
+    yield from dict.fromkeys(name for row in prose for name in _IMPORT.findall(row))
+
+
+def _follow(one: SourcePage, written: str, folder: Path, taken: SourceContent, seen: set[str], depth: int) -> None:
+    """Read a file that another imports, where it is a text file below the same folder."""
+    if "/" not in written and "." not in written:
+        return  # a name, as of a person
+    name = posixpath.normpath(posixpath.join(posixpath.dirname(one.name), written))
+    if written.startswith(("/", "~")) or name.startswith("../"):
+        taken.skip(one.name, f"imports {written}, which lies elsewhere; name it to import it")
+    elif name not in seen and depth <= _DEEPEST_IMPORT and (folder / name).is_file():
+        seen.add(name)
+        try:
+            if _leads_out(folder, name):
+                raise ContentError("a link that leads elsewhere")
+            text = decoded(named(folder / name, ITEM_LIMIT), name)
+        except MemfsError as error:
+            taken.skip(name, error.message)
+            return
+        if name.endswith((".md", ".mdc", ".txt")):
+            _take(SourcePage(name=name, path=folder / name, text=text, changed=one.changed), folder, taken, seen, depth)
+
+
+def _leads_out(folder: Path, name: str) -> bool:
+    return not (folder / name).resolve().is_relative_to(folder.resolve())
+
+
+def _words(text: str) -> str:
+    return _MARKUP.sub("", text)

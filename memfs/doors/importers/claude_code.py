@@ -1,0 +1,213 @@
+"""Claude Code's own memory: a folder of Markdown files, one fact each, with ``MEMORY.md`` as their index.
+
+Owns the format: front matter with ``name``, ``description`` and ``type`` (at the top, or below ``metadata`` as newer
+versions write it), ``[[name]]`` between files, and which folder belongs to which project.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from memfs.doors.importers.markdown import front_matter, passages, text_of
+from memfs.doors.importers.source_files import SourceContent, SourcePage, moment, page, pages, tags_of
+from memfs.errors import ContentError
+from memfs.home import home
+from memfs.intake.import_service import Arrival
+from memfs.model import MemoryItem
+from memfs.model.item import Origin, Trust
+
+NAME = "claude-code"
+INDEX = "MEMORY.md"
+KINDS = {"user": "preference", "feedback": "preference", "project": "knowledge", "reference": "documentation"}
+"""What a memory's type becomes here; any other, or none, becomes knowledge."""
+_OTHER = "knowledge"
+_LINK = re.compile(r"\[\[([^\[\]\n|]{1,200})(?:\|[^\[\]\n]*)?\]\]")
+_POINTER = re.compile(r"\[[^\]\n]*\]\(\s*<?([^()\s>]+\.md)>?\s*\)")
+_NOT_IN_SLUG = re.compile(r"[^A-Za-z0-9]")
+_AGENT = "claude-code"
+_LONGEST_TITLE = 200
+
+
+def memory_folder(named: Path | None, roots: Iterable[Path]) -> Path:
+    """The folder with the memory files that a person means.
+
+    Args:
+        named: the folder itself, its project's, or Claude Code's own; None means Claude Code's own.
+        roots: folders whose project may be meant, where Claude Code's own folder is named.
+
+    Raises:
+        ContentError: there is none, or it cannot be told which one.
+    """
+    top = named or Path(os.environ.get("CLAUDE_CONFIG_DIR") or home() / ".claude")
+    if named is None and (chosen := _chosen(top)) is not None:
+        return chosen
+    if (top / "projects").is_dir():
+        top = top / "projects"
+    if top.name != "projects" and named is not None:
+        return top / "memory" if (top / "memory").is_dir() else top
+    for root in roots:
+        folder = top / slug_of(root) / "memory"
+        if folder.is_dir():
+            return folder
+    raise ContentError(
+        "there is no memory of Claude Code for this project",
+        path=str(top),
+        hint=f"name a folder {top if top.name == 'projects' else top / 'projects'}/PROJECT/memory",
+    )
+
+
+def _chosen(top: Path) -> Path | None:
+    """The folder that a person's own settings give all memory; what a repository brings along names none."""
+    try:
+        read = json.loads((top / "settings.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    name = read.get("autoMemoryDirectory") if isinstance(read, dict) else None
+    folder = os.path.expanduser(name) if isinstance(name, str) and "\0" not in name else ""
+    return Path(folder) if os.path.isabs(folder) and os.path.isdir(folder) else None
+
+
+def slug_of(root: Path) -> str:
+    """What Claude Code calls a project by its folder."""
+    return _NOT_IN_SLUG.sub("-", os.path.realpath(root))
+
+
+def is_memory(found: SourcePage) -> bool:
+    """Whether a file is one of Claude Code's memories, by its front matter."""
+    fields, _, _ = front_matter(found.text)
+    return "name" in fields and ("description" in fields or _sort(fields) in KINDS)
+
+
+def read(path: Path) -> SourceContent:
+    """The memories of a folder, or in one file.
+
+    Raises:
+        StorageIO, ContentError: it cannot be read.
+    """
+    taken = SourceContent()
+    found = [page(path)] if path.is_file() else list(pages(path, lambda name: name.endswith(".md"), taken))
+    folder = path.parent if path.is_file() else path
+    keys = _keys(found)
+    taken.is_missing = partial(_is_missing, folder)
+    taken.whole.update(_place(folder, one.name) for one in found)
+    for one in found:
+        if one.path.name == INDEX:
+            _take_index(one, {other.name for other in found}, folder, taken)
+        else:
+            _take(one, keys, folder, taken)
+    return taken
+
+
+def _keys(found: Iterable[SourcePage]) -> dict[str, str]:
+    """The key of each file by the names that a link may call it by."""
+    keys: dict[str, str] = {}
+    for one in found:
+        fields, _, _ = front_matter(one.text)
+        for name in (one.name, one.name.removesuffix(".md"), one.stem, text_of(fields.get("name"))):
+            keys.setdefault(name.casefold(), one.name)
+    return keys
+
+
+def _take(one: SourcePage, keys: dict[str, str], folder: Path, taken: SourceContent) -> None:
+    fields, body, line = front_matter(one.text)
+    description = text_of(fields.get("description"))
+    if not body.strip() and not description:
+        taken.skip(one.name, "it is empty")
+        return
+    name, sort, written = text_of(fields.get("name")), _sort(fields), _written(fields)
+    facts = {"file": _place(folder, one.name), "name": name, "type": sort, "modified": written}
+    item = MemoryItem(
+        body.strip(),
+        KINDS.get(sort, _OTHER),
+        title=(description or name or _heading(body) or one.stem)[:_LONGEST_TITLE],
+        tags=tags_of(sort),
+        timestamp=moment(written) or one.changed,
+        origin=_origin(folder, fields),
+        trust=Trust.AGENT.value,
+    )
+    links = [(keys[aim], "relates") for aim in _aims(body) if keys.get(aim, one.name) != one.name]
+    taken.arrivals.append(
+        Arrival(
+            key=f"{_label(folder)}/{one.name}",
+            name=one.stem,
+            item=item,
+            where=f"{one.name}:{line}",
+            links=tuple((f"{_label(folder)}/{key}", relation) for key, relation in dict.fromkeys(links)),
+            facts={key: value for key, value in facts.items() if value},
+        )
+    )
+
+
+def _take_index(one: SourcePage, names: set[str], folder: Path, taken: SourceContent) -> None:
+    """What stands in the index beside the pointers to the other files: older versions kept their notes there."""
+    _, body, line = front_matter(one.text)
+    for passage in passages(body, line):
+        where = f"{one.name}:{passage.line}"
+        pointer = _POINTER.search(passage.text)
+        if pointer and passage.sort == "item":
+            if pointer[1].removeprefix("./") not in names:
+                taken.skip(where, f"points to {pointer[1]}, which is not there")
+            continue
+        key = f"{_label(folder)}/{one.name}#{'/'.join(passage.headings)}\n{passage.text}"
+        item = MemoryItem(
+            passage.text,
+            "procedural" if passage.sort == "steps" else _OTHER,
+            title=passage.heading if passage.sort != "item" else "",
+            timestamp=one.changed,
+            origin=_origin(folder, {}),
+            trust=Trust.AGENT.value,
+        )
+        facts = {"file": _place(folder, one.name), "line": passage.line, "section": " / ".join(passage.headings)}
+        shown = {name: value for name, value in facts.items() if value}
+        taken.arrivals.append(Arrival(key=key, name=item.title or passage.text, item=item, where=where, facts=shown))
+
+
+def _inner(fields: dict[str, Any]) -> dict[str, Any]:
+    """What stands below ``metadata``."""
+    inner = fields.get("metadata")
+    return inner if isinstance(inner, dict) else {}
+
+
+def _sort(fields: dict[str, Any]) -> str:
+    return (text_of(fields.get("type")) or text_of(_inner(fields).get("type"))).casefold()
+
+
+def _written(fields: dict[str, Any]) -> str:
+    """When a memory was written, as it says itself."""
+    more = _inner(fields)
+    return text_of(more.get("modified")) or text_of(fields.get("modified")) or text_of(more.get("date"))
+
+
+def _origin(folder: Path, fields: dict[str, Any]) -> Origin:
+    session = text_of(_inner(fields).get("originSessionId")) or text_of(fields.get("originSessionId"))
+    agent = folder.name if folder.parent.name.startswith("agent-memory") else _AGENT
+    return Origin(agent=agent, session=session[:200], tool=NAME)
+
+
+def _aims(body: str) -> Iterable[str]:
+    return dict.fromkeys(name.strip().casefold().removesuffix(".md") for name in _LINK.findall(body))
+
+
+def _heading(body: str) -> str:
+    return next((passage.headings[0] for passage in passages(body) if passage.headings), "")
+
+
+def _label(folder: Path) -> str:
+    """What a folder is called in keys: by its project, so that two projects' memories stay two."""
+    place = Path(os.path.realpath(folder))
+    return place.parent.name if place.name == "memory" else place.name
+
+
+def _is_missing(folder: Path, file: str) -> bool:
+    label, _, name = file.partition("/")
+    return label == _label(folder) and not os.path.lexists(folder / name)
+
+
+def _place(folder: Path, name: str) -> str:
+    return f"{_label(folder)}/{name}"

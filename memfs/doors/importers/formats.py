@@ -1,0 +1,161 @@
+"""Formats: the stores that memories can be imported from, by name, and which of them a file is of.
+
+Owns the table and the guess. Each format is read by the module of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs.doors.importers import agents_md, basic_memory, claude_code, markdown_notes, mcp_memory, mem0
+from memfs.doors.importers.source_files import LARGEST, SourceContent, SourcePage, decoded, named, page, pages, records
+from memfs.errors import ContentError, MemfsError, StorageIO
+
+_LOOKED_AT = 200
+_PEEK = 1 << 16
+_SUFFIXES = (".json", ".jsonl", ".ndjson")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One store: its name, what to name on the command line, and how its files are read.
+
+    Attributes:
+        from_path: reads a file or folder, where the store keeps pages.
+        from_text: reads one text with its name, where it exports records.
+    """
+
+    name: str
+    wanted: str
+    from_path: Callable[[Path], SourceContent] | None = None
+    from_text: Callable[[str, str], SourceContent] | None = None
+
+
+FORMATS: dict[str, Format] = {
+    one.name: one
+    for one in (
+        Format(name=claude_code.NAME, wanted="a memory folder of Claude Code", from_path=claude_code.read),
+        Format(name=agents_md.NAME, wanted="AGENTS.md, CLAUDE.md, or a folder with them", from_path=agents_md.read),
+        Format(name=mcp_memory.NAME, wanted="the reference MCP memory server's JSONL", from_text=mcp_memory.read),
+        Format(name=mem0.NAME, wanted="an export of mem0, JSON", from_text=mem0.read),
+        Format(name=basic_memory.NAME, wanted="a folder of basic-memory notes", from_path=basic_memory.read),
+    )
+}
+
+
+STORES = (*FORMATS, markdown_notes.NAME)
+"""The names of all formats."""
+
+
+def read(name: str, path: Path, data: bytes | None = None) -> SourceContent:
+    """What a source of that format holds.
+
+    Args:
+        name: of the format.
+        path: a file or folder; only its name counts where ``data`` is given.
+        data: the bytes, where they do not come from a file.
+
+    Raises:
+        StorageIO, ContentError: it cannot be read, or is not what the format asks for.
+    """
+    form = FORMATS[name]
+    if form.from_text is not None:
+        if data is None and path.is_dir():
+            raise ContentError(f"{name} asks for a file", path=str(path), hint=f"name {form.wanted}")
+        return form.from_text(decoded(named(path) if data is None else data, str(path)), path.name)
+    if data is not None or form.from_path is None:
+        raise ContentError(f"{name} cannot come from standard input", path=str(path), hint=f"name {form.wanted}")
+    return form.from_path(path)
+
+
+def detect(path: Path, data: bytes | None = None) -> str:
+    """Which format a file or folder is of; "" where it is of none of these, as what memfs itself exports.
+
+    Raises:
+        ContentError: a folder whose format cannot be told. StorageIO: it cannot be read.
+    """
+    if data is None and path.is_dir():
+        return _of_folder(path)
+    if data is None and path.suffix in (*markdown_notes.SUFFIXES, ".mdc"):
+        return _of_page(path)
+    if data is None and path.suffix not in _SUFFIXES:
+        return ""
+    return _of_records(data, path.name) if data is not None else _of_record_file(path)
+
+
+def _of_record_file(path: Path) -> str:
+    """The format of a file of records: most tell it by their first line; an export of ours may be very long."""
+    try:
+        with path.open("rb") as stream:
+            first, size = stream.readline(_PEEK), stream.seek(0, os.SEEK_END)
+    except OSError as error:
+        raise StorageIO(f"cannot be read: {error.strerror}", path=str(path), hint="name a file") from error
+    complete = first.endswith(b"\n") or len(first) == size
+    found = _of_records(first, path.name) if complete else ""
+    whole = not found and size <= LARGEST and not (complete and _is_json(first))
+    return _of_records(named(path), path.name) if whole else found
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _of_records(data: bytes, name: str) -> str:
+    try:
+        _, first = next(iter(records(decoded(data, name), name)))
+    except (MemfsError, StopIteration):
+        return ""  # whoever reads it says what is wrong
+    if mcp_memory.is_record(first):
+        return mcp_memory.NAME
+    return mem0.NAME if mem0.is_record(first) else ""
+
+
+def _of_page(path: Path) -> str:
+    if agents_md.is_file_name(path.as_posix()):
+        return agents_md.NAME
+    try:
+        return _of_pages([page(path)]) or markdown_notes.NAME
+    except ContentError:
+        return markdown_notes.NAME  # whoever reads it says what is wrong
+
+
+def _of_folder(path: Path) -> str:
+    if (path / claude_code.INDEX).is_file() or (path / "memory" / claude_code.INDEX).is_file():
+        return claude_code.NAME
+    instructions, projects = any(_names(path)), (path / "projects").is_dir()
+    if instructions and projects:
+        hint = f"say so: --from {', '.join(STORES)}"
+        raise ContentError("it cannot be told what wrote this folder", path=str(path), hint=hint)
+    if instructions or projects:
+        return agents_md.NAME if instructions else claude_code.NAME
+    taken = SourceContent()
+    looked = []
+    for one in pages(path, lambda name: name.endswith(markdown_notes.SUFFIXES), taken):
+        looked.append(one)
+        if len(looked) == _LOOKED_AT:
+            break
+    if not looked and not taken.skipped:
+        raise ContentError("there is no Markdown file here", path=str(path), hint=f"or say --from {', '.join(STORES)}")
+    return _of_pages(looked) or markdown_notes.NAME
+
+
+def _names(path: Path) -> Iterable[str]:
+    return (name for name in agents_md.FILES if (path / name).is_file() or (path / ".claude" / name).is_file())
+
+
+def _of_pages(found: Iterable[SourcePage]) -> str:
+    """The format of most of the pages; "" where none is known."""
+    shown = list(found)
+    notes = sum(map(basic_memory.is_note, shown))
+    memories = sum(map(claude_code.is_memory, shown))
+    if 2 * max(notes, memories) < len(shown) or not shown or not (notes or memories):
+        return ""
+    return basic_memory.NAME if notes >= memories else claude_code.NAME

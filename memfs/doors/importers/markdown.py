@@ -1,0 +1,266 @@
+"""Markdown: the front matter of a page, and its passages with their lines.
+
+Owns what is one passage: a list item with what belongs to it, a numbered list as a whole, the other text of a section
+as a whole. Comments are left out. What a passage means is not known here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from memfs.errors import ContentError
+from memfs.format import yaml_text
+
+_FRONT = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE | re.DOTALL)
+_PAIR = re.compile(r"^[ \t]*([A-Za-z][\w-]*)[ \t]*:[ \t]*(\S.*)$", re.MULTILINE)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
+_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
+_BULLET = re.compile(r"( {0,3}[-*+])[ \t]+(\S.*)$")
+_NUMBER = re.compile(r"( {0,3}\d{1,9}[.)])[ \t]+(\S.*)$")
+_BREAK = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
+_LONGEST_INTRODUCTION = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """One passage: its text, the line where it begins, and the headings it stands under, the outermost first.
+
+    Attributes:
+        sort: ``item`` of a list, ``steps`` for a numbered list, else ``text``.
+    """
+
+    text: str
+    line: int
+    headings: tuple[str, ...] = ()
+    sort: str = "text"
+
+    @property
+    def heading(self) -> str:
+        """The nearest heading, "" where there is none."""
+        return self.headings[-1] if self.headings else ""
+
+
+def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
+    """What stands in a page's front matter, the rest of the page, and the line in which that begins.
+
+    Front matter that is no YAML is read line by line: an agent wrote it, and what can be read counts.
+    """
+    found = _FRONT.match(text)
+    if found is None:
+        return {}, text, 1
+    body = text[found.end() :]
+    return _fields(found[1]), body, text.count("\n", 0, found.end()) + 1
+
+
+def _fields(written: str) -> dict[str, Any]:
+    try:
+        value = yaml_text.load(written)
+    except ContentError:
+        return {name: shown.strip("\"'") for name, shown in _PAIR.findall(written)}
+    return value if isinstance(value, dict) else {}
+
+
+def text_of(value: Any) -> str:
+    """A field of the front matter as one line; "" where it is no plain value."""
+    return " ".join(str(value).split()) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+
+
+def texts_of(value: Any) -> list[str]:
+    """A field that is a list, or a text with commas, as texts."""
+    parts = value if isinstance(value, list) else str(value).split(",") if isinstance(value, str) else []
+    return list(dict.fromkeys(text for part in parts if (text := text_of(part).lstrip("#"))))
+
+
+def first_heading(body: str) -> tuple[str, str]:
+    """What the first heading of a page says, "" where it has none, and the page; without it where it begins so."""
+    lines = list(rows(body))
+    for number, (row, is_code) in enumerate(lines):
+        following = lines[number + 1][0] if number + 1 < len(lines) else ""
+        found = None if is_code else _HEADING.match(row)
+        underlined = not is_code and _is_title(row, following)
+        said = _title(found[2] or "") if found else row.strip() if underlined else ""
+        if said:
+            before = [row for row, _ in lines[:number]]
+            after = [row for row, _ in lines[number + 1 + underlined :]]
+            return " ".join(said.split()), body if any(map(str.strip, before)) else "\n".join(after)
+    return "", body
+
+
+def _is_title(row: str, following: str) -> bool:
+    """Whether a line is a heading by the line of signs beneath it."""
+    marked = _BULLET.match(row) or _NUMBER.match(row) or _UNDERLINE.match(row)
+    return bool(row.strip() and not marked and _UNDERLINE.match(following))
+
+
+@dataclass(slots=True)
+class _Open:
+    """The passage that is being read."""
+
+    line: int
+    sort: str
+    indent: int = 0
+    lines: list[str] = field(default_factory=list)
+
+
+def passages(text: str, line: int = 1) -> Iterator[Passage]:
+    """The passages of a page whose first line has this number."""
+    yield from _MarkdownReader(line).read(_without_comments(text))
+
+
+def rows(text: str) -> Iterator[tuple[str, bool]]:
+    """The lines of a page, and whether each belongs to a block of code; one that nothing closes goes on to the end."""
+    marks = ""
+    for row in text.split("\n"):
+        fence = _FENCE.match(row.strip())
+        if fence and not marks:
+            marks = fence[1]
+            yield row, True
+            continue
+        yield row, bool(marks)
+        if fence and marks and fence[1].startswith(marks) and not fence[2].strip():
+            marks = ""
+
+
+def _without_comments(text: str) -> str:
+    """A text without comments, with as many lines; what stands in code blocks stays."""
+    parts = [row.replace("<!--", "<!\0--") if is_code else row for row, is_code in rows(text)]
+    plain = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), "\n".join(parts))
+    return plain.replace("<!\0--", "<!--")
+
+
+def _title(written: str) -> str:
+    """What a heading says, without the marks that may close it."""
+    said = written.strip(" \t")
+    bare = said.rstrip("#")
+    return bare.rstrip(" \t") if not bare or bare[-1] in " \t" else said
+
+
+class _MarkdownReader:
+    """Reads one page line by line."""
+
+    def __init__(self, line: int) -> None:
+        self._line = line
+        self._headings: list[tuple[int, str]] = []
+        self._open: _Open | None = None
+        self._introduction = ""
+        self._code = ""
+        self._blank = False
+        self._done: list[Passage] = []
+
+    def read(self, text: str) -> list[Passage]:
+        """All passages of a text."""
+        rows = text.split("\n")
+        for number, row in enumerate(rows):
+            self._take(row, number + self._line, rows[number + 1] if number + 1 < len(rows) else "")
+            self._blank = not row.strip()
+        self._close()
+        return self._done
+
+    def _take(self, row: str, line: int, following: str) -> None:
+        fence = _FENCE.match(row.strip()) if row.strip() else None
+        if self._code:
+            self._add(row, line)
+            if fence and fence[1].startswith(self._code) and not fence[2].strip():
+                self._code = ""
+        elif fence:
+            self._code = fence[1]
+            self._leave(row)
+            self._add(row, line)
+        elif found := _HEADING.match(row):
+            self._head(len(found[1]), _title(found[2] or ""))
+        elif row.strip() and self._is_underlined(row, following):
+            self._head(1 if following.strip()[0] == "=" else 2, row.strip())
+        elif _BREAK.match(row) or (_UNDERLINE.match(row) and not self._text_is_open()):
+            self._close()
+        else:
+            self._take_text(row, line)
+
+    def _is_underlined(self, row: str, following: str) -> bool:
+        stands_apart = self._open is None or self._blank
+        return stands_apart and bool(_UNDERLINE.match(following)) and not _BULLET.match(row)
+
+    def _take_text(self, row: str, line: int) -> None:
+        item = _BULLET.match(row) or _NUMBER.match(row)
+        sort = "item" if _BULLET.match(row) else "steps"
+        if item and not self._is_inside(row):
+            self._begin_item(sort, item, line)
+        else:
+            self._leave(row)
+            self._add(row, line)
+
+    def _is_inside(self, row: str) -> bool:
+        """Whether a line belongs to the item of a list by its indent."""
+        return self._open is not None and self._open.sort != "text" and _indent(row) > self._open.indent
+
+    def _leave(self, row: str) -> None:
+        """End the list before text that stands apart from it."""
+        is_item = self._open is not None and self._open.sort != "text"
+        if is_item and self._blank and row.strip() and not self._is_inside(row):
+            self._close()
+
+    def _begin_item(self, sort: str, item: re.Match[str], line: int) -> None:
+        if sort == "steps" and self._open is not None and self._open.sort == "steps":
+            self._open.lines.append(item[0])
+            return
+        if self._open is not None and self._open.sort == "text":
+            self._introduce()
+        else:
+            self._close()
+        shown = item[0].strip() if sort == "steps" else item[2]
+        self._open = _Open(line, sort, _indent(item[0]), [shown])
+
+    def _introduce(self) -> None:
+        """A short text that ends with a colon belongs to each item below it; any other is a passage of its own."""
+        assert self._open is not None
+        said = "\n".join(self._open.lines).strip()
+        last = said.rpartition("\n\n")[2]
+        if last.endswith(":") and len(last) <= _LONGEST_INTRODUCTION and "\n" not in last:
+            self._open.lines = said.removesuffix(last).split("\n")
+            self._close()
+            self._introduction = last
+        else:
+            self._close()
+
+    def _text_is_open(self) -> bool:
+        return self._open is not None and self._open.sort == "text" and not self._blank
+
+    def _add(self, row: str, line: int) -> None:
+        if self._open is None:
+            if not row.strip():
+                return
+            self._introduction = ""
+            self._open = _Open(line, "text")
+        self._open.lines.append(row)
+
+    def _head(self, level: int, title: str) -> None:
+        self._close()
+        self._introduction = ""
+        self._headings = [row for row in self._headings if row[0] < level]
+        self._headings.append((level, " ".join(title.split())))
+
+    def _close(self) -> None:
+        if self._open is None:
+            return
+        text = _dedented(self._open.lines)
+        if self._open.sort == "item" and self._introduction:
+            text = f"{self._introduction} {text}"
+        if text:
+            names = tuple(title for _, title in self._headings if title)
+            self._done.append(Passage(text=text, line=self._open.line, headings=names, sort=self._open.sort))
+        self._open = None
+
+
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip(" \t"))
+
+
+def _dedented(lines: list[str]) -> str:
+    """The lines of a passage, those after the first without the indent that they share."""
+    rest = [_indent(row) for row in lines[1:] if row.strip()]
+    cut = min(rest, default=0)
+    return "\n".join([lines[0].rstrip(), *(row[cut:].rstrip() for row in lines[1:])]).strip()

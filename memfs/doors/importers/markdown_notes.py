@@ -1,0 +1,116 @@
+"""Markdown notes: any Markdown file, or a folder of them, one memory each.
+
+Title, tags, type and dates come from the front matter; what else stands there is kept below ``metadata``. The text is
+taken as it is, its links with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from memfs.doors.importers.agents_md import is_file_name
+from memfs.doors.importers.markdown import first_heading, front_matter, text_of, texts_of
+from memfs.doors.importers.source_files import SourceContent, SourcePage, moment, page, pages, tags_of
+from memfs.errors import MemfsError
+from memfs.home import home
+from memfs.intake.import_service import Arrival
+from memfs.model import KindTable, MemoryItem
+from memfs.model.item import Origin, Trust
+
+NAME = "markdown"
+SUFFIXES = (".md", ".markdown")
+_TYPE = "semantic"
+_HAPPENED = ("date", "timestamp", "updated", "modified", "created")
+_ENDS = "expires"
+_LONGEST_TITLE = 300
+
+
+def read(paths: Iterable[Path], root: Path, kinds: KindTable) -> SourceContent:
+    """The notes among some files and folders; a file that cannot be read is noted as refused.
+
+    Args:
+        paths: what a person named, in order.
+        root: the working tree; a file in it is known by its place there, wherever it is named from.
+        kinds: the types that front matter may name; another one is kept as metadata.
+
+    Raises:
+        StorageIO: a folder cannot be listed. ContentError: it holds too many files.
+    """
+    taken = SourceContent()
+    folders = []
+    for path in paths:
+        if path.is_dir():
+            folders.append(_place(path, root))
+        for name, one in _found(path, root, taken):
+            if name not in taken.whole:
+                taken.whole.add(name)
+                _take(name, one, kinds, taken)
+    taken.is_missing = lambda file: any(file.startswith(f"{folder}/" if folder else "") for folder in folders)
+    return taken
+
+
+def _found(path: Path, root: Path, taken: SourceContent) -> Iterator[tuple[str, SourcePage]]:
+    """The pages at a path that a person named, each with the name it is known by."""
+    if not path.is_dir():
+        try:
+            yield _place(path, root), page(path)
+        except MemfsError as error:
+            taken.refuse(f"{path}:{error.line}" if error.line else str(path), error.message)
+        return
+    top = _place(path, root)
+    for one in pages(path, lambda name: name.endswith(SUFFIXES), taken):
+        if is_file_name(one.name):
+            taken.skip(one.name, "agents' instructions; name the file itself to import it")
+        else:
+            yield f"{top}/{one.name}" if top else one.name, one
+
+
+def _place(path: Path, root: Path) -> str:
+    """What a file or folder is known by: its path in the working tree, else from the home folder, else the whole."""
+    real = path.resolve()
+    for base, prefix in ((root.resolve(), ""), (home().resolve(), "~/")):
+        if real.is_relative_to(base):
+            below = real.relative_to(base).as_posix()
+            return prefix + ("" if below == "." else below)
+    return real.as_posix()
+
+
+def _take(name: str, one: SourcePage, kinds: KindTable, taken: SourceContent) -> None:
+    fields, body, line = front_matter(one.text)
+    if not fields and not body.strip():
+        taken.skip(name, "it is empty")
+        return
+    heading, rest = first_heading(body)
+    stated = text_of(fields.pop("title", ""))
+    own = _own(fields, kinds)
+    item = MemoryItem(
+        (body if stated else rest).strip("\n"),
+        own.pop("type", _TYPE),
+        title=(stated or heading or one.stem)[:_LONGEST_TITLE],
+        tags=tags_of(texts_of(fields.pop("tags", ()))),
+        timestamp=own.pop("timestamp", None) or one.changed,
+        expires=own.pop(_ENDS, None),
+        origin=Origin(tool=NAME),
+        trust=Trust.HUMAN.value,
+        metadata={key: value for key, value in fields.items() if value not in (None, "", [], {})},
+    )
+    where = f"{name}:{line}"
+    taken.arrivals.append(Arrival(key=name, name=one.stem, item=item, where=where, facts={"file": name}))
+
+
+def _own(fields: dict[str, Any], kinds: KindTable) -> dict[str, Any]:
+    """What front matter says of an item's own fields, taken out of it: what cannot be understood stays there."""
+    own: dict[str, Any] = {}
+    if (kind := text_of(fields.get("type"))) in kinds:
+        own["type"] = kind
+        del fields["type"]
+    for key in _HAPPENED:
+        if key in fields and (when := moment(text_of(fields[key]))) is not None:
+            own.setdefault("timestamp", when)
+            del fields[key]
+    if (ends := moment(text_of(fields.get(_ENDS)))) is not None:
+        own[_ENDS] = ends
+        del fields[_ENDS]
+    return own

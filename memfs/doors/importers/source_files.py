@@ -1,0 +1,239 @@
+"""Places: reading the files of somebody else's store, whatever lies there.
+
+Owns what is read at all: regular files of a bearable size, no link within a folder, and UTF-8. What a file means is the
+business of the module of its format.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import ContentError, ItemSyntaxError, MemfsError, StorageIO
+from memfs.fs import io
+from memfs.intake.import_service import Arrival
+from memfs.model.kinds import ITEM_LIMIT
+from memfs.model.time import parse_time
+
+LARGEST = 64 << 20
+_MOST_FILES = 10_000
+_DEEPEST = 16
+_PASSED_OVER = frozenset({"node_modules", "vendor", "__pycache__", "ContextMemory"})
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedSource:
+    """What is not taken in: where it stands, why, and whether a person had named it and should know."""
+
+    where: str
+    reason: str
+    refused: bool = False
+
+
+@dataclass(slots=True)
+class SourceContent:
+    """What a source holds: the memories found in it, and what was passed over.
+
+    Attributes:
+        whole: files, as the memories' facts name them, that were read from beginning to end.
+        is_missing: whether a file that was there once is no longer.
+    """
+
+    arrivals: list[Arrival] = field(default_factory=list)
+    skipped: list[SkippedSource] = field(default_factory=list)
+    whole: set[str] = field(default_factory=set)
+    is_missing: Callable[[str], bool] = lambda _: False
+
+    def covers(self, file: str) -> bool:
+        """Whether all that a file holds is among the memories: what is not, is there no longer."""
+        return file in self.whole or self.is_missing(file)
+
+    def skip(self, where: str, reason: str) -> None:
+        """Note that something is not taken in."""
+        self.skipped.append(SkippedSource(where, reason))
+
+    def refuse(self, where: str, reason: str) -> None:
+        """Note that something cannot be taken in that a person named."""
+        self.skipped.append(SkippedSource(where, reason, refused=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcePage:
+    """A text file of a source: its name below what was named, "/" separated, its text, and when it was changed."""
+
+    name: str
+    path: Path
+    text: str
+    changed: datetime
+
+    @property
+    def stem(self) -> str:
+        """The file's name without folder and ending."""
+        return self.path.stem
+
+
+def named(path: Path, limit: int = LARGEST) -> bytes:
+    """The bytes of a file that a person named; a link is followed, as the person named it.
+
+    Raises:
+        StorageIO: it is not there, or cannot be read. NotRegularFile, ItemTooLarge.
+    """
+    try:
+        return io.read_file(path, limit)
+    except FileNotFoundError as error:
+        raise StorageIO("cannot be read: it is not there", path=str(path), hint="name a file") from error
+
+
+def decoded(data: bytes, name: str) -> str:
+    """UTF-8 bytes as text with plain newlines.
+
+    Raises:
+        ItemSyntaxError: naming the line that is not UTF-8.
+    """
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ItemSyntaxError("not UTF-8 text", path=name, line=line, hint="save it as UTF-8") from error
+
+
+def page(path: Path, name: str = "") -> SourcePage:
+    """A text file that a person named; or, with a name, one that was found in a folder: that is no link.
+
+    Raises:
+        StorageIO, NotRegularFile, ItemTooLarge, ItemSyntaxError.
+    """
+    data = _found(path) if name else named(path, ITEM_LIMIT)
+    changed = datetime.fromtimestamp(int(io.facts(path).st_mtime), UTC)
+    return SourcePage(name=name or path.name, path=path, text=decoded(data, str(path)), changed=changed)
+
+
+def _found(path: Path) -> bytes:
+    fd = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        return io.read_regular(fd, str(path), ITEM_LIMIT)
+    finally:
+        os.close(fd)
+
+
+def pages(folder: Path, wanted: Callable[[str], bool], taken: SourceContent) -> Iterator[SourcePage]:
+    """The text files of a folder whose name below it is wanted, in order; what cannot be read is noted as skipped.
+
+    Links are not followed, nor is hidden, vendored or memfs's own looked into, but for ``.claude`` and ``.github``.
+
+    Raises:
+        ContentError: there are too many. StorageIO: the folder cannot be listed.
+    """
+    found = sorted(_files(folder, "", taken))
+    chosen = [name for name in found if wanted(name)]
+    if len(chosen) > _MOST_FILES:
+        raise ContentError(f"{len(chosen):,} files, limit {_MOST_FILES:,}", path=str(folder), hint="import parts of it")
+    for name in chosen:
+        try:
+            yield page(folder / name, name)
+        except FileNotFoundError:
+            taken.skip(name, "somebody took it away meanwhile")
+        except MemfsError as error:
+            where = f"{name}:{error.line}" if error.line else name
+            taken.skip(where, error.message)
+
+
+def _files(folder: Path, beneath: str, taken: SourceContent, depth: int = 0) -> Iterator[str]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        if not depth:
+            raise StorageIO(f"cannot be listed: {error.strerror}", path=str(folder), hint="name a folder") from error
+        taken.skip(beneath, f"cannot be listed: {error.strerror}")
+        return
+    for entry in entries:
+        name = f"{beneath}{entry.name}"
+        if entry.is_symlink():
+            if name.endswith(".md"):
+                taken.skip(name, "a link; name the file itself to import it")
+        elif name.endswith(".md") and not entry.is_dir(follow_symlinks=False) and not entry.is_file():
+            taken.skip(name, "not a regular file")
+        elif entry.is_dir(follow_symlinks=False):
+            if not _is_passed_over(entry.name) and depth < _DEEPEST:
+                yield from _files(folder / entry.name, f"{name}/", taken, depth + 1)
+        elif entry.is_file(follow_symlinks=False):
+            yield name
+
+
+def _is_passed_over(name: str) -> bool:
+    return name in _PASSED_OVER or (name.startswith(".") and name not in (".claude", ".github"))
+
+
+_LONGEST = 100
+_LONGEST_NAME = 200
+_MOST_TAGS = 50
+
+
+def records(text: str, name: str) -> Iterator[tuple[int, Any]]:
+    """Each JSON value of a text with its line: the text is one value, or has one a line.
+
+    A line that is no JSON gives its ``ItemSyntaxError`` as the value.
+
+    Raises:
+        ItemSyntaxError: nothing in it is JSON.
+    """
+    try:
+        yield 1, _parsed(text)
+        return
+    except ItemSyntaxError as error:
+        whole = error
+    rows = [(number, row) for number, row in enumerate(text.split("\n"), 1) if row.strip()]
+    values = [(number, _tried(row)) for number, row in rows]
+    if not any(isinstance(value, dict) for _, value in values):
+        whole.path = name
+        raise whole
+    yield from values
+
+
+def _tried(row: str) -> Any:
+    try:
+        return _parsed(row)
+    except ItemSyntaxError as error:
+        return error
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ItemSyntaxError("nested too deeply", hint="flatten it") from None
+    except json.JSONDecodeError as error:
+        raise ItemSyntaxError(f"not JSON: {error.msg}", line=error.lineno, hint="export it again") from error
+    except ValueError as error:  # a number of thousands of digits
+        raise ItemSyntaxError(f"not JSON: {error}"[:200], hint="export it again") from error
+
+
+def line_of(value: Any) -> str:
+    """A value as one line of text; "" where it is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    return " ".join(str(value).split())
+
+
+def name_of(value: Any) -> str:
+    """A value as a name of bearable length."""
+    return line_of(value)[:_LONGEST_NAME]
+
+
+def tags_of(values: Any) -> tuple[str, ...]:
+    """A list, or one text, as tags."""
+    parts = values if isinstance(values, list) else [values]
+    return tuple(dict.fromkeys(tag for part in parts if (tag := line_of(part)[:_LONGEST])))[:_MOST_TAGS]
+
+
+def moment(value: Any) -> Any:
+    """A time that another store wrote, None where it cannot be understood."""
+    try:
+        return parse_time(value) if isinstance(value, str) and value else None
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,744 @@
+"""Saver: LangGraph's checkpoints, kept in a workspace (B5).
+
+Owns what ``BaseCheckpointSaver`` promises: configs, tuples, order and filters. Its asynchronous half is ``inthreads``;
+what a document looks like is the business of ``packing`` and ``memfs.state.threads``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import math
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar, cast
+
+import ormsgpack
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+    PendingWrite,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+    writes_sort_key,
+)
+from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_METHODS, SAFE_MSGPACK_TYPES
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import (
+    EXT_CONSTRUCTOR_KW_ARGS,
+    EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_CONSTRUCTOR_SINGLE_ARG,
+    EXT_METHOD_SINGLE_ARG,
+    EXT_PYDANTIC_V1,
+    EXT_PYDANTIC_V2,
+    JsonPlusSerializer,
+)
+
+from memfs.errors import ContentError, MemfsError, QueryInvalid
+from memfs.facades.open_workspaces import Facade
+from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, hidden
+from memfs.fs import io
+from memfs.model.threads import Kept, TaskWrites, ThreadPlace, ThreadSnapshot, Write
+from memfs.state.threads import Threads, snapshot_path
+from memfs.trust import list_path
+from memfs.workspace import Workspace
+
+_AT_ONCE = 20
+_Saver = TypeVar("_Saver", bound="InThreads")
+_Some = TypeVar("_Some")
+
+
+class InThreads(BaseCheckpointSaver[Any]):
+    """Each method does what its synchronous twin does, and raises what that raises."""
+
+    def close(self) -> None:
+        """End the use of what is open."""
+
+    async def __aenter__(self: _Saver) -> _Saver:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.close)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """See ``get_tuple``."""
+        return await asyncio.to_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002  LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """See ``list``; a few are read at a time."""
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while some := await asyncio.to_thread(_next, found):
+            for one in some:
+                yield one
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """See ``put``."""
+        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """See ``put_writes``."""
+        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """See ``delete_thread``."""
+        await asyncio.to_thread(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """See ``delete_for_runs``."""
+        await asyncio.to_thread(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """See ``copy_thread``."""
+        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """See ``prune``."""
+        await asyncio.to_thread(self.prune, thread_ids, strategy=strategy)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """See ``get_delta_channel_history``."""
+        return await asyncio.to_thread(self.get_delta_channel_history, config=config, channels=channels)
+
+
+def _next(found: Iterator[_Some]) -> list[_Some]:
+    return list(islice(found, _AT_ONCE))
+
+
+_MSGPACK = "msgpack"
+_EXT, _OF, _BYTES, _PAIRS, _FLOAT = "$object", "of", "$bytes", "$pairs", "$number"
+_WIDTH = MAX_DEPTH - 12  # a document's own nesting, and the marks
+_OPTION = ormsgpack.OPT_NON_STR_KEYS
+_OF_A_CLASS = (
+    EXT_CONSTRUCTOR_SINGLE_ARG,
+    EXT_CONSTRUCTOR_POS_ARGS,
+    EXT_CONSTRUCTOR_KW_ARGS,
+    EXT_METHOD_SINGLE_ARG,
+    EXT_PYDANTIC_V1,
+    EXT_PYDANTIC_V2,
+)
+
+
+def pack(serde: SerializerProtocol, value: Any) -> Kept:
+    """A value as a document holds it: ``{"value": ...}``, or ``{"type": ..., "base64": ...}``.
+
+    Raises:
+        TypeError and others: what the serializer raises over a value that it cannot take.
+    """
+    kind, data = serde.dumps_typed(value)
+    if type(serde) is JsonPlusSerializer:
+        if kind == "null":
+            return {"value": None}
+        if kind == _MSGPACK:
+            try:
+                readable = _readable(data)
+            except (_UnreadableError, TypeError, ValueError, RecursionError):
+                pass
+            else:
+                return {"value": readable}
+    return {"type": kind, "base64": base64.b64encode(data).decode("ascii")}
+
+
+def unpack(serde: SerializerProtocol, kept: Kept) -> Any:
+    """The value that was packed.
+
+    Raises:
+        ContentError: somebody changed it into what is none; or this serializer, with this key, cannot read it.
+    """
+    if "value" in kept:
+        try:
+            kind, data = _MSGPACK, _packed(kept["value"])
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ContentError(f"not a value of a graph: {error}", hint="bring the file back from git") from error
+    else:
+        kind, data = kept.get("type", ""), _bytes_of(kept)
+    try:
+        return serde.loads_typed((kind, data))
+    except (ValueError, TypeError, NotImplementedError, RecursionError) as error:
+        hint = "read it with the serializer and the key that wrote it, or bring the file back from git"
+        raise ContentError(f"the serializer cannot read the value: {error}", hint=hint) from error
+
+
+def _bytes_of(kept: Kept) -> bytes:
+    try:
+        return base64.b64decode(kept["base64"], validate=True)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ContentError("neither a value nor bytes", hint="bring the file back from git") from error
+
+
+def types_in(kept: Kept) -> set[tuple[str, str]]:
+    """The classes, by module and name, that a value would bring to life when it is unpacked.
+
+    Raises:
+        ContentError: somebody changed it into what is no value.
+    """
+    found: set[tuple[str, str]] = set()
+    if "value" in kept:
+        _types_in_readable(kept["value"], found)
+    elif kept.get("type") == _MSGPACK:
+        with suppress(ormsgpack.MsgpackDecodeError):  # whoever unpacks it says so
+            _types_in_bytes(_bytes_of(kept), found)
+    return found
+
+
+def _types_in_readable(value: Any, found: set[tuple[str, str]]) -> None:
+    if isinstance(value, list):
+        for part in value:
+            _types_in_readable(part, found)
+    elif isinstance(value, dict):
+        if _EXT in value:
+            _note_type(value[_EXT], value.get(_OF), found)
+            if _BYTES in value:  # never written where it could be read
+                with suppress(ormsgpack.MsgpackDecodeError, TypeError, ValueError):
+                    _types_in_bytes(_packed({_EXT: value[_EXT], _BYTES: value[_BYTES]}), found)
+        for part in value.values():
+            _types_in_readable(part, found)
+
+
+def _types_in_bytes(data: bytes, found: set[tuple[str, str]]) -> None:
+    def hook(tag: int, inner: bytes) -> None:
+        with suppress(ormsgpack.MsgpackDecodeError):
+            _note_type(tag, ormsgpack.unpackb(inner, ext_hook=hook, option=_OPTION), found)
+
+    ormsgpack.unpackb(data, ext_hook=hook, option=_OPTION)
+
+
+def _note_type(tag: Any, made_of: Any, found: set[tuple[str, str]]) -> None:
+    """Note the class of an object: such a one is made of a module, a name, and the rest."""
+    if tag in _OF_A_CLASS and isinstance(made_of, list) and len(made_of) > len(("module", "name")):
+        module, name = made_of[:2]
+        if isinstance(module, str) and isinstance(name, str):
+            found.add((module, name))
+
+
+# -- MessagePack as JSON ------------------------------------------------------------------------------------------
+class _Object(NamedTuple):
+    """What MessagePack leaves to the framework: a number that says how it is made, and of what."""
+
+    tag: int
+    data: bytes
+
+
+class _UnreadableError(Exception):
+    """JSON cannot hold the value so that the same bytes come back."""
+
+
+def _readable(data: bytes) -> Any:
+    readable = _marked(_unpacked(data), 0)
+    if any(True for _ in hidden({"value": readable})) or _packed(readable) != data:
+        raise _UnreadableError
+    return readable
+
+
+def _unpacked(data: bytes) -> Any:
+    return ormsgpack.unpackb(data, ext_hook=_Object, option=_OPTION)
+
+
+def _marked(value: Any, depth: int) -> Any:
+    """A value of MessagePack as one of JSON."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return value if value <= MAX_INT else {_FLOAT: str(value)}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {_FLOAT: repr(value)}
+    if depth > _WIDTH:
+        raise _UnreadableError
+    if isinstance(value, bytes):
+        return {_BYTES: base64.b64encode(value).decode("ascii")}
+    if isinstance(value, _Object):
+        return _marked_object(value, depth)
+    if isinstance(value, (list, tuple)):  # a tuple is part of a key
+        return [_marked(part, depth + 1) for part in value]
+    if isinstance(value, dict):
+        return _marked_mapping(value, depth)
+    raise _UnreadableError
+
+
+def _marked_mapping(value: Mapping[Any, Any], depth: int) -> Any:
+    if all(isinstance(key, str) and 0 < len(key) <= MAX_KEY and not key.startswith("$") for key in value):
+        return {key: _marked(part, depth + 1) for key, part in value.items()}
+    return {_PAIRS: [[_marked(key, depth + 3), _marked(part, depth + 3)] for key, part in value.items()]}
+
+
+def _marked_object(value: _Object, depth: int) -> Any:
+    """An object, with what it is made of; where that is no MessagePack, with its bytes."""
+    try:
+        inner = _unpacked(value.data)
+    except ormsgpack.MsgpackDecodeError:
+        return {_EXT: value.tag, _BYTES: base64.b64encode(value.data).decode("ascii")}
+    return {_EXT: value.tag, _OF: _marked(inner, depth + 1)}
+
+
+def _packed(readable: Any) -> bytes:
+    """The bytes that a readable value stands for."""
+    return ormsgpack.packb(_unmarked(readable), option=_OPTION)
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unmarked(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if _EXT in value:
+        inner = _packed(value[_OF]) if _OF in value else base64.b64decode(value[_BYTES], validate=True)
+        return ormsgpack.Ext(value[_EXT], inner)
+    if _BYTES in value:
+        return base64.b64decode(value[_BYTES], validate=True)
+    if _PAIRS in value:
+        return {_hashable(_unmarked(key)): _unmarked(part) for key, part in value[_PAIRS]}
+    if _FLOAT in value:
+        return _number(value[_FLOAT])
+    return {key: _unmarked(part) for key, part in value.items()}
+
+
+def _hashable(key: Any) -> Any:
+    return tuple(_hashable(part) for part in key) if isinstance(key, list) else key
+
+
+def _number(text: str) -> int | float:
+    return int(text) if str(text).isdecimal() else float(text)
+
+
+FILE = "langgraph-types.txt"
+_MOST = 1 << 20
+_LONGEST = 500
+Name = tuple[str, str]
+"""A module, and the name of a class in it."""
+
+SAFE: frozenset[Name] = frozenset(
+    [(one[0], one[1]) for one in SAFE_MSGPACK_TYPES] + [(one[0], one[1]) for one in SAFE_MSGPACK_METHODS]
+)
+
+
+class KnownTypes:
+    """The types that this user's graphs have saved. May be used from several threads and processes."""
+
+    def __init__(self, place: Callable[[], Path] = list_path) -> None:
+        """``place``: names a file in the folder where the list lies."""
+        self._place = place
+        self._guard = threading.Lock()
+        self._names: frozenset[Name] = frozenset()
+        self._serde = JsonPlusSerializer(allowed_msgpack_modules=None)
+
+    def note(self, names: Collection[Name]) -> None:
+        """Remember types that a graph is about to save; a list that cannot be written counts for this process alone."""
+        fresh = sorted(name for name in names if not self._knows(name))
+        if not fresh:
+            return
+        lines = "".join(f"{module} {name}\n" for module, name in fresh if _is_sound(module, name))
+        with suppress(MemfsError, OSError):
+            self._append(lines)
+        self._learn(frozenset(fresh))
+
+    def serde_for(self, names: Collection[Name]) -> JsonPlusSerializer:
+        """What brings values of these types to life.
+
+        Raises:
+            ContentError: one of them was never saved by this user; with how to allow it.
+        """
+        strange = [name for name in names if not self._knows(name)]
+        if strange:
+            self._learn(self._read())
+            strange = [name for name in strange if not self._knows(name)]
+        for module, name in strange:
+            raise ContentError(
+                f"the checkpoint holds an object of {module[:_LONGEST]}.{name[:_LONGEST]}, "
+                "which no graph of this user has saved",
+                hint="if you trust where the file comes from: MemfsSaver(path, serde=JsonPlusSerializer("
+                f"allowed_msgpack_modules=[({module[:_LONGEST]!r}, {name[:_LONGEST]!r})]))",
+            )
+        return self._serde
+
+    # -- internal -----------------------------------------------------------------------------------------------
+    def _knows(self, name: Name) -> bool:
+        return name in SAFE or name in self._names
+
+    def _learn(self, names: frozenset[Name]) -> None:
+        with self._guard:
+            if names <= self._names:
+                return
+            self._names |= names
+            self._serde = JsonPlusSerializer(allowed_msgpack_modules=tuple(self._names))
+
+    def _append(self, lines: str) -> None:
+        path = self._place().parent / FILE
+        io.make_private_folder(path.parent)
+        fd = io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            io.write_all(fd, f"\n{lines}".encode(), str(path))  # the line before may have been cut
+            io.fdatasync(fd, str(path))
+        finally:
+            os.close(fd)
+        io.sync_folder(path.parent)
+
+    def _read(self) -> frozenset[Name]:
+        with suppress(MemfsError, OSError):
+            return frozenset(_names(io.read_file(self._place().parent / FILE, _MOST)))
+        return frozenset()
+
+
+def _names(data: bytes) -> Iterator[Name]:
+    for line in data.decode("utf-8", "replace").splitlines():
+        module, _, name = line.partition(" ")
+        if module and _is_sound(module, name):
+            yield module, name
+
+
+def _is_sound(module: str, name: str) -> bool:
+    return all(part.isidentifier() for part in (*module.split("."), *name.split(".")))
+
+
+_COUNTERS = "counters_since_delta_snapshot"
+_KEPT_APART = ("channel_values", "channel_versions")
+_STRATEGIES = ("keep_latest", "delete")
+Near = dict[ThreadPlace, ThreadSnapshot]
+Pending = list[PendingWrite]
+
+
+class MemfsSaver(InThreads, BaseCheckpointSaver[Any]):
+    """Keeps the checkpoints of LangGraph's graphs as files in git (B5). Threads, tasks and processes may share one.
+
+    What a method wrote survives kill -9 and power loss when it returns: a graph that was killed resumes where it was.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        serde: SerializerProtocol | None = None,
+        allow_secret: str = "",
+        workspace: Workspace | None = None,
+    ) -> None:
+        """Choose the workspace, which is opened when it is first used.
+
+        Args:
+            path: a folder: the workspace there or above it, else one that is made there; ``":memory:"``: one that
+                passes; None: the workspace at hand, else this user's own.
+            serde: makes bytes of values, as LangGraph's own does where there is none. Of another than
+                ``JsonPlusSerializer`` the bytes are kept as they are, so that an encrypting one hides what it is given.
+            allow_secret: why what looks like a secret may stay in a checkpoint: one line, recorded where it is needed.
+            workspace: an open workspace, instead of a path; it stays open.
+
+        Raises:
+            WorkspaceNotFound: none can be made at ``path``.
+        """
+        super().__init__(serde=serde)
+        self._facade = Facade(path, workspace=workspace)
+        self._reason = allow_secret
+        self._types = KnownTypes()
+        self._usual = self.serde if serde is None else None
+
+    # -- the workspace --------------------------------------------------------------------------------------------
+    @property
+    def workspace(self) -> Workspace:
+        """The open workspace."""
+        return self._facade.workspace
+
+    def close(self) -> None:
+        """End the session, which commits what waits for that, and the use of the workspace. May be repeated."""
+        self._facade.finish()
+
+    def __enter__(self) -> MemfsSaver:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def _threads(self) -> Threads:
+        return self.workspace.states.threads
+
+    # -- reading --------------------------------------------------------------------------------------------------
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that a config names, the newest of its thread and namespace where it names none.
+
+        Raises:
+            ContentError: its file, or one that holds a value of it, is invalid or gone; with path and remedy.
+        """
+        place = self._asked(config)
+        snapshot = self._threads.load(place) if place is not None else None
+        return self._tuple(snapshot, config["configurable"]["thread_id"], {}) if snapshot is not None else None
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002  LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """The checkpoints that match, the newest first.
+
+        Args:
+            config: of this thread, and of this namespace and id where it names them; None: of all threads.
+            filter: metadata that must be equal, by key.
+            before: older than the checkpoint that this names.
+            limit: at most so many.
+
+        Raises:
+            ContentError: as ``get_tuple``.
+        """
+        found = self._matching(config, filter or {}, get_checkpoint_id(before) if before else None)
+        yield from found if limit is None else islice(found, max(limit, 0))
+
+    def _matching(
+        self, config: RunnableConfig | None, wanted: Mapping[str, Any], before: str | None
+    ) -> Iterator[CheckpointTuple]:
+        given = config["configurable"] if config else {}
+        thread, namespace, only = given.get("thread_id"), given.get("checkpoint_ns"), given.get("checkpoint_id")
+        near: Near = {}
+        for place in self._threads.places(None if thread is None else str(thread), namespace):
+            if (only and place.id != only) or (before and place.id >= before):
+                continue
+            snapshot = near.get(place) or self._threads.load(place)
+            if snapshot is None:  # removed meanwhile
+                continue
+            if wanted:
+                metadata = self._mapping(snapshot.metadata, place, "metadata")
+                if any(metadata.get(key) != value for key, value in wanted.items()):
+                    continue
+            yield self._tuple(snapshot, thread, near)
+
+    def _tuple(self, snapshot: ThreadSnapshot, thread: Any, near: Near) -> CheckpointTuple:
+        place = snapshot.place
+        kept = self._threads.values(snapshot, near)
+        values = {name: self._unpack(part, place, f"channels.{name}") for name, part in kept.items()}
+        state = self._mapping(snapshot.state, place, "state")
+        checkpoint = {**state, "channel_versions": dict(snapshot.versions), "channel_values": values}
+        return CheckpointTuple(
+            config=_config(place, thread),
+            checkpoint=cast(Checkpoint, checkpoint),
+            metadata=cast(CheckpointMetadata, self._mapping(snapshot.metadata, place, "metadata")),
+            parent_config=_config(place._replace(id=snapshot.parent), thread) if snapshot.parent else None,
+            pending_writes=self._pending(place),
+        )
+
+    def _pending(self, place: ThreadPlace, channels: Collection[str] | None = None) -> Pending:
+        rows = [(one, write) for one in self._threads.writes(place) for write in one.writes]
+        rows.sort(key=lambda row: writes_sort_key(row[0].path, row[0].task, row[1].number))
+        return [
+            (one.task, write.channel, self._unpack(write.kept, place, f"writes.{write.channel}"))
+            for one, write in rows
+            if channels is None or write.channel in channels
+        ]
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What was written to channels that are kept as changes, back to the last checkpoint that holds each whole."""
+        if not channels:
+            return {}
+        place = self._asked(config)
+        found: dict[str, Pending] = {channel: [] for channel in channels}
+        seeds: dict[str, Any] = {}
+        near: Near = {}
+        for snapshot in self._ancestors(place):
+            open_now = [channel for channel in channels if channel not in seeds]
+            if not open_now:
+                break
+            for write in reversed(self._pending(snapshot.place, open_now)):
+                found[write[1]].append(write)
+            held = self._threads.values(snapshot, near)
+            for channel in held.keys() & open_now:
+                seeds[channel] = self._unpack(held[channel], snapshot.place, f"channels.{channel}")
+        return {
+            channel: cast(
+                DeltaChannelHistory,
+                {"writes": found[channel][::-1], **({"seed": seeds[channel]} if channel in seeds else {})},
+            )
+            for channel in channels
+        }
+
+    def _ancestors(self, place: ThreadPlace | None) -> Iterator[ThreadSnapshot]:
+        """The checkpoints before one, the nearest first."""
+        seen: set[str] = set()
+        snapshot = self._threads.load(place) if place is not None else None
+        while snapshot is not None and snapshot.parent and snapshot.parent not in seen:
+            seen.add(snapshot.parent)
+            snapshot = self._threads.load(snapshot.place._replace(id=snapshot.parent))
+            if snapshot is not None:
+                yield snapshot
+
+    # -- writing --------------------------------------------------------------------------------------------------
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Keep a checkpoint; on return it survives kill -9 and power loss.
+
+        Args:
+            config: thread, namespace, and the id of the checkpoint before it.
+            new_versions: the channels that changed since that one; the values of others are not written again.
+
+        Returns:
+            The config that names the checkpoint.
+
+        Raises:
+            SecretDetected: a value looks like a secret; with its field and what can be done. Nothing was written.
+            ContentError, StorageIO: nothing was written.
+        """
+        made, values = self._snapshot(config, checkpoint, metadata), checkpoint["channel_values"]
+
+        def value_of(channel: str) -> Kept | None:
+            return self._pack(values[channel]) if channel in values else None
+
+        self._threads.save(made, new_versions.keys(), value_of, self._reason)
+        return _config(made.place, config["configurable"]["thread_id"])
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Keep what a task wrote; what it wrote before stays, but for errors, interrupts and resumes.
+
+        Raises:
+            SecretDetected, ContentError, StorageIO: as ``put``.
+        """
+        given = config["configurable"]
+        place = ThreadPlace(str(given["thread_id"]), given.get("checkpoint_ns", ""), given["checkpoint_id"])
+        rows = {
+            (index := WRITES_IDX_MAP.get(channel, at)): Write(index, channel, self._pack(value))
+            for at, (channel, value) in enumerate(writes)
+        }
+        made = TaskWrites(place=place, task=task_id, path=task_path, writes=tuple(rows.values()))
+        self._threads.add_writes(made, self._reason)
+
+    # -- removing and copying -------------------------------------------------------------------------------------
+    def delete_thread(self, thread_id: str) -> None:
+        """Remove a thread with its subgraphs and writes; git's history keeps it (``memfs erase`` does not)."""
+        self.workspace.states.thread_tidier.delete(str(thread_id))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove the checkpoints of these runs with their writes, in all threads; those that stay keep their values.
+
+        A channel that is kept as changes (``DeltaChannel``) loses those of the removed steps.
+        """
+        wanted = {str(run) for run in run_ids}
+        if wanted:
+            found = [place for place in self._threads.places() if self._run_of(place) in wanted]
+            self.workspace.states.thread_tidier.remove(found)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy all of a thread to another name; what that has of its own stays."""
+        self.workspace.states.thread_tidier.copy(str(source_thread_id), str(target_thread_id))
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Remove the checkpoints of these threads: all (``delete``), or all but the newest of each namespace
+        (``keep_latest``) and those from which its channels that are kept as changes are made.
+
+        Raises:
+            QueryInvalid: there is no such strategy.
+        """
+        if strategy not in _STRATEGIES:
+            raise QueryInvalid(
+                f"{strategy!r} is no strategy", field="strategy", hint=f"one of {', '.join(_STRATEGIES)}"
+            )
+        tidier = self.workspace.states.thread_tidier
+        for thread in dict.fromkeys(map(str, thread_ids)):
+            if strategy == "delete":
+                tidier.delete(thread)
+            else:
+                tidier.keep_latest(thread, self._made_from_changes)
+
+    def get_next_version(self, current: Any, channel: None) -> Any:
+        """The version after ``current``: whole numbers, or texts where a thread came from a saver that uses those."""
+        del channel
+        if isinstance(current, str):
+            return f"{int(current.partition('.')[0]) + 1:032}.0"
+        return 1 if current is None else int(current) + 1
+
+    # -- internal -------------------------------------------------------------------------------------------------
+    def _asked(self, config: RunnableConfig) -> ThreadPlace | None:
+        """The checkpoint a config means."""
+        given = config["configurable"]
+        thread, namespace = str(given["thread_id"]), given.get("checkpoint_ns", "")
+        named = get_checkpoint_id(config)
+        return ThreadPlace(thread, namespace, named) if named else self._threads.latest(thread, namespace)
+
+    def _snapshot(self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> ThreadSnapshot:
+        """A checkpoint as it is kept, without the channels."""
+        given = config["configurable"]
+        told = get_checkpoint_metadata(config, metadata)
+        step = told.get("step")
+        return ThreadSnapshot(
+            place=ThreadPlace(str(given["thread_id"]), given.get("checkpoint_ns", ""), checkpoint["id"]),
+            parent=given.get("checkpoint_id") or None,
+            metadata=self._pack(told),
+            state=self._pack({key: part for key, part in checkpoint.items() if key not in _KEPT_APART}),
+            versions=dict(checkpoint["channel_versions"]),
+            channels={},
+            source=str(told.get("source", "")),
+            step=step if type(step) is int else None,
+        )
+
+    def _made_from_changes(self, snapshot: ThreadSnapshot) -> Collection[str]:
+        """The channels that LangGraph keeps as changes, and that changed since they were last kept whole."""
+        counters = self._mapping(snapshot.metadata, snapshot.place, "metadata").get(_COUNTERS)
+        return counters if isinstance(counters, dict) else ()
+
+    def _mapping(self, kept: Kept, place: ThreadPlace, field: str) -> dict[str, Any]:
+        """What must be a mapping, whoever edited the file."""
+        found = self._unpack(kept, place, field)
+        if not isinstance(found, dict):
+            hint = "bring the file back from git"
+            raise ContentError("not what a graph keeps there", path=snapshot_path(place), field=field, hint=hint)
+        return found
+
+    def _run_of(self, place: ThreadPlace) -> str | None:
+        snapshot = self._threads.load(place)
+        run = self._mapping(snapshot.metadata, place, "metadata").get("run_id") if snapshot is not None else None
+        return None if run is None else str(run)
+
+    def _pack(self, value: Any) -> Kept:
+        kept = pack(self.serde, value)
+        if self.serde is self._usual:
+            self._types.note(types_in(kept))
+        return kept
+
+    def _unpack(self, kept: Kept, place: ThreadPlace, field: str) -> Any:
+        try:
+            serde = self._types.serde_for(types_in(kept)) if self.serde is self._usual else self.serde
+            return unpack(serde, kept)
+        except ContentError as error:
+            error.path, error.field = snapshot_path(place), field
+            raise
+
+
+def _config(place: ThreadPlace, thread: Any) -> RunnableConfig:
+    """The config that names a checkpoint; the thread as the caller wrote it."""
+    given = {"thread_id": place.thread if thread is None else thread, "checkpoint_ns": place.namespace}
+    return {"configurable": {**given, "checkpoint_id": place.id}}

@@ -1,0 +1,18 @@
+"""MCP: the door for clients of the Model Context Protocol.
+
+Owns what needs the protocol's SDK: tools, resources and prompts (``server``), and how they are reached (``stdio``,
+``http``). What a tool does is done by the parts of the workspace. Needs ``pip install 'gitmemfs[mcp]'``.
+"""
+
+from memfs.doors.extra import missing
+
+try:
+    import mcp  # noqa: F401  the extra is there
+    import mcp_types  # noqa: F401  which only the SDK's second version has
+except ImportError as error:
+    raise missing("the MCP server", "mcp", ("mcp", "mcp_types"), error) from error
+
+from memfs.doors.mcp.server import MemoryServer, build_server
+from memfs.doors.mcp.tools import ToolSet
+
+__all__ = ["MemoryServer", "ToolSet", "build_server"]

@@ -1,0 +1,214 @@
+"""Reading: what the tools that only read answer.
+
+Owns the words and the structure of their answers. What is found, and what an agent may be told, is decided below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from memfs.doors.mcp.answer import LONGEST, ToolResult, brief, discreet, item_data, quoted
+from memfs.doors.mcp.session import Desk
+from memfs.format.text_guard import shown_line
+from memfs.model import MemoryItem, Query
+from memfs.model.query import moment
+from memfs.model.time import format_time
+from memfs.version import __version__
+
+if TYPE_CHECKING:
+    from memfs.context.deliver import DeliveryResult
+    from memfs.facades.agent_tools import Caller
+    from memfs.git.log import Revision
+    from memfs.model import Problem
+    from memfs.sessions.respond import Reminder
+
+Given = Mapping[str, Any]
+"""The arguments of a call, checked."""
+NOTHING = "Nothing is remembered about that. Other words may find it; memory_list shows what there is."
+_PROBLEMS = 10
+_TO_DO = "Not done yet:"
+
+
+# -- finding --------------------------------------------------------------------------------------------------------
+def search(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+    """``memory_search``."""
+    if revision := given.get("as_of", ""):
+        return _searched_at(desk, given, revision)
+    found = desk.memory.search(given["query"], given["limit"], filters(given), agent=caller.agent)
+    notes = _notes(desk, found)
+    text = "\n\n".join((found.text or NOTHING, *notes))
+    return ToolResult(text, {"memories": found.text, "ids": list(found.ids), "notes": notes})
+
+
+def _searched_at(desk: Desk, given: Given, revision: str) -> ToolResult:
+    from memfs.recall.fence import fence
+
+    found, past = desk.past.search(given["query"], given["limit"], filters(given), revision)
+    text = fence(found.hits)
+    notes = [f"As of commit {past.commit[:12]}, {format_time(past.time)}.", *past.notes]
+    ids = [hit.item.id for hit in found.hits]
+    data = {"memories": text, "ids": ids, "notes": notes, "as_of": past.commit}
+    return ToolResult("\n\n".join((text or NOTHING, *notes)), data)
+
+
+def filters(given: Given) -> Query | None:
+    """The filters of a call as a query; None where it names none.
+
+    Raises:
+        QueryInvalid: a filter cannot be understood.
+    """
+    since, until = moment("since", given.get("since")), moment("until", given.get("until"), end=True)
+    types, tags = frozenset(given.get("types", ())), frozenset(given.get("tags", ()))
+    return Query(types=types, tags=tags, since=since, until=until) if types or tags or since or until else None
+
+
+def get(desk: Desk, _: Caller, given: Given) -> ToolResult:
+    """``memory_get``."""
+    revision, offset = given.get("revision", ""), given.get("offset", 0)
+    item = desk.past.at(given["id"], revision) if revision else desk.memory.get(given["id"])
+    data = item_data(item, offset) | ({"revision": revision} if revision else {})
+    return ToolResult(fenced_item(item, offset), data)
+
+
+def fenced_item(item: MemoryItem, offset: int = 0) -> str:
+    """An item as quoted data, in parts where it is long, and what is needed to change it."""
+    from memfs.recall.fence import fence
+
+    part = item.content[offset : offset + LONGEST]
+    text = fence([item.replace(content=part or " ")])
+    if len(item.content) > offset + LONGEST:
+        text += f"\n\nIt goes on: offset {offset + LONGEST} of {len(item.content)}."
+    return f"{text}\n\nsha256: {item.sha256}" if item.sha256 else text
+
+
+def listed(desk: Desk, _: Caller, given: Given) -> ToolResult:
+    """``memory_list``."""
+    for name in given.get("types", ()):
+        desk.memory.workspace.kinds.get(name)
+    within = filters(given)
+    revision = given.get("as_of", "")
+    past = desk.past.past(revision) if revision else None
+    page = desk.memory.page(within or Query(), given["limit"], given.get("cursor", ""), past)
+    rows = [brief(item) for item in page.items]
+    text = quoted(map(_row, rows)) or ("No memory passes these filters." if within else "Nothing is remembered yet.")
+    if page.cursor:
+        text += f"\n\nMore with cursor {page.cursor}"
+    told = {"as_of": past.commit} if past is not None else {}
+    return ToolResult(text, {"items": rows, **told, **({"next_cursor": page.cursor} if page.cursor else {})})
+
+
+def _row(row: Mapping[str, Any]) -> str:
+    tags = f" [{', '.join(row['tags'])}]" if "tags" in row else ""
+    title = " ".join(str(row["title"]).split())
+    status = f", {' '.join(str(row['status']).split())}" if "status" in row else ""
+    left = f" ({row['undecided']})" if "undecided" in row else ""
+    return f"{row['id']} ({row['type']}, {str(row.get('when', ''))[:10]}, {row['trust']}{status}){tags}: {title}{left}"
+
+
+# -- history --------------------------------------------------------------------------------------------------------
+def history(desk: Desk, _: Caller, given: Given) -> ToolResult:
+    """``memory_history``."""
+    revisions = desk.past.log(given.get("id"), given["limit"], moment("since", given.get("since")))
+    rows = [_revision(one) for one in revisions]
+    waiting = desk.memory.workspace.store.pending().count
+    lines = (f"{row['revision']} {row['time']} {row['author']}: {row['subject']}" for row in rows)
+    text = quoted(lines) or "No commit has changed it yet."
+    if waiting:
+        text += f"\n\n{waiting} more waiting for their commit: they are durable, and have no revision yet."
+    return ToolResult(text, {"revisions": rows, "waiting": waiting})
+
+
+def _revision(one: Revision) -> dict[str, Any]:
+    named = {name.removeprefix("Memfs-").lower(): ", ".join(values) for name, values in one.trailers.items()}
+    ids = [path.rpartition("/")[2].rpartition(".")[0] for path in one.paths[:20] if "/memories/" in f"/{path}"]
+    return {
+        "revision": one.short,
+        "time": format_time(one.time),
+        "author": one.author,
+        "subject": one.subject[:200],
+        **{name: value for name, value in named.items() if name in ("agent", "session", "source")},
+        "ids": ids,
+    }
+
+
+def diff(desk: Desk, _: Caller, given: Given) -> ToolResult:
+    """``memory_diff``."""
+    patch, start = desk.past.diff(given.get("id"), given.get("older", ""), given.get("newer"))
+    cut = len(patch) > LONGEST
+    text = quoted(patch[:LONGEST].removesuffix("\n").split("\n") if patch else ()) or "Nothing differs."
+    if cut:
+        text += f"\n\nThe first {LONGEST:,} of {len(patch):,} characters; name an id for less."
+    shown = {"older": start[:12], "newer": given.get("newer") or "the files as they are"}
+    return ToolResult(text, {**shown, "diff": text if patch else "", "cut": cut})
+
+
+# -- being told -----------------------------------------------------------------------------------------------------
+def context(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+    """``memory_context``: the start of a task, unless files or a tool say that this is a step of one."""
+    beginning = not (given.get("files") or given.get("tool"))
+    parts: list[str] = []
+    told: list[DeliveryResult] = []
+    if beginning:
+        start, reminders = desk.memory.beginning("" if desk.read_only else caller.agent)
+        told.append(start)
+        parts += [start.text, reminded(reminders)]
+    if given.get("situation") or not beginning:
+        told.append(_before_step(desk, caller, given))
+        parts.append(told[-1].text)
+    notes = [note for one in told for note in _notes(desk, one)]
+    said = "\n\n".join(filter(None, parts))
+    text = "\n\n".join((said or _nothing(desk), *notes))
+    ids = [item_id for one in told for item_id in one.ids]
+    return ToolResult(text, {"memories": said, "ids": ids, "notes": notes})
+
+
+def _nothing(desk: Desk) -> str:
+    """What is said where there is nothing to tell unasked, which is not all that is remembered."""
+    more = "; memory_search asks for everything else" if desk.memory.workspace.settings.memory.on_demand else ""
+    return f"No preference, warning or rule matters here{more}."
+
+
+def _before_step(desk: Desk, caller: Caller, given: Given) -> DeliveryResult:
+    from memfs.model.episode import StateSnapshot  # connecting does without it
+
+    told = given.get("situation", ""), given.get("files", ())
+    state = StateSnapshot.create(
+        told[1], told[0], tool=given.get("tool", ""), agent=caller.agent, session=caller.session
+    )
+    return desk.memory.before_step(state)
+
+
+def reminded(reminders: Iterable[Reminder]) -> str:
+    """What is still to be done, as quoted data; "" for nothing."""
+    lines = [f"{one} ({one.id})" for one in reminders]
+    return quoted((_TO_DO, *lines)) if lines else ""
+
+
+def _notes(desk: Desk, told: DeliveryResult) -> list[str]:
+    notes = [f"{told.left_out} more had no room."] if told.left_out else []
+    return notes + [discreet(problem.message, desk.root) for problem in told.problems[:_PROBLEMS]]
+
+
+# -- standing -------------------------------------------------------------------------------------------------------
+def status(desk: Desk, caller: Caller, _: Given) -> ToolResult:
+    """``memory_status``."""
+    found = desk.memory.standing()
+    problems: Sequence[Problem] = found.pop("problems")
+    shown = [_problem(desk, problem) for problem in problems[:_PROBLEMS]]
+    data = {**found, "waiting_reason": discreet(found["waiting_reason"], desk.root), "problem_count": len(problems)}
+    data |= {"problems": shown, "agent": caller.agent, "session": caller.session, "version": __version__}
+    types = ", ".join(f"{count} {name}" for name, count in found["types"].items())
+    lines = [
+        f"{found['memories']:,} memories" + (f": {types}" if types else ""),
+        f"branch {shown_line(found['branch'] or 'detached')} at {found['revision'] or 'no commit yet'}",
+        f"{found['waiting']} waiting for a commit" + (f": {data['waiting_reason']}" if data["waiting_reason"] else ""),
+        "agents may search" if found["may_search"] else "agents may not search (memory.on_demand)",
+        f"{len(problems)} problems; 'memfs check' names them all" if problems else "no problems",
+    ]
+    return ToolResult("\n".join([*lines, *(f"- {row}" for row in shown)]), data)
+
+
+def _problem(desk: Desk, problem: Problem) -> str:
+    place = f"{problem.path}: " if problem.path else ""
+    return discreet(f"{problem.severity}: {place}{problem.message}", desk.root)[:300]

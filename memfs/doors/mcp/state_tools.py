@@ -1,0 +1,117 @@
+"""Stating: what the tools for the state of a multi-agent system answer (seed 001, D8).
+
+Owns the words and the structure of their answers, and how much of the state one answer holds. What is stored, and what
+an agent is to be told, ``ContextMemory`` decides.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from memfs.doors.mcp.answer import ToolResult, plain, quoted
+from memfs.doors.mcp.read_tools import Given
+from memfs.doors.mcp.session import Desk
+from memfs.errors import QueryInvalid
+from memfs.model.kinds import nearest
+from memfs.model.query import moment
+from memfs.store.authorship import signed_by
+
+if TYPE_CHECKING:
+    from memfs.facades.agent_tools import Caller
+    from memfs.facades.context_memory import ContextMemory
+    from memfs.model.state_documents import Acknowledgement
+
+LARGEST = 60_000
+"""How many characters of the state an answer holds."""
+_NAMED = ("agents", "components", "hypotheses", "iterations", "metrics")
+_CALLS: Mapping[str, Callable[[ContextMemory], Callable[[Mapping[str, Any]], Acknowledgement]]] = {
+    "agent_output": lambda states: states.store_agent_output,
+    "state_update": lambda states: states.store_state_update,
+    "meta_review": lambda states: states.store_meta_review,
+    "hypothesis": lambda states: states.store_hypothesis,
+    "tournament_result": lambda states: states.store_tournament_result,
+}
+
+
+def store(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+    """``state_store``."""
+    kind = given["kind"]
+    if kind not in _CALLS:
+        hint = nearest(kind, _CALLS) or f"use one of {', '.join(_CALLS)}"
+        raise QueryInvalid(f"there is no kind {ascii(kind)[:60]}", field="kind", hint=hint)
+    document = given["document"]
+    if kind == "agent_output":
+        document = {"agent_type": caller.agent, **document}
+    with signed_by(caller.origin):
+        ack = _CALLS[kind](desk.states(caller.session))(document)
+    names = ("path", "sha256", "continuation_token", "checkpoint_id", "checkpoint_problem", "conflicts")
+    data = {name: plain(value) for name in names if (value := getattr(ack, name))}
+    lines = [f"Stored {ack.path}."]
+    if ack.continuation_token:
+        lines.append(f"state_resume {ack.continuation_token} gives the task's state back.")
+    if ack.checkpoint_id:
+        lines.append(f"Checkpoint {ack.checkpoint_id}.")
+    if ack.checkpoint_problem:
+        lines.append(f"No checkpoint was made: {ack.checkpoint_problem}")
+    if ack.conflicts:
+        lines.append(f"Another writer's value gave way in {', '.join(ack.conflicts)}; history keeps it.")
+    return ToolResult("\n".join(lines), data)
+
+
+def get(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+    """``state_get``."""
+    named = {name: given[name] for name in _NAMED if given.get(name)}
+    if "iterations" in named:
+        named["iterations"] = _numbers(named["iterations"])
+    found = desk.states(caller.session).retrieve_state(
+        given.get("request", "partial" if named else "summary"),
+        start=moment("since", given.get("since")),
+        end=moment("until", given.get("until"), end=True),
+        **named,
+    )
+    data = plain(found.to_dict())
+    text = json.dumps(data, indent=1, ensure_ascii=False)
+    if len(text) > LARGEST:
+        hint = "name agents, components, hypotheses or iterations, or ask for the request 'summary'"
+        raise QueryInvalid(f"the answer has {len(text):,} characters, at most {LARGEST:,} are given", hint=hint)
+    return ToolResult(quoted(text.split("\n")), data)
+
+
+def save(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+    """``state_save``."""
+    agent = given.get("agent") or caller.agent
+    with signed_by(caller.origin):
+        token = desk.states(caller.session).save_continuation(agent, given["task"], given["state"])
+    return ToolResult(f"Kept under {token}: state_resume gives it back.", {"token": token})
+
+
+def resume(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+    """``state_resume``."""
+    state = plain(desk.states(caller.session).resume(given["token"]))
+    text = json.dumps(state, indent=1, ensure_ascii=False)
+    return ToolResult(quoted(text.split("\n")), {"token": given["token"], "state": state})
+
+
+def feedback(desk: Desk, caller: Caller, given: Given) -> ToolResult:
+    """``state_feedback``."""
+    agent = given.get("agent") or caller.agent
+    states = desk.states(caller.session)
+    if desk.read_only:  # that it was given is not recorded
+        told = states.workspace.states.feedback.for_agent(agent, record=False)
+    else:
+        with signed_by(caller.origin):
+            told = states.feedback_for(agent)
+    data = {"agent": told.agent, "text": told.text, "version": told.version, "from_iteration": told.from_iteration}
+    said = told.text or "\n".join([f"There is no feedback for {told.agent}.", *told.remarks])
+    return ToolResult(said, {name: value for name, value in data.items() if value is not None})
+
+
+def _numbers(texts: Iterable[str]) -> list[int]:
+    found = []
+    for text in texts:
+        if not text.strip().isdecimal() or len(text) > 12:
+            raise QueryInvalid(f"{ascii(text)[:60]} is no number", field="iterations", hint="give numbers, such as 3")
+        found.append(int(text))
+    return found

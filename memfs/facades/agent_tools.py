@@ -1,0 +1,536 @@
+"""AgentMemory: what an agent may do with a memory by the tools it is given.
+
+Owns what every door with tools has in common: which names mean an item, what an agent's writing does to who vouches
+for an item, and pages of what there is. What a tool is called, and the form of its answer, is the door's business;
+history is that of ``memfs.facades.agent_tools``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from memfs.admin.recover import RECOVERED, Recoverable
+from memfs.admin.usage_by_area import numbers
+from memfs.errors import (
+    Conflict,
+    ContentError,
+    HistoryError,
+    HistoryUnavailable,
+    ItemNotFound,
+    MemfsError,
+    QueryInvalid,
+    SettingInvalid,
+)
+from memfs.facades.open_workspaces import Facade
+from memfs.git.quarantine import require_clean
+from memfs.learning.conventions import withheld
+from memfs.model import Candidate, MemoryItem, Origin, Query, Recall
+from memfs.model.ids import check_id, of_mount, stem_of, without_mount
+from memfs.model.item import BY_TRUST, Trust, lower_trust
+from memfs.model.kinds import CONVENTION, ITEM_LIMIT, PROPOSED
+from memfs.model.query import MOST
+from memfs.model.suggestion import Keep
+from memfs.model.time import parse_time, utc_now
+from memfs.sessions.respond import Reminder, pending
+from memfs.sessions.store import keep_heard
+from memfs.store.authorship import signed_by
+from memfs.store.searcher import not_found
+
+if TYPE_CHECKING:
+    from memfs.context.deliver import DeliveryResult
+    from memfs.git.log import Revision
+    from memfs.model.episode import StateSnapshot
+    from memfs.model.review import StoreResult
+    from memfs.store import Store
+    from memfs.team.asof import Past
+    from memfs.team.revision_reader import PastStore
+    from memfs.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who uses the tools: the agent's name, its session, and the door it came through."""
+
+    agent: str = ""
+    session: str = ""
+    source: str = "agent"
+
+    @property
+    def origin(self) -> Origin:
+        """What each item says of it."""
+        return Origin(agent=self.agent, session=self.session, role="assistant")
+
+
+UNBOUNDED = 8000
+"""The budget of an answer, in tokens, where the settings name none: a tool's answer is always bounded."""
+_UNSEEN = frozenset({"tags", "expires"})
+"""What an agent may change without taking from an item that somebody vouches for it."""
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemPage:
+    """Some items, newest first, and where the next page begins: "" after the last."""
+
+    items: tuple[MemoryItem, ...]
+    cursor: str = ""
+
+
+class AgentMemory(Facade):
+    """The memory of one workspace as an agent's tools see it (B5). Threads may share it."""
+
+    # -- finding ----------------------------------------------------------------------------------------------------
+    def search(self, query: str, limit: int, within: Query | None = None, *, agent: str = "") -> DeliveryResult:
+        """What is remembered about a question, as quoted data.
+
+        Args:
+            within: whose filters restrict the items; None where nothing does.
+
+        Raises:
+            SettingInvalid: ``memory.on_demand`` is false.
+            QueryInvalid: the question or a filter cannot be understood.
+        """
+        delivery = self.workspace.sources.delivery
+        most = None if delivery.memory.recall_tokens else UNBOUNDED
+        return delivery.recall(query, limit=limit, max_tokens=most, agent=agent, within=within)
+
+    def get(self, reference: str) -> MemoryItem:
+        """The item of an id, of the beginning of one, or of ``mount:id``.
+
+        Raises:
+            IdInvalid: no id can be so; a path is none.
+            ItemNotFound, ContentError: it is not there, or its file is invalid at present.
+        """
+        if of_mount(reference):
+            check_id(without_mount(reference))
+            found = self.workspace.sources.mounts.find(reference)
+        else:
+            found = self.workspace.store.find(check_id(reference))
+        self._read([found.id])
+        return found
+
+    def page(self, within: Query, size: int, cursor: str = "", past: Past | None = None) -> ItemPage:
+        """The newest items that pass a query's filters, after those of the pages before.
+
+        What is written meanwhile neither shifts nor repeats what follows. Conventions that are not accepted are there
+        only where conventions are asked for (K8).
+
+        Args:
+            past: whose items they are, None for those that there are.
+
+        Raises:
+            QueryInvalid: a filter cannot be understood, or no page gave such a cursor.
+        """
+        store: Store | PastStore = self.workspace.store if past is None else past.store
+        rows = self._rows(store, within, _read_cursor(cursor) if cursor else None, size)
+        chosen = rows[:size]
+        loaded = [store.load(one) for one in chosen]
+        every = CONVENTION in within.types
+        items = tuple(one.item for one in loaded if one is not None and (every or not withheld(one.item)))
+        self._read([item.id for item in items])
+        return ItemPage(items=items, cursor=_cursor(chosen[-1]) if len(rows) > size else "")
+
+    def _read(self, ids: Sequence[str]) -> None:
+        """Note that an agent was given items it named, or found in a list."""
+        self.workspace.usage.served.note("read", ids, self.workspace.parts.clock())
+
+    @staticmethod
+    def _rows(
+        store: Store | PastStore, within: Query, after: tuple[datetime, str] | None, size: int
+    ) -> list[Candidate]:
+        """What comes after a place, newest first and by id among those of one time; one more than ``size``, if any."""
+        until = min(filter(None, (within.until, after and after[0])), default=None)
+        asked = replace(within, text="", until=until, limit=size + 1)
+        while True:
+            found = store.seeking.candidates(asked)
+            rows = sorted((one for one in found if after is None or _place(one) > _order(*after)), key=_place)
+            # of the oldest time that was found there may be more, which come before these
+            settled = len(rows) > size and rows[size - 1].timestamp > min(one.timestamp for one in found)
+            if settled or len(found) < asked.limit or asked.limit == MOST:
+                return rows
+            asked = replace(asked, limit=min(MOST, asked.limit * 8))
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+    def store(self, draft: MemoryItem, caller: Caller) -> StoreResult:
+        """Keep what an agent says, durable on return; what is known already is united with it.
+
+        Raises:
+            SettingInvalid: there is no such type.
+            ContentError (``SecretDetected``, too), StorageIO: nothing was stored.
+        """
+        self.workspace.kinds.get(draft.type)
+        said = draft.replace(trust=Trust.AGENT.value, origin=caller.origin)
+        if said.type == CONVENTION:
+            said = said.replace(status=PROPOSED)  # a team agrees, an agent does not
+        with signed_by(caller.origin):
+            return self.workspace.intake.store(said, review=False, source=caller.source)
+
+    def update(
+        self, item_id: str, changes: Mapping[str, Any], caller: Caller, expected: str | None = None
+    ) -> tuple[MemoryItem, MemoryItem]:
+        """Change fields of an item; return it as it was and as it is.
+
+        Text that nobody but an agent has seen never passes as vouched for: whoever vouched for the item did so for what
+        it said before.
+
+        Args:
+            expected: the sha256 that the agent last read; None means whatever is there.
+
+        Raises:
+            ItemNotFound, Conflict, ContentError, StorageIO: nothing was changed.
+        """
+        if "memory_type" in changes:
+            self.workspace.kinds.get(changes["memory_type"])
+        for attempt in range(_TRIES):
+            before = self.exactly(item_id)
+            after = _changed(before, changes, caller)
+            if after == before and expected in (None, before.sha256):
+                return before, before
+            read = before.sha256 if expected is None else expected
+            try:
+                with signed_by(caller.origin):
+                    return before, self.workspace.store.put(after, expected=read, source=caller.source)
+            except Conflict:  # somebody else's change came between: it is kept, and ours made to it
+                if expected is not None or attempt == _TRIES - 1:
+                    raise
+        raise AssertionError  # the last try returns or raises
+
+    def feedback(self, item_id: str, helpful: bool, reason: str, caller: Caller) -> MemoryItem:
+        """Let an item count for more or less; see ``Feedback.give``."""
+        with signed_by(caller.origin):
+            return self.workspace.feedback.give(self.exactly(item_id).id, helpful, reason, source=caller.source)
+
+    def end_session(self, session: str) -> None:
+        """Clear a session's working memory; what matters of it is kept, or suggested, as the settings say (C7).
+
+        Where nothing is to be learned the working memory stays, and expires.
+        """
+        keep = keep_heard(self.workspace, "patterns")
+        if keep is not Keep.OFF:
+            self.workspace.consolidation.run(session, suggest=keep is Keep.SUGGEST)
+
+    def exactly(self, item_id: str) -> MemoryItem:
+        """The item with this very id, in this workspace: what is written must not be guessed.
+
+        Raises:
+            IdInvalid, ItemNotFound, ContentError.
+        """
+        if of_mount(item_id):
+            raise ItemNotFound(
+                f"{ascii(item_id)[:80]} belongs to a mounted workspace, which is only read",
+                hint="store what you want to add as a memory of this workspace",
+            )
+        store = self.workspace.store
+        found = store.get(check_id(item_id))
+        if found is None:
+            ids = list(store.following.ids())
+            raise not_found(item_id, [one for one in ids if one.casefold().startswith(item_id.casefold())], ids)
+        return found
+
+    # -- being told -------------------------------------------------------------------------------------------------
+    def beginning(self, agent: str = "") -> tuple[DeliveryResult, Sequence[Reminder]]:
+        """What an agent is told at the start: the automatic memory, and what is still to be done."""
+        from memfs.model.episode import StateSnapshot  # a server that is only connected to does without it
+
+        delivery = self.workspace.sources.delivery
+        most = None if delivery.memory.automatic_tokens else UNBOUNDED
+        given, reminders = delivery.automatic(StateSnapshot(agent=agent), max_tokens=most), pending(self.workspace)
+        ids, now = [one.id for one in reminders], self.workspace.parts.clock()
+        self.workspace.usage.served.note("automatic", ids, now, agent=agent)
+        return given, reminders
+
+    def before_step(self, state: StateSnapshot) -> DeliveryResult:
+        """What a situation brings to mind.
+
+        Raises:
+            QueryInvalid: the situation cannot be understood.
+        """
+        delivery = self.workspace.sources.delivery
+        return delivery.triggered(state, max_tokens=None if delivery.memory.triggered_tokens else UNBOUNDED)
+
+    def standing(self) -> dict[str, Any]:
+        """How the workspace stands: counts, history, and what is wrong, as plain values."""
+        workspace = self.workspace
+        types, _ = numbers(workspace.store, workspace.parts)
+        waiting, head = workspace.store.pending(), workspace.repository.head()
+        problems = [*workspace.store.problems(), *filter(None, [workspace.quota.problem])]
+        return {
+            "memories": sum(types.values()),
+            "types": dict(sorted(types.items())),
+            "branch": head.branch,
+            "revision": (head.commit or "")[:12],
+            "waiting": waiting.count,
+            "waiting_reason": waiting.reason,
+            "may_search": workspace.settings.memory.on_demand,
+            "problems": problems,
+        }
+
+
+# -- changes --------------------------------------------------------------------------------------------------------
+def _changed(before: MemoryItem, changes: Mapping[str, Any], caller: Caller) -> MemoryItem:
+    after = before.replace(**changes)
+    if (after.content, after.title) != (before.content, before.title):
+        after = after.replace(origin=caller.origin)  # it is the agent that says so
+    done = {name for name in changes if getattr(after, name) != getattr(before, name)}
+    unseen = _UNSEEN | ({"status"} if before.type == "prospective" else set())
+    if done <= unseen or before.trust not in BY_TRUST:
+        return after
+    return after.replace(trust=lower_trust(before.trust, Trust.AGENT.value))
+
+
+# -- pages ----------------------------------------------------------------------------------------------------------
+def _order(moment: datetime, item_id: str) -> tuple[float, str]:
+    return -moment.timestamp(), item_id
+
+
+def _place(one: Candidate) -> tuple[float, str]:
+    return _order(one.timestamp, one.id)
+
+
+def _cursor(last: Candidate) -> str:
+    written = json.dumps([last.timestamp.isoformat(), last.id])
+    return base64.urlsafe_b64encode(written.encode()).decode()
+
+
+def _read_cursor(cursor: str) -> tuple[datetime, str]:
+    try:
+        moment, item_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        return parse_time(moment), str(item_id)
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, binascii.Error) as error:
+        raise QueryInvalid(
+            f"no page gave the cursor {ascii(cursor)[:60]}", field="cursor", hint="begin without one"
+        ) from error
+
+
+"""Names, in place of a revision, what was displaced before any commit held it."""
+_COMMITTING = frozenset({"interval", "each", "batch"})
+_VERSIONS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteResult:
+    """What was taken away, and a revision that holds it, or ``recovered``: "" while its commit waits, with why."""
+
+    item: MemoryItem
+    revision: str = ""
+    waits: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredItem:
+    """The item as it is again; from where: a revision, ``recovered``, ``pruned``; and whether anything changed."""
+
+    item: MemoryItem
+    origin: str
+    changed: bool = True
+
+
+class AgentPast:
+    """The history of one workspace as an agent's tools see it (B5). Threads may share it."""
+
+    def __init__(self, memory: AgentMemory) -> None:
+        self._memory = memory
+
+    @property
+    def _workspace(self) -> Workspace:
+        return self._memory.workspace
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+    def at(self, reference: str, revision: str) -> MemoryItem:
+        """The item of an id as it was at a revision or date; of one that is gone, too.
+
+        Raises:
+            IdInvalid, HistoryUnavailable, ContentError.
+            BranchQuarantined: nobody is to be given what that revision has.
+        """
+        self._settle()
+        return self._read(self._named(reference), self._readable(revision))
+
+    def past(self, revision: str) -> Past:
+        """The memory at a revision or date.
+
+        Raises:
+            HistoryUnavailable.
+            BranchQuarantined: nobody is to be given what that revision has.
+        """
+        self._settle()
+        return self._workspace.teams.past.at(revision)
+
+    def search(self, query: str, limit: int, within: Query | None, revision: str) -> tuple[Recall, Past]:
+        """What was remembered about a question at a revision or date, and of when that is (B1).
+
+        Args:
+            within: whose filters restrict the items; None where nothing does.
+
+        Raises:
+            SettingInvalid: ``memory.on_demand`` is false.
+            QueryInvalid: the question or a filter cannot be understood.
+            HistoryUnavailable, BranchQuarantined: as ``past``.
+        """
+        memory = self._workspace.settings.memory
+        if not memory.on_demand:
+            raise SettingInvalid("agents may not ask", field="memory.on_demand", hint="set it to true")
+        past = self.past(revision)
+        asked = replace(within or Query(), text=query, limit=limit, max_tokens=memory.recall_tokens or UNBOUNDED)
+        return past.recall.search(asked, leave_out=withheld), past
+
+    def log(self, reference: str | None, limit: int, since: datetime | None = None) -> Sequence[Revision]:
+        """The commits that changed the memory or one item, newest first.
+
+        Raises:
+            IdInvalid, ItemNotFound: no item ever had that id.
+        """
+        self._settle()
+        return self._workspace.history.log(self._target(reference), limit=limit, since=since)
+
+    def diff(self, reference: str | None, older: str, newer: str | None = None) -> tuple[str, str]:
+        """What changed from a revision to another, or to the files as they are; and the older revision.
+
+        Args:
+            older: "" means the version before the last change: of the item, or of the memory.
+
+        Raises:
+            IdInvalid, ItemNotFound, HistoryUnavailable.
+            BranchQuarantined: nobody is to be given what one of them has.
+        """
+        self._settle()
+        target = self._target(reference)
+        start = older or self._before(target)
+        for revision in filter(None, (start, newer)):
+            self._readable(revision)
+        return self._workspace.history.diff(start, newer, target), start
+
+    # -- taking away and bringing back --------------------------------------------------------------------------------
+    def delete(self, item_id: str, reason: str, caller: Caller, expected: str | None = None) -> DeleteResult:
+        """Take an item out of the files and out of recall; history holds it.
+
+        Raises:
+            ItemNotFound, Conflict, StorageIO: nothing was changed.
+        """
+        workspace = self._workspace
+        item = self._memory.exactly(item_id)
+        head, committed = workspace.repository.head().commit, self._committed(item)
+        by_hand = not committed and workspace.settings.history.commit == "manual"
+        if by_hand and (data := self._bytes(item.path)) is not None:
+            workspace.recovered.keep(item.path, data)
+        with signed_by(caller.origin):
+            workspace.store.delete(item.id, expected=expected or item.sha256, reason=reason, source=caller.source)
+        if committed:
+            self._settle()
+            return DeleteResult(item=item, revision=head or "")
+        if by_hand:
+            return DeleteResult(item=item, revision=RECOVERED)
+        # what only the files or the journal hold goes into history: else there were no way back
+        flushed = workspace.store.flush(adopt=False)
+        if not flushed.commits:
+            return DeleteResult(item=item, waits=flushed.reason or "its commit waits")
+        return DeleteResult(item=item, revision=workspace.repository.resolve(f"{flushed.commits[-1]}~1"))
+
+    def restore(self, item_id: str, revision: str, caller: Caller) -> RestoredItem:
+        """Bring an item back: as it was at a revision, what was displaced before a commit, or else its version before.
+
+        Args:
+            revision: a commit or date, ``recovered``, or "" for whatever it said before: of an item that is gone its
+                last version, of another the one that differs from what it says.
+
+        Raises:
+            IdInvalid, ItemNotFound, HistoryUnavailable: there is no such version.
+            Conflict: the file holds an edit that no commit holds.
+        """
+        with signed_by(caller.origin):
+            return self._restored(self._named(item_id), revision, caller)
+
+    def _restored(self, name: str, revision: str, caller: Caller) -> RestoredItem:
+        displaced = self._displaced(name)
+        if revision == RECOVERED or (not revision and not self._there(name) and displaced):
+            self._workspace.recovered.restore(displaced[0].name if displaced else name)
+            return RestoredItem(item=self._memory.exactly(name), origin=RECOVERED)
+        if not revision and not self._there(name):
+            with suppress(ItemNotFound):
+                item = self._workspace.pruner.pruned.bring_back(name)
+                return RestoredItem(item=item, origin="pruned")
+        self._settle()
+        chosen = self._workspace.repository.resolve(revision) if revision else self._version_before(name)
+        self._workspace.history.found_at(chosen, name)  # what is not there is not brought back by taking away
+        done = self._workspace.history.rollback(chosen, name, source=caller.source)
+        return RestoredItem(item=self._memory.exactly(name), origin=chosen[:12], changed=bool(done.restored))
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+    def _settle(self) -> None:
+        """Commit what waits, where the policy lets memfs do so: history is asked for all that was written."""
+        workspace = self._workspace
+        if workspace.settings.history.commit in _COMMITTING:
+            workspace.store.flush(adopt=False)
+
+    def _readable(self, revision: str) -> str:
+        """The commit that a revision names, where an agent may be given what it has."""
+        repository = self._workspace.repository
+        commit = repository.resolve(revision)
+        require_clean(repository, commit)
+        return commit
+
+    def _named(self, reference: str) -> str:
+        """The id that is meant, by its beginning too; what is gone or unreadable is meant by its whole id."""
+        checked, store = check_id(reference), self._workspace.store
+        with suppress(ContentError):
+            if (found := store.get(checked)) is not None:
+                return found.id
+        begun = [one for one in store.following.ids() if one.casefold().startswith(checked.casefold())]
+        return begun[0] if len(begun) == 1 else checked
+
+    def _target(self, reference: str | None) -> str | None:
+        return None if reference is None else self._named(reference)
+
+    def _there(self, item_id: str) -> bool:
+        return bool(self._workspace.store.locate(item_id))
+
+    def _displaced(self, item_id: str) -> list[Recoverable]:
+        return [row for row in self._workspace.recovered.list() if stem_of(row.path) == item_id]
+
+    def _bytes(self, path: str) -> bytes | None:
+        try:
+            return self._workspace.parts.seen.read(path, ITEM_LIMIT).data if path else None
+        except FileNotFoundError:
+            return None
+
+    def _committed(self, item: MemoryItem) -> bool:
+        """Whether HEAD holds the item as its file has it."""
+        repository, data = self._workspace.repository, self._bytes(item.path)
+        try:
+            return data is not None and repository.head_blob(item.path) == repository.blob_id(data)
+        except HistoryError:
+            return False
+
+    def _read(self, item_id: str, commit: str) -> MemoryItem:
+        path, data = self._workspace.history.found_at(commit, item_id)
+        return self._workspace.parts.codec.read(data, path, utc_now())
+
+    def _before(self, target: str | None) -> str:
+        """A revision from before the last change of an item, or of the memory."""
+        if target is not None:
+            with suppress(HistoryUnavailable):
+                return self._version_before(target)
+        commits = self._workspace.history.log(target, limit=1)
+        head = self._workspace.repository.head().commit
+        if head and not commits:  # all of it waits for its first commit
+            return head
+        parents = self._workspace.repository.commit_object(commits[0].commit).parents if commits else ()
+        if not parents:
+            raise HistoryUnavailable("there is nothing before the first commit", hint="memory_get shows what is there")
+        return parents[0]
+
+    def _version_before(self, item_id: str) -> str:
+        """The newest commit in which the item says something else than it does now."""
+        history, now = self._workspace.history, self._bytes(self._workspace.store.locate(item_id))
+        for revision in history.log(item_id, limit=_VERSIONS):
+            with suppress(MemfsError):  # it is not there in this one
+                if history.found_at(revision.commit, item_id)[1] != now:
+                    return revision.commit
+        raise HistoryUnavailable(f"{item_id!r} has no earlier version", hint="memory_history shows what there is")

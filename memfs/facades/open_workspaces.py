@@ -1,0 +1,317 @@
+"""Opening: which workspace a facade works in, and how long that stays open.
+
+Owns the choice: a path, ``":memory:"``, the workspace at hand, the user's own. What a facade does with a workspace,
+it does not know.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, TypeVar
+
+from memfs.admin.memory_context import checked_values
+from memfs.errors import MemfsError, StorageIO, WorkspaceClosed, WorkspaceNotFound
+from memfs.fs import io
+from memfs.fs.workspace_location import WORKSPACE_VARIABLE, find_workspace, user_folder
+from memfs.model.memory_config import MemoryConfig
+from memfs.search.cache_folders import index_folder
+from memfs.workspace import Workspace, open_workspace
+
+_PASSING: Mapping[str, Any] = {"index.engine": "memory", "history.commit": "manual", "watch.enabled": False}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWorkspace:
+    """One open workspace of this process, the facades that use it, and whether it goes with them."""
+
+    workspace: Workspace
+    passing: bool
+    users: weakref.WeakSet[object] = field(default_factory=weakref.WeakSet)
+
+
+Place = tuple[Path, str]
+"""A workspace's folder, and what wins over its memory context, as JSON."""
+
+_guard = threading.RLock()
+held: dict[Place, OpenWorkspace] = {}
+"""What is open now, by place."""
+
+
+# What a parent process has open: taking it apart in a child would end the parent's helpers and locks.
+_abandoned: list[OpenWorkspace] = []
+
+
+def _began_anew() -> None:
+    """A forked child has none of its parent's open workspaces: it opens its own."""
+    global _guard
+    _guard = threading.RLock()
+    _abandoned.extend(held.values())
+    held.clear()
+    _work_out_anew()
+
+
+def _work_out_anew() -> None:
+    """Let a forked child work out lazy values, each of which another thread may have been at.
+
+    Python 3.11 holds a lock for every ``cached_property`` of a class, which no thread of the child would ever release.
+    """
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("memfs.")]
+    for part in [part for module in modules for part in vars(module).values() if isinstance(part, type)]:
+        for lazy in vars(part).values():
+            if isinstance(lazy, cached_property) and hasattr(lazy, "lock"):
+                lazy.lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_began_anew)
+
+
+def take(place: Place, user: object) -> OpenWorkspace:
+    """The open workspace at a place, opened once a process."""
+    root, memory = place
+    with _guard:
+        if place not in held:
+            held[place] = OpenWorkspace(open_workspace(root, memory=json.loads(memory)), passing=False)
+        held[place].users.add(user)
+        return held[place]
+
+
+def take_passing(memory: str, user: object) -> Place:
+    """Make and open a workspace that passes; returns its place."""
+    folder = Path(_scratch())
+    try:
+        opened = open_workspace(folder, create=True, watch=False, settings=dict(_PASSING), memory=json.loads(memory))
+    except BaseException:
+        _remove(folder, index_folder(folder))
+        raise
+    place = (opened.root, memory)
+    held[place] = OpenWorkspace(opened, passing=True)
+    held[place].users.add(user)
+    return place
+
+
+def give_back(place: Place, user: object) -> None:
+    """One user less; with the last one the workspace is closed."""
+    with _guard:
+        opened = held.get(place)
+        if opened is not None:
+            opened.users.discard(user)
+            if not opened.users:
+                end(place)
+
+
+def end(place: Place, process: int = 0) -> None:
+    """Close one workspace. Without a lock: the collector may call it anywhere, once nobody uses it any more."""
+    if process and process != os.getpid():  # a finalizer that came along into a child
+        return
+    opened = held.pop(place, None)
+    if opened is None:
+        return
+    root = opened.workspace.root
+    index = index_folder(root) if opened.passing and root.exists() else None
+    try:
+        opened.workspace.close()
+    finally:
+        if opened.passing:
+            _remove(root, index)
+
+
+def _remove(*folders: Path | None) -> None:
+    from memfs.admin.backup_file import remove_folder
+
+    for folder in filter(None, folders):
+        with contextlib.suppress(StorageIO, OSError):  # what is left lies where things pass
+            remove_folder(folder)
+
+
+def close_all() -> None:
+    """Close every workspace that facades of this process opened; each is opened anew when it is used again."""
+    with _guard, contextlib.ExitStack() as every:  # one that cannot be closed keeps no other open
+        for place in list(held):
+            every.callback(end, place)
+
+
+atexit.register(close_all)
+
+
+def _scratch() -> str:
+    try:
+        return tempfile.mkdtemp(prefix="memfs-passing-")
+    except OSError as error:
+        raise StorageIO(f"there is no place for what passes: {error}", hint="set TMPDIR to a folder") from error
+
+
+MEMORY = ":memory:"
+"""The path of a workspace that exists only while it is open."""
+_Some = TypeVar("_Some", bound="Facade")
+
+
+# -- which workspace ----------------------------------------------------------------------------------------------
+def open_user_workspace(watch: bool | None = None) -> Workspace:
+    """Open this user's own workspace, made where it is not there yet: private, with a repository of its own.
+
+    Raises:
+        StorageIO, WorkspaceNotFound: it cannot be made, or belongs to somebody else.
+    """
+    folder = Path(os.path.realpath(user_folder()))
+    io.make_private_folder(folder)
+    return open_workspace(folder, create=True, watch=watch, own_repository=True)
+
+
+def _root(path: str | os.PathLike[str] | None) -> Path:
+    """The folder of the workspace that a path means, made where it is not there."""
+    if path is not None:
+        asked = Path(path).expanduser()
+        with contextlib.suppress(WorkspaceNotFound):
+            return find_workspace(asked)
+        with contextlib.closing(open_workspace(asked, create=True, watch=False)) as made:
+            return made.root
+    try:
+        return find_workspace()
+    except WorkspaceNotFound:
+        if os.environ.get(WORKSPACE_VARIABLE):  # somebody named one: another would be a surprise
+            raise
+    with contextlib.closing(open_user_workspace(watch=False)) as own:
+        return own.root
+
+
+# -- facades -----------------------------------------------------------------------------------------------------
+def _written(config: MemoryConfig | Mapping[str, Any] | None) -> str:
+    """What wins over a memory context, as JSON."""
+    values = asdict(config) if isinstance(config, MemoryConfig) else dict(config or {})
+    checked_values(values)  # what is wrong is told when the facade is made
+    return json.dumps(values, sort_keys=True, default=asdict)
+
+
+class Facade:
+    """What all facades have in common: the workspace they work in, opened when it is first used.
+
+    Attributes:
+        teaches: whether what is learned in a workspace that it opened is written, as its seed says, whatever the
+            settings.
+    """
+
+    teaches: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        db_path: str | os.PathLike[str] | None = None,
+        workspace: Workspace | None = None,
+        config: MemoryConfig | Mapping[str, Any] | None = None,
+    ) -> None:
+        """Choose the workspace (C1).
+
+        Args:
+            path: a folder: the workspace there or above it, else one that is made there; ``":memory:"``: one that
+                passes, removed on close; None: what ``MEMFS_WORKSPACE`` names, else the workspace at or above the
+                current folder, else this user's own.
+            db_path: another name of ``path``.
+            workspace: an open workspace to work in; it stays open when the facade is closed.
+            config: what wins over the workspace's memory context.
+
+        Raises:
+            MemfsError: the arguments contradict one another.
+            SettingInvalid, SchemaInvalid: ``config`` has an unknown name or a wrong value.
+            WorkspaceNotFound: ``MEMFS_WORKSPACE`` names none, or none can be made at ``path``.
+        """
+        if path is not None and db_path is not None and os.fspath(path) != os.fspath(db_path):
+            raise MemfsError("path and db_path name two places", field="db_path", hint="give one of them")
+        if workspace is not None and (path is not None or db_path is not None or config):
+            raise MemfsError("an open workspace has its path and its config", field="workspace", hint="give it alone")
+        self._given, self._closed = workspace, False
+        self._made_ns = time.time_ns()
+        self._place: Place | None = None
+        if workspace is not None:
+            return
+        asked = path if path is not None else db_path
+        if asked is not None and not os.fspath(asked).strip():
+            raise MemfsError(
+                "an empty path names no place", field="path", hint="leave it out for the workspace at hand"
+            )
+        memory = _written(config)
+        if asked is not None and os.fspath(asked) == MEMORY:
+            self._place = take_passing(memory, self)
+            weakref.finalize(self, end, self._place, os.getpid())
+        else:
+            self._place = (_root(asked), memory)
+
+    def __repr__(self) -> str:
+        """Which workspace it works in, or that it was closed."""
+        given = self._given
+        place = "closed" if self._closed else given.root if given is not None else self._place and self._place[0]
+        return f"<{type(self).__name__} {place}>"
+
+    @property
+    def workspace(self) -> Workspace:
+        """The open workspace.
+
+        Raises:
+            WorkspaceClosed: the facade was closed.
+            BranchQuarantined: agents neither read nor write on the branch that is checked out there.
+        """
+        opened = self._opened()
+        opened.repository.require_readable()
+        return opened
+
+    def working_in(self: _Some, workspace: Workspace) -> _Some:
+        """The same facade, from now on in this open workspace, which stays open when the facade is closed."""
+        self._given = workspace
+        return self
+
+    def _opened(self) -> Workspace:
+        if self._closed:
+            raise WorkspaceClosed(f"this {type(self).__name__}")
+        if self._given is not None:
+            return self._given
+        assert self._place is not None  # chosen when the facade was made
+        opened = held.get(self._place)
+        if opened is None or self not in opened.users:  # the first use, or the first in a forked child
+            opened = take(self._place, self)
+        if self.teaches:
+            opened.workspace.learner.program = True
+        return opened.workspace
+
+    def close(self) -> None:
+        """End the facade's use of its workspace, which is closed when no other facade uses it. May be repeated."""
+        self._closed = True
+        if self._place is not None:
+            give_back(self._place, self)
+
+    def finish(self) -> None:
+        """Close, where that is the end of an agent's session: what waits for it is committed (C6).
+
+        The next session or ``memfs commit`` commits what git refuses now. May be repeated.
+        """
+        opened = self._given or self._in_use()
+        try:
+            if opened is not None and not self._closed:
+                opened.end_session()
+        finally:
+            self.close()
+
+    def _in_use(self) -> Workspace | None:
+        """The shared workspace, where this facade has used it."""
+        opened = held.get(self._place) if self._place is not None else None
+        return opened.workspace if opened is not None and self in opened.users else None
+
+    def __enter__(self: _Some) -> _Some:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,316 @@
+"""RetrievalPipeline: from a question to memories, as seed 003 calls it.
+
+Owns the seed's arguments and results, and that no convention is among them that is not accepted (K8). Searching,
+ranking, budget and duplicates are the business of ``Recaller``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from memfs.facades.memory import Memory, memories_of, memory_of
+from memfs.facades.open_workspaces import Facade
+from memfs.intake.filter import TrivialFilter
+from memfs.learning.conventions import withheld
+from memfs.learning.learner import as_program
+from memfs.model import MemoryItem, Query, Recall
+from memfs.model.item import Trust
+from memfs.model.review import ReviewResult, StoreResult
+from memfs.recall import ranking
+from memfs.recall.rerank import Relevance
+from memfs.recall.review import Review
+from memfs.recall.reviewers import (
+    RELEVANCE_REVIEWERS,
+    STORAGE_REVIEWERS,
+    RelevanceReviewer,
+    Reviewer,
+    Score,
+    reviewers_named,
+)
+from memfs.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memfs.recall.recaller import Recaller
+
+
+Judged = Memory | MemoryItem | str
+
+
+class AgentReview:
+    """What several reviewers say of a memory, alone and together (C3).
+
+    A subclass may name other judges in ``STORAGE_AGENTS`` and ``RETRIEVAL_AGENTS``, registered ones
+    (``memfs.recall.reviewers.register_reviewer``) or its own, whom it scores in ``_score_storage`` and
+    ``_score_relevance``.
+    """
+
+    STORAGE_AGENTS: ClassVar[Sequence[str]] = list(STORAGE_REVIEWERS)
+    RETRIEVAL_AGENTS: ClassVar[Sequence[str]] = list(RELEVANCE_REVIEWERS)
+
+    def __init__(self, seconds: float = 5.0, relevance_seconds: float = 2.0) -> None:
+        """``seconds``, ``relevance_seconds``: how long the judges may take over a draft, and over an answer."""
+        self._seconds, self._relevance_seconds = seconds, relevance_seconds
+        self._reviews: dict[tuple[str, ...], Review] = {}
+
+    def review_storage(self, memory: Judged) -> ReviewResult:
+        """What the storage judges say of a draft: each one's score and reason, 0 to 10, and their mean."""
+        return self._review("storage", self.STORAGE_AGENTS, self._seconds).storage(item_of(memory))
+
+    def score_relevance(self, memory: Judged, query: str) -> float:
+        """How much a memory has to do with a question, 0 to 1: the mean of the retrieval judges."""
+        review = self._review("relevance", self.RETRIEVAL_AGENTS, self._relevance_seconds)
+        return review.relevance([item_of(memory)], query)[0]
+
+    def _review(self, question: str, names: Sequence[str], seconds: float) -> Review:
+        """The same one for the same judges, so that it knows which of them are still busy."""
+        judges = [_Judge(self, name) for name in names]
+        return self._reviews.setdefault((question, *names), Review(judges, seconds))
+
+    def _score_storage(self, memory: MemoryItem, agent_type: str) -> tuple[float, str]:
+        (reviewer,) = reviewers_named([agent_type])
+        if not isinstance(reviewer, Reviewer):
+            return 0.0, "it judges no drafts"
+        score = reviewer.score_storage(memory)
+        return score.value, score.reason
+
+    def _score_relevance(self, memory: MemoryItem, query: str, agent_type: str) -> float:
+        (reviewer,) = reviewers_named([agent_type])
+        return reviewer.score_relevance(memory, query).value if isinstance(reviewer, RelevanceReviewer) else 0.0
+
+
+def relevance_by(review: AgentReview, seconds: float) -> Relevance | None:
+    """What orders answers by the word of a review; None for one that judges them as the workspace does anyway.
+
+    Args:
+        seconds: how long it may take over one answer.
+    """
+    own = type(review)
+    names = ("score_relevance", "_score_relevance", "RETRIEVAL_AGENTS")
+    if isinstance(review, AgentReview) and all(getattr(own, name) is getattr(AgentReview, name) for name in names):
+        return None
+    return Relevance([_Whole(review)], seconds, alone=True)
+
+
+class _Whole:
+    """A review as one judge of answers."""
+
+    name = "agent_review"
+
+    def __init__(self, review: AgentReview) -> None:
+        self._review = review
+
+    def score_relevance(self, item: MemoryItem, query: str) -> Score:
+        return Score(self._review.score_relevance(item, query))
+
+
+class _Judge:
+    """One of the judges an ``AgentReview`` names, as a reviewer."""
+
+    def __init__(self, review: AgentReview, name: str) -> None:
+        self.name = name
+        self._review = review
+
+    def score_storage(self, item: MemoryItem) -> Score:
+        return Score(*self._review._score_storage(item, self.name))
+
+    def score_relevance(self, item: MemoryItem, query: str) -> Score:
+        return Score(self._review._score_relevance(item, query, self.name))
+
+
+def item_of(memory: Judged) -> MemoryItem:
+    """A memory, or a text alone, as an item."""
+    if isinstance(memory, MemoryItem):
+        return memory
+    if isinstance(memory, str):
+        return MemoryItem(memory)
+    return MemoryItem(
+        memory.content, memory.type, timestamp=memory.timestamp, metadata=memory.metadata, context=memory.context
+    )
+
+
+class RetrievalPipeline(Facade):
+    """Finds memories of one workspace."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        db_path: str | os.PathLike[str] | None = None,
+        workspace: Workspace | None = None,
+        agent_review: AgentReview | None = None,
+    ) -> None:
+        """As ``Facade``, and ``agent_review``: whose ``score_relevance`` orders answers, where it is one's own (D7)."""
+        super().__init__(path, db_path=db_path, workspace=workspace)
+        self.agent_review = agent_review
+
+    @property
+    def _recall(self) -> Recaller:
+        recall = self.workspace.recall
+        if self.agent_review is None:
+            return recall
+        judges = relevance_by(self.agent_review, self.workspace.settings.review.relevance_seconds)
+        return recall if judges is None else recall.reviewed_by(judges)
+
+    def retrieve(
+        self,
+        query: str = "",
+        memory_types: Iterable[str] | None = None,
+        limit: int = 10,
+        max_tokens: int | None = None,
+        since: datetime | str | None = None,
+        deduplicate: bool = False,
+        similarity_threshold: float = 0.85,
+        **more: Any,
+    ) -> list[Memory]:
+        """The memories that answer a question best, the best first; without a question the newest first (C4).
+
+        Args:
+            query: natural words.
+            memory_types: only these types; None means all.
+            limit: at most so many.
+            max_tokens: together at most so many tokens.
+            since: only what happened since then; a time without an offset is local time.
+            deduplicate: leave out what repeats a better one, from ``similarity_threshold`` on.
+            more: other fields of ``Query``, such as ``context``, ``sessions``, ``strategy`` or ``seconds``.
+
+        Raises:
+            QueryInvalid: an argument cannot be understood; ``field`` names it.
+        """
+        chosen = _fields(memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, more)
+        return _memories(self._recall.search(Query(text=query, **chosen), leave_out=withheld))
+
+    def batch_retrieve(
+        self,
+        queries: Iterable[str],
+        memory_types: Iterable[str] | None = None,
+        limit: int = 10,
+        max_tokens: int | None = None,
+        since: datetime | str | None = None,
+        deduplicate: bool = False,
+        similarity_threshold: float = 0.85,
+        **more: Any,
+    ) -> dict[str, list[Memory]]:
+        """``retrieve`` for several questions over one state of the index; the answers by question (C5)."""
+        chosen = _fields(memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, more)
+        asked = [Query(text=text, **chosen) for text in dict.fromkeys(queries)]
+        found = self._recall.search_many(asked, leave_out=withheld)
+        return {text: _memories(answer) for text, answer in found.items()}
+
+
+class TimeWeightedRetrieval(Facade):
+    """Finds memories by relevance mixed with recency (C5)."""
+
+    def retrieve_time_weighted(self, query: str, recency_weight: float = 0.3, limit: int = 10) -> list[Memory]:
+        """The best by ``relevance x (1 - weight) + recency x weight``, the best first.
+
+        Relevance, told as ``relevance_score``, is the score over that of the best match; recency is
+        ``1 / (1 + 0.1 x days)``.
+
+        Raises:
+            QueryInvalid: the weight is not from 0 to 1, or another argument cannot be understood.
+        """
+        mixing = ranking.TimeWeightedSearch(self.workspace.recall, self.workspace.parts.clock)
+        found = mixing.retrieve_time_weighted(query, recency_weight, limit)
+        return [memory_of(hit.item, hit.reasons["relevance"]) for hit in found if not withheld(hit.item)]
+
+
+def _memories(answer: Recall) -> list[Memory]:
+    return memories_of(answer.hits, bool(answer.query.text))
+
+
+def _fields(
+    memory_types: Iterable[str] | None,
+    limit: int,
+    max_tokens: int | None,
+    since: datetime | str | None,
+    deduplicate: bool,
+    similarity_threshold: float,
+    more: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The seed's arguments as fields of a query."""
+    return {
+        "types": () if memory_types is None else memory_types,
+        "limit": limit,
+        "max_tokens": max_tokens,
+        "since": since,
+        "deduplicate": deduplicate,
+        "similarity_threshold": similarity_threshold,
+        **more,
+    }
+
+
+SOURCE = "coordinator"
+
+
+class StoragePipeline(Facade):
+    """Filters, reviews and stores texts in one workspace."""
+
+    teaches = True
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        db_path: str | os.PathLike[str] | None = None,
+        workspace: Workspace | None = None,
+        agent_review: AgentReview | None = None,
+    ) -> None:
+        """As ``Facade``, and ``agent_review``: who judges, instead of the reviewers that the settings name."""
+        super().__init__(path, db_path=db_path, workspace=workspace)
+        self.agent_review = agent_review
+        self.trivial_filter = TrivialFilter()
+
+    @property
+    def consensus_threshold(self) -> float:
+        """The mean score from which a text is stored: the setting ``review.threshold``."""
+        return self.workspace.settings.review.threshold
+
+    def store(
+        self,
+        content: str,
+        memory_type: str = "semantic",
+        metadata: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> StoreResult:
+        """Store a text if it is worth it (C3).
+
+        Args:
+            content: what to remember.
+            memory_type: name of its type, also as ``MemoryType``.
+            metadata: free facts; ``session_id`` names the session it belongs to.
+            context: the circumstances, matched at recall.
+
+        Returns:
+            What became of it, with score and reasons; of a trivial text the reason holds "trivial".
+
+        Raises:
+            SettingInvalid: there is no such type.
+            SchemaInvalid, SecretDetected, StorageIO: as ``Store.put``; nothing was stored.
+        """
+        workspace = self.workspace
+        workspace.kinds.get(str(memory_type))
+        if trivial := self.trivial_filter.reason(content):  # before all else: an empty text makes no item
+            return StoreResult(stored=False, memory_id=None, consensus_score=0.0, reason=trivial)
+        extracted = self._extract_memory(content, str(memory_type), metadata, context)
+        item = item_of(extracted).replace(trust=Trust.AGENT.value)
+        intake = workspace.intake
+        if self.agent_review is not None:
+            intake = intake.reviewed_by(self.agent_review.review_storage)
+        with as_program():
+            return intake.store(item, source=SOURCE)
+
+    def _extract_memory(
+        self,
+        content: str,
+        memory_type: str,
+        metadata: Mapping[str, Any] | None,
+        context: Mapping[str, Any] | None,
+    ) -> MemoryItem | Memory:
+        """The draft that a text makes; a subclass may read more out of it, by type (D7).
+
+        Title, keywords, names and dates are filled in afterwards, where they are missing.
+        """
+        return MemoryItem(content, memory_type, metadata=metadata or {}, context=context or {})

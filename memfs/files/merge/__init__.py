@@ -1,1 +1,0 @@
-"""Joining versions of memory files that began from one (B3)."""

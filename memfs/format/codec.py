@@ -1,0 +1,379 @@
+"""From bytes to items and documents, and back.
+
+Owns the whole way of a file's content: decode, guard, parse, check against the schema, build; and on the way out write,
+read back and compare, so that nothing leaves that could not be read as the same again. Must not know where files lie on
+a disk, git or the index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from memfs.errors import IdInvalid, ItemTooLarge, MemfsError, SchemaInvalid
+from memfs.format import item_fields, yaml_text
+from memfs.format.decode import Text, decode, position
+from memfs.format.plain import DOCUMENT_PARTS, Node, dotted, plain, refuse_hidden, same
+from memfs.format.render import EncodedFile, ParsedFile, parse, render
+from memfs.format.schema import Schemas
+from memfs.format.schema_errors import SchemaError
+from memfs.format.text_guard import findings
+from memfs.fs.workspace_location import MEMORY_FOLDER
+from memfs.model.ids import check_id
+from memfs.model.item import MemoryItem
+from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
+from memfs.model.problem import WARNING, Problem
+from memfs.model.state_paths import document_kind
+
+_MAX_UNSEEN = 20
+_ENDS_IN_ZERO = re.compile(r"\.[0-9]*0(?![0-9])")
+_FREE = frozenset({"context", "metadata", "data"})
+
+
+def remarks(text: Text, path: str) -> list[Problem]:
+    """The warnings for a file that was read without error (faults rows 6, 10 and 17)."""
+    found = [*_layout(text, path), *_unseen(text.text, path)]
+    if not path.endswith(".json") and _ENDS_IN_ZERO.search(text.text):
+        found.extend(_perhaps_names(text.text, path))
+    return found
+
+
+def _layout(text: Text, path: str) -> Iterator[Problem]:
+    if text.bom:
+        yield _warning(path, "ByteOrderMark", "the file begins with a byte order mark", 1, "save without it")
+    if text.crlf:
+        line = text.text.count("\n", 0, text.text.index("\r\n")) + 1
+        yield _warning(path, "CarriageReturn", "lines end in CR LF", line, "save with Unix line endings")
+
+
+def _unseen(text: str, path: str) -> Iterator[Problem]:
+    for count, finding in enumerate(findings(text)):
+        if count == _MAX_UNSEEN:
+            return
+        line, column = position(text, finding.offset)
+        message = f"unseen character {finding.codes} at column {column}"
+        yield _warning(path, "InvisibleCharacter", message, line, "remove it unless it is meant")
+
+
+def _perhaps_names(text: str, path: str) -> Iterator[Problem]:
+    """Fractions such as ``3.10``: what is read is 3.1, which a version is not."""
+    for entry in yaml_text.tree(text).entries:
+        if entry.key not in _FREE:
+            continue
+        for node in _scalars(entry.value):
+            typed = text[node.start : node.end]
+            if isinstance(node.value, float) and _ENDS_IN_ZERO.search(typed) and not typed.endswith(".0"):
+                hint = f'if it is a name or a version, quote it: "{typed}"'
+                yield _warning(path, "NumberAmbiguous", f"{typed} is read as the number {node.value}", node.line, hint)
+
+
+def _scalars(node: Node) -> Iterator[Node]:
+    if node.kind == "scalar":
+        yield node
+    for part in (*node.items, *(entry.value for entry in node.entries)):
+        yield from _scalars(part)
+
+
+def _warning(path: str, code: str, message: str, line: int, hint: str) -> Problem:
+    return Problem(path=path, code=code, message=message, line=line, hint=hint, severity=WARNING)
+
+
+SUFFIXES = (".yaml", ".yml", ".json")
+DOCUMENT_LIMIT = 16 * ITEM_LIMIT
+_MEMORY_FOLDER = "ContextMemory/"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Codec:
+    """Reads and writes the files of one workspace; safe to share between threads.
+
+    Args:
+        schemas: what the mappings are checked against.
+        kinds: which folder holds which kind.
+        allow_invisible: accept characters that hide text from a reader (``security.allow_invisible``).
+    """
+
+    def __init__(self, schemas: Schemas, kinds: KindTable, allow_invisible: bool = False) -> None:
+        self._schemas = schemas
+        self._kinds = kinds
+        self._allow_invisible = allow_invisible
+
+    @property
+    def schemas(self) -> Schemas:
+        """What mappings are checked against."""
+        return self._schemas
+
+    @property
+    def kinds(self) -> KindTable:
+        """Which folder holds which kind."""
+        return self._kinds
+
+    # -- items ----------------------------------------------------------------------------------------------------
+    def read(self, data: bytes, path: str, fallback: datetime, *, checked: bool = False) -> MemoryItem:
+        """The item in a file (K2, K3).
+
+        Args:
+            data: the file's bytes.
+            path: where it lies, below the workspace.
+            fallback: when it happened if the file says neither ``timestamp`` nor ``created``: the file's time.
+            checked: these very bytes obeyed the schema before; spare the check.
+
+        Raises:
+            ContentError: naming path, line, column, field, what is wrong and what would be right.
+            IdInvalid: the file's name cannot be an id.
+        """
+        kind, name = self._kind_at(path), _id_of(path)
+        try:
+            parsed = self._parse(data, path)
+            if not checked:
+                self._check(parsed, path, self._schemas.check_item(parsed.mapping, kind))
+            return self._build(parsed, kind, fallback, id=name, path=path, sha256=hashlib.sha256(data).hexdigest())
+        except MemfsError as error:
+            _concealed(error.located(path), data)
+            raise
+
+    def read_with_warnings(self, data: bytes, path: str, fallback: datetime) -> tuple[MemoryItem, list[Problem]]:
+        """As ``read``, with what is accepted but worth a look: byte order mark, CRLF, zero-width characters."""
+        item = self.read(data, path, fallback)
+        return item, remarks(decode(data), path)
+
+    def errors(self, data: bytes, path: str) -> list[MemfsError]:
+        """Everything that is wrong with an item's file, by line; nothing when ``read`` would accept it."""
+        try:
+            kind = self._kind_at(path)
+            parsed = self._parse(data, path)
+            found = self._schemas.check_item(parsed.mapping, kind)
+            if not found:
+                self.read(data, path, _EPOCH)
+        except MemfsError as error:
+            return [_concealed(error.located(path), data)]
+        return [_concealed(error, data) for error in self._all_located(parsed, path, found)]
+
+    def write(self, item: MemoryItem, path: str, before: bytes | None = None, validate: bool = True) -> EncodedFile:
+        """The bytes of an item's file.
+
+        A fresh file is canonical. Of an existing one only the fields change in which the items differ; comments, key
+        order, blank lines, line endings and the quoting of other fields stay.
+
+        Args:
+            before: the file's present, valid bytes; None for a fresh file.
+            validate: check the result against the schema; without it the caller vouches for the item.
+
+        Raises:
+            ContentError: the item, or the file before, is not valid; nothing could be read back as the same item.
+            IdInvalid: the path's name cannot be an id, or is not the item's.
+        """
+        kind, name = self._kind_at(path), _id_of(path)
+        if item.id not in ("", name):
+            raise IdInvalid(f"the item {item.id!r} cannot be written to {path!r}", hint="the file's name is the id")
+        if item.memory_type != kind.name:
+            raise SchemaInvalid(
+                f"an item of type {item.memory_type!r} does not belong here", path=path, field="type", hint=_home(kind)
+            )
+        try:
+            return self._encode(item, path, kind, before, validate)
+        except MemfsError as error:
+            error.located(path)
+            raise
+
+    # -- documents ------------------------------------------------------------------------------------------------
+    def read_document(self, data: bytes, path: str, schema: str) -> dict[str, Any]:
+        """The mapping in a configuration or state document: YAML or JSON by its suffix.
+
+        Raises:
+            ContentError: as ``read``.
+        """
+        try:
+            parsed = self._parse_document(data, path)
+            self._check(parsed, path, self._schemas.check_document(parsed.mapping, schema))
+        except MemfsError as error:
+            _concealed(error.located(path), data)
+            raise
+        return parsed.mapping
+
+    def write_document(self, document: Mapping[str, Any], path: str, schema: str, before: bytes | None = None) -> bytes:
+        """A document's bytes; of an existing one only what differs changes, as in ``write``.
+
+        Raises:
+            ContentError: the document, or the file before, is not valid.
+        """
+        try:
+            mapping = plain(document)
+            refuse_hidden(mapping, self._allow_invisible)
+            _raise_all(self._schemas.check_document(mapping, schema))
+            parsed = None if before is None else self._parse_document(before, path)
+            return _limited(render(mapping, path, parsed, {}, DOCUMENT_PARTS).data, DOCUMENT_LIMIT)
+        except MemfsError as error:
+            error.located(path)
+            raise
+
+    def obeys(self, document: Mapping[str, Any], schema: str) -> bool:
+        """Whether a document's schema allows these plain values."""
+        return not self._schemas.check_document(document, schema)
+
+    # -- reading --------------------------------------------------------------------------------------------------
+    def _kind_at(self, path: str) -> Kind:
+        kind = self._kinds.at(path.removeprefix(_MEMORY_FOLDER))
+        if kind is None:
+            raise SchemaInvalid(
+                "this folder belongs to no memory type",
+                path=path,
+                hint="move the file below 'ContextMemory/memories/<type>/' or 'ContextMemory/conventions/'",
+            )
+        return kind
+
+    def _parse(self, data: bytes, path: str) -> ParsedFile:
+        return parse(_limited(data, ITEM_LIMIT), path, self._allow_invisible)
+
+    def _parse_document(self, data: bytes, path: str) -> ParsedFile:
+        return parse(_limited(data, DOCUMENT_LIMIT), path, self._allow_invisible, DOCUMENT_PARTS)
+
+    def _check(self, parsed: ParsedFile, path: str, found: list[SchemaError]) -> None:
+        if found:
+            raise _with_others(self._all_located(parsed, path, found))
+
+    def _all_located(self, parsed: ParsedFile, path: str, found: list[SchemaError]) -> list[SchemaInvalid]:
+        errors = [self._located(parsed, path, error) for error in found]
+        return sorted(errors, key=lambda error: (error.line or 0, error.column or 0))
+
+    def _located(self, parsed: ParsedFile, path: str, error: SchemaError) -> SchemaInvalid:
+        spot = parsed.place(error.path, error.of_key)
+        message, hint = error.message, error.hint
+        if error.unquoted and spot.typed:
+            message = f"{spot.typed} looks like {error.unquoted}, but text is wanted"
+            hint = f'quote it: "{spot.typed}"'
+        return SchemaInvalid(
+            message, path=path, line=spot.line, column=spot.column, field=dotted(error.path) or None, hint=hint or None
+        )
+
+    def _build(self, parsed: ParsedFile, kind: Kind, fallback: datetime, **where: str) -> MemoryItem:
+        named = parsed.mapping.get("type", kind.name)
+        if named != kind.name:
+            raise self._wrong_type(parsed, named, kind, where["path"])
+        try:
+            return item_fields.to_item(parsed.mapping, kind.name, fallback, **where)
+        except SchemaInvalid as error:
+            key = error.field or "content"
+            raise self._located(
+                parsed, where["path"], SchemaError(path=(key,), message=error.message, hint=error.hint or "")
+            ) from error
+
+    def _wrong_type(self, parsed: ParsedFile, named: str, kind: Kind, path: str) -> SchemaInvalid:
+        hint = nearest(named, [kind.name]) or f"write 'type: {kind.name}', remove the line, or move the file"
+        message = f"type {named!r} in the folder of {kind.name!r}"
+        return self._located(parsed, path, SchemaError(path=("type",), message=message, hint=hint))
+
+    # -- writing --------------------------------------------------------------------------------------------------
+    def _encode(self, item: MemoryItem, path: str, kind: Kind, before: bytes | None, validate: bool) -> EncodedFile:
+        parsed = None
+        if before is None:
+            mapping = item_fields.fresh(item)
+        else:
+            parsed = self._parse(before, path)
+            # without times of its own the file's time counted, and the item has it from there
+            there = self._build(parsed, kind, item.timestamp or _EPOCH, path=path)
+            if not {"timestamp", "created"} & parsed.mapping.keys():
+                there = there.replace(timestamp=None)
+            mapping = item_fields.changed(parsed.mapping, there, _settled(item))
+        refuse_hidden(mapping, self._allow_invisible)
+        if validate:
+            _raise_all(self._schemas.check_item(mapping, kind))
+        encoded = render(mapping, path, parsed, item_fields.ORDER)
+        _limited(encoded.data, ITEM_LIMIT)
+        self._prove_item(mapping, kind, item)
+        return encoded
+
+    def _prove_item(self, mapping: Mapping[str, Any], kind: Kind, item: MemoryItem) -> None:
+        """The mapping, which the bytes were proved to hold, gives the same item."""
+        settled = _settled(item)
+        back = item_fields.to_item(mapping, kind.name, settled.timestamp or _EPOCH)
+        if settled.timestamp is None:
+            back = back.replace(timestamp=None)
+        wanted, got = item_fields.values(settled), item_fields.values(back)
+        for name, value in wanted.items():
+            if not same(value, got[name]) and value != got[name]:
+                raise SchemaInvalid("this value could not be read back as the same", field=name, hint="simplify it")
+
+
+def _concealed(error: MemfsError, data: bytes) -> MemfsError:
+    """The error without what of the file is secret."""
+    from memfs.format.secrets import conceal
+
+    for one in error.also:
+        conceal(one, data)
+    return conceal(error, data)
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+def _id_of(path: str) -> str:
+    name = path.rpartition("/")[2]
+    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), None)
+    if suffix is None:
+        raise SchemaInvalid("not the name of an item's file", path=path, hint="end it with .yaml, .yml or .json")
+    try:
+        return check_id(name.removesuffix(suffix))
+    except IdInvalid as error:
+        error.located(path)
+        raise
+
+
+def _home(kind: Kind) -> str:
+    return f"this is the folder of {kind.name!r}; write the item below the folder of its own type"
+
+
+def _raise_all(found: list[SchemaError]) -> None:
+    if found:
+        raise _with_others(
+            [SchemaInvalid(one.message, field=dotted(one.path) or None, hint=one.hint or None) for one in found]
+        )
+
+
+def _with_others(errors: list[SchemaInvalid]) -> SchemaInvalid:
+    """The first of some errors, which names the others."""
+    errors[0].also = tuple(errors[1:])
+    return errors[0]
+
+
+def _limited(data: bytes, limit: int) -> bytes:
+    if len(data) > limit:
+        raise ItemTooLarge(f"{len(data)} bytes, limit {limit}", hint="split it into several")
+    return data
+
+
+def _settled(item: MemoryItem) -> MemoryItem:
+    """The item as a file gives it back: without a time of its own it happened when it was created."""
+    return item.replace(timestamp=item.created) if item.timestamp is None and item.created is not None else item
+
+
+MEMORY_CONTEXT = f"{MEMORY_FOLDER}/configuration/memory_context.yaml"
+MEMORY_CONTEXTS = f"{MEMORY_FOLDER}/configuration/contexts"
+CONTEXTS = f"{MEMORY_FOLDER}/context"
+PRUNED = f"{MEMORY_FOLDER}/archive/pruned"
+QUESTIONS = f"{MEMORY_FOLDER}/configuration/questions.yaml"
+SCHEMAS = {
+    f"{MEMORY_FOLDER}/configuration/system_config.json": "system_config",
+    f"{MEMORY_FOLDER}/configuration/retention_policy.json": "retention_policy",
+    MEMORY_CONTEXT: "memory_context",
+    f"{MEMORY_FOLDER}/configuration/kinds.yaml": "kinds",
+    QUESTIONS: "questions",
+}
+_SUFFIXES = (".yaml", ".yml", ".json")
+_STATE_SCHEMAS = {
+    "feedback": "feedback_given",
+    "checkpoint": "checkpoint_manifest",
+    "hypothesis_version": "hypothesis",
+}
+
+
+def schema_of(path: str) -> str:
+    """The name of the schema a document obeys, "" where it has none."""
+    if path in SCHEMAS:
+        return SCHEMAS[path]
+    if kind := document_kind(path):
+        return _STATE_SCHEMAS.get(kind, kind)
+    if path.startswith(f"{CONTEXTS}/") and path.endswith(_SUFFIXES):
+        return "context"
+    return "memory_context" if path.startswith(f"{MEMORY_CONTEXTS}/") and path.endswith(_SUFFIXES) else ""

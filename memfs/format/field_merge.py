@@ -1,0 +1,522 @@
+"""Merging: how two changed copies of one document become one, field by field.
+
+Owns the rules that the schemas name as ``x-merge``, as a pure function of the three versions. It knows neither files
+nor what a field means; who records a conflict is not its business.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
+
+from memfs.format.plain import canonical
+from memfs.model.shape import plain
+from memfs.model.time import parse_time, time_in
+
+Element = TypeVar("Element", bound=Hashable)
+Pair = tuple[int, int]
+
+MARKER = 7
+_CLOSE_LOOK = 400  # elements of both sides that are compared one by one; more are matched by those that are unique
+_DEEPEST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk(Generic[Element]):
+    """A stretch of the three versions. Stretches follow each other, and together are the whole of each version.
+
+    Attributes:
+        base, ours, theirs: the elements of each version.
+        clash: whether both sides changed the stretch, to different ones.
+    """
+
+    base: Sequence[Element]
+    ours: Sequence[Element]
+    theirs: Sequence[Element]
+    clash: bool = False
+
+    @property
+    def joined(self) -> Sequence[Element]:
+        """What stands in the result where the two do not clash: the side's that changed it."""
+        return self.theirs if self.ours == self.base else self.ours
+
+
+@dataclass(frozen=True, slots=True)
+class LineMerge:
+    """A file joined by lines; ``clean`` says that no two changes clashed, so that no markers stand in it."""
+
+    data: bytes
+    clean: bool
+
+
+def hunks(base: Sequence[Element], ours: Sequence[Element], theirs: Sequence[Element]) -> Iterator[Hunk[Element]]:
+    """The stretches of three versions of a sequence, in order.
+
+    Two changes clash where they overlap or touch and differ. What both sides have at the beginning and the end of a
+    clash is taken out of it; where both versions were made from nothing, whatever they have in common.
+    """
+    in_ours, in_theirs = dict(pairs(base, ours)), dict(pairs(base, theirs))
+    common = [(index, in_ours[index], in_theirs[index]) for index in in_ours if index in in_theirs]
+    b, o, t = 0, 0, 0
+    for left, right in _runs(common):
+        (b1, o1, t1), (b2, o2, t2) = left, right
+        yield from _stretch(base[b:b1], ours[o:o1], theirs[t:t1])
+        yield Hunk(base[b1 : b2 + 1], ours[o1 : o2 + 1], theirs[t1 : t2 + 1])
+        b, o, t = b2 + 1, o2 + 1, t2 + 1
+    yield from _stretch(base[b:], ours[o:], theirs[t:])
+
+
+def merge_lines(base: bytes, ours: bytes, theirs: bytes, marker_size: int = MARKER) -> LineMerge:
+    """Three versions of a file joined by lines, as ``git merge-file`` does; clashes stand between conflict markers."""
+    found: list[bytes] = []
+    clean = True
+    for hunk in hunks(_split(base), _split(ours), _split(theirs)):
+        if hunk.clash:
+            clean = False
+            newline = b"\r\n" if hunk.ours and hunk.ours[0].endswith(b"\r\n") else b"\n"
+            found += _marked(hunk, newline, marker_size)
+        else:
+            found += hunk.joined
+    return LineMerge(b"".join(found), clean)
+
+
+def whole_marked(ours: bytes, theirs: bytes, marker_size: int = MARKER) -> bytes:
+    """Two files between conflict markers, where no part of one can be told from the other."""
+    return b"".join(_marked(Hunk((), (ours,), (theirs,), clash=True), b"\n", marker_size))
+
+
+def pairs(one: Sequence[Element], other: Sequence[Element]) -> list[Pair]:
+    """Positions of equal elements in two sequences, rising in both.
+
+    Elements that are unique in both sequences are matched so that as many as possible keep their order; then those
+    between them, where each stretch is looked at by itself. What repeats too often to be told apart stays unmatched.
+    """
+    found: list[Pair] = []
+    waiting = [(0, len(one), 0, len(other), 0)]
+    while waiting:
+        left, right, low, high, depth = waiting.pop()
+        while left < right and low < high and one[left] == other[low]:
+            found.append((left, low))
+            left, low = left + 1, low + 1
+        while left < right and low < high and one[right - 1] == other[high - 1]:
+            right, high = right - 1, high - 1
+            found.append((right, high))
+        if left == right or low == high:
+            continue
+        anchors = _anchors(one, other, (left, right, low, high)) if depth < _DEEPEST else []
+        if anchors:
+            found += anchors
+            ends = [(left - 1, low - 1), *anchors, (right, high)]
+            waiting += [(i + 1, k, j + 1, m, depth + 1) for (i, j), (k, m) in pairwise(ends)]
+        elif right - left + high - low <= _CLOSE_LOOK:
+            found += _close(one, other, (left, right, low, high))
+    return sorted(found)
+
+
+def rising(numbers: Sequence[int]) -> list[int]:
+    """Where the numbers of a longest subsequence stand that rises, in order (by patience sorting)."""
+    tops: list[int] = []
+    piles: list[int] = []
+    before: list[int] = []
+    for at, number in enumerate(numbers):
+        pile = bisect_left(tops, number)
+        before.append(piles[pile - 1] if pile else -1)
+        tops[pile : pile + 1] = [number]
+        piles[pile : pile + 1] = [at]
+    result, at = [], piles[-1] if piles else -1
+    while at >= 0:
+        result.append(at)
+        at = before[at]
+    return result[::-1]
+
+
+# -- internal -----------------------------------------------------------------------------------------------------
+Window = tuple[int, int, int, int]
+
+
+def _anchors(one: Sequence[Element], other: Sequence[Element], window: Window) -> list[Pair]:
+    """The longest run, in both orders, of elements that each side has once."""
+    left, right, low, high = window
+    once = {element for element, count in Counter(one[left:right]).items() if count == 1}
+    there = Counter(element for element in other[low:high] if element in once)
+    place = {other[at]: at for at in range(low, high) if there.get(other[at]) == 1}
+    matches = [(at, place[one[at]]) for at in range(left, right) if one[at] in place]
+    return [matches[at] for at in rising([there for _, there in matches])]
+
+
+def _close(one: Sequence[Element], other: Sequence[Element], window: Window) -> Iterator[Pair]:
+    left, right, low, high = window
+    matcher = difflib.SequenceMatcher(None, one[left:right], other[low:high], autojunk=False)
+    for block in matcher.get_matching_blocks():
+        for step in range(block.size):
+            yield left + block.a + step, low + block.b + step
+
+
+def _runs(common: Iterable[tuple[int, int, int]]) -> Iterator[tuple[tuple[int, int, int], tuple[int, int, int]]]:
+    """The first and the last of each run of places that follow each other in all three versions."""
+    first = last = None
+    for place in common:
+        if last is not None and first is not None and place != (last[0] + 1, last[1] + 1, last[2] + 1):
+            yield first, last
+            first = None
+        first, last = first or place, place
+    if first is not None and last is not None:
+        yield first, last
+
+
+def _stretch(base: Sequence[Element], ours: Sequence[Element], theirs: Sequence[Element]) -> Iterator[Hunk[Element]]:
+    """What lies between two places that all versions share."""
+    if not (base or ours or theirs):
+        return
+    if base in (ours, theirs) or ours == theirs:
+        yield Hunk(base, ours, theirs)
+        return
+    if not base:
+        yield from _from_nothing(base, ours, theirs)
+        return
+    start, end = 0, 0
+    least = min(len(ours), len(theirs))
+    while start < least and ours[start] == theirs[start]:
+        start += 1
+    while end < least - start and ours[-1 - end] == theirs[-1 - end]:
+        end += 1
+    if start:
+        yield Hunk(base[:0], ours[:start], theirs[:start])
+    one, other = ours[start : len(ours) - end], theirs[start : len(theirs) - end]
+    yield Hunk(base, one, other, clash=base not in (one, other))
+    if end:
+        yield Hunk(base[:0], ours[len(ours) - end :], theirs[len(theirs) - end :])
+
+
+def _from_nothing(
+    nothing: Sequence[Element], ours: Sequence[Element], theirs: Sequence[Element]
+) -> Iterator[Hunk[Element]]:
+    """Two additions at one place: what they have in common, what one has alone, and what differs."""
+    o = t = 0
+    for i, j in [*pairs(ours, theirs), (len(ours), len(theirs))]:
+        if i > o or j > t:
+            yield Hunk(nothing, ours[o:i], theirs[t:j], clash=i > o and j > t)
+        if i < len(ours) and j < len(theirs):
+            yield Hunk(nothing, ours[i : i + 1], theirs[j : j + 1])
+        o, t = i + 1, j + 1
+
+
+def _split(data: bytes) -> list[bytes]:
+    """The lines with their newlines. (``bytes.splitlines`` would split at a lone carriage return, too.)"""
+    lines = data.split(b"\n")
+    return [line + b"\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
+
+
+def _marked(hunk: Hunk[bytes], newline: bytes, size: int) -> list[bytes]:
+    return [
+        b"<" * size + b" ours" + newline,
+        *_ended(hunk.ours, newline),
+        b"=" * size + newline,
+        *_ended(hunk.theirs, newline),
+        b">" * size + b" theirs" + newline,
+    ]
+
+
+def _ended(lines: Sequence[bytes], newline: bytes) -> list[bytes]:
+    return [line if line.endswith(b"\n") else line + newline for line in lines]
+
+
+_ABSENT: Any = object()
+_KEYED, _LISTED = frozenset({"", "keys"}), frozenset({"", "union", "sequence"})
+"""Rules by which mappings and lists are joined part by part."""
+_FREE: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clash:
+    """A field that both sides changed, to different values.
+
+    Attributes:
+        field: its dotted name.
+        kept: what stands in the result; None where the field is gone.
+        lost: what would stand there if the other side's change had been taken; None where it had removed the field.
+        yielded: whether it was our change that gave way.
+    """
+
+    field: str
+    kept: Any
+    lost: Any
+    yielded: bool = dataclasses.field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldMerge:
+    """The joined document, and the fields in which one side's value gave way."""
+
+    values: dict[str, Any]
+    conflicts: tuple[Clash, ...] = ()
+
+
+def merge(
+    base: Mapping[str, Any],
+    ours: Mapping[str, Any],
+    theirs: Mapping[str, Any],
+    schema: Mapping[str, Any],
+    *,
+    removals_stand: bool = False,
+) -> FieldMerge:
+    """Join two versions of a document that began from one (issue 5, 8; K4, B3).
+
+    A field that one side left alone is taken from the other. One that both changed is joined as its ``x-merge`` says:
+    ``sum`` adds both changes; ``max`` and ``min`` take one of the two; ``union`` has what either added and neither
+    removed; ``sequence`` and ``text3`` join a list by its elements, a text by its lines; ``keys`` joins key by key;
+    ``lww`` takes ours, or of two mappings with a ``timestamp`` the later. What remains (``conflict``, ``same``, lines
+    that clash, and values that their rule does not fit) takes ours and says so, except that a change wins over a
+    removal. Without a rule, mappings are joined by keys, lists as sequences, texts of several lines by lines.
+
+    Args:
+        base: what both began from; empty where they have nothing in common.
+        ours: the version that wins where only one can: that of the last writer.
+        theirs: the other version.
+        schema: of the document, its references resolved.
+        removals_stand: whether ours wins also where it removed what theirs changed.
+
+    Returns:
+        New values, with our keys in our order before theirs; the arguments are left alone.
+    """
+    joining = _LineJoin(removals_stand)
+    values = joining.mappings(base, ours, theirs, schema, "")
+    return FieldMerge(values=values, conflicts=tuple(joining.clashes))
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Whether two values are the same as JSON: unlike in Python, ``true`` is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(equal(value, other[key]) for key, value in one.items())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(equal, one, other))
+    return bool(one == other)
+
+
+class _LineJoin:
+    """One merge, and the clashes it has met."""
+
+    def __init__(self, removals_stand: bool) -> None:
+        self._removals_stand = removals_stand
+        self.clashes: list[Clash] = []
+
+    def mappings(
+        self,
+        base: Mapping[str, Any],
+        ours: Mapping[str, Any],
+        theirs: Mapping[str, Any],
+        schema: Mapping[str, Any],
+        where: str,
+    ) -> dict[str, Any]:
+        merged = {}
+        for key in _keys(ours, theirs):
+            versions = tuple(version.get(key, _ABSENT) for version in (base, ours, theirs))
+            value = self._value(versions, _schema_of(schema, key), f"{where}.{key}" if where else key)
+            if value is not _ABSENT:
+                merged[key] = value
+        return merged
+
+    def _value(self, versions: tuple[Any, ...], schema: Mapping[str, Any], where: str) -> Any:
+        base, ours, theirs = versions
+        if equal(theirs, base):
+            return ours
+        if equal(ours, base):
+            return theirs
+        rule = schema.get("x-merge", "")
+        empty = _empty_of(versions, rule)
+        if empty is not None:  # an empty collection is left out: whoever left it out removed what was in it
+            filled = tuple(empty if one is _ABSENT else one for one in versions)
+            return self._value(filled, schema, where) or _ABSENT
+        if rule in _KEYED and _has_keys(ours) and _has_keys(theirs):
+            begun = base if _has_keys(base) else _FREE
+            return self.mappings(begun, ours, theirs, schema, where)
+        if rule != "sum" and _agree(ours, theirs, schema):  # of a counter, both have counted
+            return ours
+        if ours is not _ABSENT and theirs is not _ABSENT:
+            joined = _RULES.get(rule, _none)(base, ours, theirs)
+            if isinstance(joined, _Lines):
+                return self._by_lines(joined, where)
+            if joined is not _ABSENT:
+                return joined
+        yields = ours is _ABSENT and not self._removals_stand
+        return self._clash(where, *((theirs, ours) if yields else (ours, theirs)), yields)
+
+    def _by_lines(self, lines: _Lines, where: str) -> Any:
+        kept, lost, clashes, yielded = lines.joined(self._removals_stand)
+        return self._clash(where, kept, lost, yielded) if clashes else kept
+
+    def _clash(self, where: str, kept: Any, lost: Any, yielded: bool) -> Any:
+        shown = (None if value is _ABSENT else value for value in (kept, lost))
+        self.clashes.append(Clash(field=where, kept=next(shown), lost=next(shown), yielded=yielded))
+        return kept
+
+
+def _keys(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[str]:
+    yield from ours
+    yield from (key for key in theirs if key not in ours)
+
+
+def _schema_of(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    properties = schema.get("properties", _FREE)
+    found = properties[key] if key in properties else schema.get("additionalProperties", _FREE)
+    return found if isinstance(found, Mapping) else _FREE
+
+
+def _has_keys(value: Any) -> bool:
+    """Whether a value is joined key by key. One with ``$sidecar``, ``$object`` and the like is a whole."""
+    return isinstance(value, Mapping) and not any(key.startswith("$") and key != "$schema" for key in value)
+
+
+def _empty_of(versions: tuple[Any, ...], rule: str) -> Any:
+    """The empty collection that a side which has none stands for; None where the versions are none of the rule's."""
+    if _ABSENT not in versions[1:]:
+        return None
+    there = [one for one in versions if one is not _ABSENT]
+    if rule in _KEYED and all(map(_has_keys, there)):
+        return {}
+    return [] if rule in _LISTED and all(isinstance(one, list | tuple) for one in there) else None
+
+
+def _agree(ours: Any, theirs: Any, schema: Mapping[str, Any]) -> bool:
+    if schema.get("format") == "memfs-time" and isinstance(ours, str) and isinstance(theirs, str):
+        with suppress(ValueError, OverflowError):
+            return parse_time(ours) == parse_time(theirs)
+    return equal(ours, theirs)
+
+
+# -- rules: the joined value, or absent where the rule does not fit the values --------------------------------------
+def _none(base: Any, ours: Any, theirs: Any) -> Any:
+    """Without a rule: what the values are says how they are joined."""
+    if isinstance(ours, str) and isinstance(theirs, str) and "\n" in f"{ours}{theirs}":
+        return _text3(base, ours, theirs)
+    return _sequence(base, ours, theirs)
+
+
+def _never(_base: Any, _ours: Any, _theirs: Any) -> Any:
+    return _ABSENT
+
+
+def _latest(_base: Any, ours: Any, theirs: Any) -> Any:
+    moments = [time_in(one.get("timestamp")) if isinstance(one, Mapping) else None for one in (ours, theirs)]
+    if moments[0] is not None and moments[1] is not None and moments[1] > moments[0]:
+        return theirs
+    return ours
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _sum(base: Any, ours: Any, theirs: Any) -> Any:
+    if not (_number(ours) and _number(theirs)):
+        return _ABSENT
+    with suppress(OverflowError):
+        total = ours + (theirs - (base if _number(base) else 0))
+        if math.isfinite(total):
+            return total
+    return _ABSENT
+
+
+def _extreme(choose: Callable[..., Any]) -> Callable[[Any, Any, Any], Any]:
+    def rule(_base: Any, ours: Any, theirs: Any) -> Any:
+        if isinstance(ours, str) and isinstance(theirs, str):
+            with suppress(ValueError, OverflowError):  # as texts, .5 of a second would come before the full one
+                return choose(ours, theirs, key=parse_time)
+        alike = (_number(ours) and _number(theirs)) or (type(ours) is type(theirs) and isinstance(ours, str | bool))
+        return choose(ours, theirs) if alike else _ABSENT
+
+    return rule
+
+
+def _union(base: Any, ours: Any, theirs: Any) -> Any:
+    if not (isinstance(ours, list | tuple) and isinstance(theirs, list | tuple)):
+        return _ABSENT
+    begun = base if isinstance(base, list | tuple) else ()
+    before, our, their = ([canonical(plain(one)) for one in side] for side in (begun, ours, theirs))
+    known, wanted, present = set(before), set(their), set(our)
+    kept = [one for one, key in zip(ours, our, strict=True) if key in wanted or key not in known]
+    return kept + [one for one, key in zip(theirs, their, strict=True) if key not in present and key not in known]
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """A part of a list or a line of a text, equal to one of the same value."""
+
+    key: str
+    value: Any = dataclasses.field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Three versions that are joined part by part."""
+
+    base: list[_Element]
+    ours: list[_Element]
+    theirs: list[_Element]
+    is_text: bool
+
+    def joined(self, removals_stand: bool) -> tuple[Any, Any, bool, bool]:
+        """What stands, what would with the other side's parts, whether any clashed, whether only ours gave way."""
+        kept: list[_Element] = []
+        lost: list[_Element] = []
+        sides = set()
+        for hunk in hunks(self.base, self.ours, self.theirs):
+            stands, gives_way = list(hunk.joined), list(hunk.joined)
+            if hunk.clash and not (self.is_text or hunk.base):  # both added to a list at one place
+                stands = gives_way = [*hunk.ours, *(one for one in hunk.theirs if one not in hunk.ours)]
+            elif hunk.clash:
+                yields = not hunk.ours and not removals_stand
+                sides.add(yields)
+                pair = (hunk.theirs, hunk.ours) if yields else (hunk.ours, hunk.theirs)
+                stands, gives_way = list(pair[0]), list(pair[1])
+            kept += stands
+            lost += gives_way
+        return self._whole(kept), self._whole(lost), bool(sides), sides == {True}
+
+    def _whole(self, parts: list[_Element]) -> Any:
+        values = [part.value for part in parts]
+        return "\n".join(values) if self.is_text else values
+
+
+def _text3(base: Any, ours: Any, theirs: Any) -> Any:
+    if not (isinstance(ours, str) and isinstance(theirs, str)):
+        return _ABSENT
+    return _Lines(_lines(base), _lines(ours), _lines(theirs), is_text=True)
+
+
+def _lines(text: Any) -> list[_Element]:
+    return [_Element(line, line) for line in text.split("\n")] if text and isinstance(text, str) else []
+
+
+def _sequence(base: Any, ours: Any, theirs: Any) -> Any:
+    if not (isinstance(ours, list | tuple) and isinstance(theirs, list | tuple)):
+        return _ABSENT
+    return _Lines(_elements(base), _elements(ours), _elements(theirs), is_text=False)
+
+
+def _elements(parts: Any) -> list[_Element]:
+    return [_Element(canonical(plain(one)), one) for one in parts] if isinstance(parts, list | tuple) else []
+
+
+_RULES: Mapping[str, Callable[[Any, Any, Any], Any]] = {
+    "sum": _sum,
+    "max": _extreme(max),
+    "min": _extreme(min),
+    "union": _union,
+    "lww": _latest,
+    "sequence": _sequence,
+    "text3": _text3,
+    "conflict": _never,
+    "same": _never,
+}

@@ -1,0 +1,769 @@
+"""Files: how two changed versions of one memory file become one (K4, B3).
+
+Owns the way from three files' bytes to one: what is taken as it is, which version wins where only one can, and what
+becomes of a file that nobody can read. Must not know git, nor who records a conflict that a file cannot carry itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from memfs.errors import ContentError, MemfsError
+from memfs.format import yaml_text
+from memfs.format.field_merge import MARKER, Clash, FieldMerge, Hunk, equal, hunks, merge, merge_lines, whole_marked
+from memfs.format.merge_conflicts import DELETED, EDITED, ONE, OTHER, followed, record, within
+from memfs.format.merge_forms import CONFLICTS, Form, form_of
+from memfs.format.plain import FieldPath, KeyNode, Node, canonical, same
+from memfs.format.render import ParsedFile
+from memfs.fs.workspace_location import MEMORY_FOLDER
+from memfs.model.item import Trust, lower_trust
+from memfs.model.state_paths import document_kind
+from memfs.model.time import time_in
+
+if TYPE_CHECKING:
+    from memfs.format.codec import Codec
+
+
+_HEADER = re.compile(r"[|>][-+0-9]*")
+_COMMENT = re.compile(r"(?:^|(?<=[ \t\n]))#[^\r\n]*")
+_SPACES = re.compile(" *")
+_END = ("",)
+Keys = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment: the keys that lead to its field, and its text. Places in lists do not count: parts move.
+
+    Attributes:
+        field: of the key that follows it, or that it stands behind on one line; what no key follows has a field of its
+            own, and so has what begins the file.
+        text: from the number sign on.
+    """
+
+    field: Keys
+    text: str
+
+
+def comments(text: str, root: Node) -> list[Comment]:
+    """The comments of a YAML text, in order."""
+    keys = list(_keys(root, ()))
+    starts = [entry.start for entry, _ in keys]
+    found = []
+    for start, written in _found(text, root):
+        behind = bisect_right(starts, start)
+        line = text.rfind("\n", 0, start) + 1
+        if text[line:start].strip() and behind:  # behind a value, on its line
+            found.append(Comment(keys[behind - 1][1], written))
+        else:
+            found.append(Comment(keys[behind][1] if behind < len(keys) else _END, written))
+    return found
+
+
+def with_comments(text: str, root: Node, added: Iterable[Comment]) -> str:
+    """The text with comments on lines of their own above their fields, at the end where the field is not there."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    known: dict[Keys, KeyNode] = {}
+    for entry, keys in _keys(root, ()):
+        known.setdefault(keys, entry)
+    lines: dict[int, list[str]] = {}
+    for comment in added:
+        found = _nearest(known, comment.field)
+        at = len(text) if found is None else text.rfind("\n", 0, found.start) + 1
+        lines.setdefault(at, []).append(f"{_indentation(text, at)}{comment.text}{newline}")
+    if len(text) in lines and text and not text.endswith("\n"):
+        lines[len(text)].insert(0, newline)
+    result, at = [], 0
+    for place in sorted(lines):
+        result += [text[at:place], *lines[place]]
+        at = place
+    return "".join([*result, text[at:]])
+
+
+# -- internal -----------------------------------------------------------------------------------------------------
+def _found(text: str, root: Node) -> Iterator[tuple[int, str]]:
+    """Where each comment begins, and the comment: a number sign that is no part of a key or a value."""
+    taken = sorted(_taken(text, root))
+    starts = [start for start, _ in taken]
+    at = 0
+    while match := _COMMENT.search(text, at):
+        before = bisect_right(starts, match.start()) - 1
+        if before >= 0 and match.start() < taken[before][1]:
+            at = taken[before][1]  # behind a text with a number sign, a comment may follow on its line
+        else:
+            at = match.end()
+            yield match.start(), match[0].rstrip()
+
+
+def _taken(text: str, node: Node) -> Iterator[tuple[int, int]]:
+    """The stretches of keys and scalars; of a block text what follows its header's line."""
+    if node.kind == "scalar":
+        header = _HEADER.match(text, node.start) if node.style == "block" else None
+        yield (text.find("\n", header.end()) if header else node.start), node.end
+    for entry in node.entries:
+        yield entry.start, entry.end
+        yield from _taken(text, entry.value)
+    for item in node.items:
+        yield from _taken(text, item)
+
+
+def _keys(node: Node, above: Keys) -> Iterator[tuple[KeyNode, Keys]]:
+    """Every key with the keys that lead to it, as they stand in the text."""
+    for entry in node.entries:
+        here = (*above, entry.key)
+        yield entry, here
+        yield from _keys(entry.value, here)
+    for item in node.items:
+        yield from _keys(item, above)
+
+
+def _indentation(text: str, line: int) -> str:
+    """That of a line: behind a text in a block, a comment that is indented further would be part of the text."""
+    found = _SPACES.match(text, line)
+    return found[0] if found else ""
+
+
+def _nearest(known: Mapping[Keys, KeyNode], field: Keys) -> KeyNode | None:
+    """The key of a field, or of the nearest one around it."""
+    near = (field[:length] for length in range(len(field), 0, -1))
+    return next((known[keys] for keys in near if keys in known), None)
+
+
+_MOST_COMMENTS = 1_000
+_FEW = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileVersion:
+    """One version of a file that could be read."""
+
+    data: bytes
+    parsed: ParsedFile
+
+    @property
+    def mapping(self) -> dict[str, Any]:
+        """Its values."""
+        return self.parsed.mapping
+
+
+def laid_out(form: Form, wanted: Mapping[str, Any], base: bytes, ours: FileVersion, theirs: FileVersion) -> bytes:
+    """The bytes of a joined file.
+
+    A text joined by lines that says just what is wanted is taken as it is. Else what differs is put into our text, and
+    comments that are lost by it, or that theirs alone has, come back above their fields.
+
+    Raises:
+        ContentError: nothing could be written that reads back as wanted.
+    """
+    joined = merge_lines(base, ours.data, theirs.data)
+    if joined.clean and _says(form, joined.data, wanted):
+        return joined.data
+    data = form.write(wanted, ours.parsed).data
+    if ours.parsed.is_json:
+        return data
+    return _with_comments(form, data, wanted, base, ours, theirs)
+
+
+def _says(form: Form, data: bytes, wanted: Mapping[str, Any]) -> bool:
+    try:
+        return same(form.read(data).mapping, wanted)
+    except ContentError:
+        return False
+
+
+def _with_comments(
+    form: Form, data: bytes, wanted: Mapping[str, Any], base: bytes, ours: FileVersion, theirs: FileVersion
+) -> bytes:
+    """The file with the comments that both would have, one after another as far as it still says the same."""
+    present = _comments_of(form, data)
+    lost = _lost(_comments_of(form, base), _read(ours.parsed), _read(theirs.parsed), present)
+    if not lost:
+        return data
+    whole = _commented(form, data, wanted, lost)
+    if whole is not None or len(lost) > _FEW:
+        return whole or data
+    for comment in lost:
+        data = _commented(form, data, wanted, [comment]) or data
+    return data
+
+
+def _commented(form: Form, data: bytes, wanted: Mapping[str, Any], lost: Sequence[Comment]) -> bytes | None:
+    """The file with comments put back, None where it would not say the same."""
+    written = form.read(data).text
+    text = written.encode(with_comments(written.text, yaml_text.tree(written.text), lost))
+    return text if _says(form, text, wanted) else None
+
+
+def _lost(
+    before: Sequence[Comment], ours: Sequence[Comment], theirs: Sequence[Comment], present: Sequence[Comment]
+) -> list[Comment]:
+    """What a side added, or neither removed, and is not there: by its text, since fields move below a heading."""
+    there, new_or_shared = set(present), (set(ours) & set(theirs)) | ((set(ours) | set(theirs)) - set(before))
+    one, other = ([each for each in side if each in new_or_shared] for side in (ours, theirs))
+    texts = Counter(each.text for each in one) | Counter(each.text for each in other)
+    missing = texts - Counter(each.text for each in present)
+    found = []
+    for each in dict.fromkeys([*one, *other]):
+        if each not in there and missing[each.text] > 0:
+            missing[each.text] -= 1
+            found.append(each)
+    return found[:_MOST_COMMENTS]
+
+
+def _comments_of(form: Form, data: bytes) -> list[Comment]:
+    try:
+        return _read(form.read(data)) if data else []
+    except ContentError:
+        return []
+
+
+def _read(parsed: ParsedFile) -> list[Comment]:
+    text = parsed.text.text
+    return comments(text, yaml_text.tree(text)) if "#" in text else []
+
+
+_EACH = {"additionalProperties": {"x-merge": "conflict"}}
+_NAMED = re.compile(r"\s*([^#\[\]=\s][^\[\]=]*)=")
+
+
+def merge_settings(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """A TOML file with the settings that either side changed.
+
+    Returns:
+        None where both changed one setting differently, where a version is no TOML, and where the text that would be
+        made does not say just what is wanted.
+    """
+    try:
+        texts = [version.decode("utf-8-sig") for version in (base, ours, theirs)]
+        values = [_tables(text) for text in texts]
+        wanted = merge(values[0], values[1], values[2], {})
+        text = "".join(line for hunk in hunks(*map(_split, texts)) for line in _joined(hunk))
+        if wanted.conflicts or not equal(_tables(text), wanted.values):
+            return None
+    except (ValueError, RecursionError):
+        return None
+    return text.encode("utf-8")
+
+
+def clashing_settings(base: bytes, ours: bytes, theirs: bytes) -> tuple[Clash, ...]:
+    """The settings that both sides changed, to different values: ``kept`` is ours; none where a version is no TOML."""
+    try:
+        begun, mine, other = (_tables(version.decode("utf-8-sig")) for version in (base, ours, theirs))
+        return merge(begun, mine, other, {}, removals_stand=True).conflicts
+    except (ValueError, RecursionError):
+        return ()
+
+
+def _split(text: str) -> list[str]:
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + lines[-1:] * bool(lines[-1])
+
+
+def _tables(text: str) -> dict[str, Any]:
+    return tomllib.loads(text.replace("\r\n", "\n"))
+
+
+def _joined(hunk: Hunk[str]) -> Sequence[str]:
+    """The lines of a stretch, each that names a setting joined for itself."""
+    if not hunk.clash:
+        return hunk.joined
+    base, ours, theirs = ({_key(line): _ended(line) for line in side} for side in (hunk.base, hunk.ours, hunk.theirs))
+    return list(merge(base, ours, theirs, _EACH).values.values())
+
+
+def _key(line: str) -> str:
+    named = _NAMED.match(line)
+    return named[1].rstrip() if named else line.strip()
+
+
+def _ended(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n"
+
+
+_ROUNDS = 8
+_ABSENT: Any = object()
+
+
+def healed(form: Form, merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FieldMerge | None:
+    """The joined values, valid: where they are not, ours stand instead, first field by field, then as a whole.
+
+    Args:
+        merged: what the rules made.
+        ours: the version that wins where only one can.
+
+    Returns:
+        The values with every conflict; None where neither version is valid either.
+    """
+    merged = _typed(form, merged)
+    for _ in range(_ROUNDS):
+        faults = form.faults(merged.values)
+        if not faults:
+            return merged
+        changed = merged
+        for fault in faults:
+            changed = _with_ours(changed, fault, ours, theirs)
+        if changed is merged:
+            break
+        merged = changed
+    for whole, yielded in ((ours, False), (theirs, True)):
+        valid = _typed(form, FieldMerge(values=dict(whole)))
+        if not form.faults(valid.values):
+            return replace(valid, conflicts=(Clash(field="", kept=ONE, lost=OTHER, yielded=yielded),))
+    return None
+
+
+def _typed(form: Form, merged: FieldMerge) -> FieldMerge:
+    """An item's type is its folder's, whatever the versions say."""
+    if not form.kind or merged.values.get("type", form.kind) == form.kind:
+        return merged
+    conflicts = tuple(clash for clash in merged.conflicts if clash.field != "type")
+    return FieldMerge(values={**merged.values, "type": form.kind}, conflicts=conflicts)
+
+
+def _with_ours(merged: FieldMerge, fault: FieldPath, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FieldMerge:
+    """With our value of the field at fault, or of the nearest one around it whose value is not ours already."""
+    names = _names(fault)
+    for length in range(len(names), 0, -1):
+        field = names[:length]
+        mine, joined = _at(ours, field), _at(merged.values, field)
+        if _differ(mine, joined):
+            clash = Clash(field=".".join(field), kept=_shown(mine), lost=_shown(_at(theirs, field)))
+            left = tuple(one for one in merged.conflicts if not f"{one.field}.".startswith(f"{clash.field}."))
+            return FieldMerge(values=_put(merged.values, field, mine), conflicts=(*left, clash))
+    return merged
+
+
+def _names(fault: FieldPath) -> tuple[str, ...]:
+    """The keys that lead to a field, as far as no list is on the way."""
+    names: list[str] = []
+    for part in fault:
+        if not isinstance(part, str) or part.isdigit():
+            break
+        names.append(part)
+    return tuple(names)
+
+
+def _at(values: Any, field: tuple[str, ...]) -> Any:
+    for name in field:
+        if not isinstance(values, Mapping) or name not in values:
+            return _ABSENT
+        values = values[name]
+    return values
+
+
+def _put(values: Mapping[str, Any], field: tuple[str, ...], value: Any) -> dict[str, Any]:
+    changed = dict(values)
+    name, rest = field[0], field[1:]
+    if rest:
+        inner = changed.get(name)
+        changed[name] = _put(inner if isinstance(inner, Mapping) else {}, rest, value)
+    elif value is _ABSENT:
+        changed.pop(name, None)
+    else:
+        changed[name] = value
+    return changed
+
+
+def _differ(one: Any, other: Any) -> bool:
+    if one is _ABSENT or other is _ABSENT:
+        return one is not other
+    return not equal(one, other)
+
+
+def _shown(value: Any) -> Any:
+    return None if value is _ABSENT else value
+
+
+_TRUST = "trust"
+_WORDS = ("title", "content", "data")
+
+
+def vouched(merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FieldMerge:
+    """The joined item with no more trust than the version has that its words come from; of words from both, the lower.
+
+    Args:
+        merged: the joined values, and what gave way.
+        ours: the version that wins where only one can.
+    """
+    sources = [side for side in (ours, theirs) if _says_trust(side, merged.values)]
+    stands = _trust(merged.values)
+    trust = lower_trust(stands, *map(_trust, sources or (ours, theirs)))
+    if len(sources) == 2 or trust == stands:
+        return merged
+    clash = Clash(field=_TRUST, kept=trust, lost=stands, yielded=_trust(ours) == stands)
+    others = tuple(one for one in merged.conflicts if one.field != _TRUST)
+    return replace(merged, values={**merged.values, _TRUST: trust}, conflicts=(*others, clash))
+
+
+def _says_trust(side: Mapping[str, Any], joined: Mapping[str, Any]) -> bool:
+    return all(equal(side.get(name) or None, joined.get(name) or None) for name in _WORDS)
+
+
+def _trust(values: Mapping[str, Any]) -> str:
+    trust = values.get(_TRUST, Trust.HUMAN.value)
+    return trust if isinstance(trust, str) else ""
+
+
+Preference = Literal["later", "ours"]
+"""Whose value stands where only one can: that of the version updated later, or ours."""
+_MOMENTS = ("updated", "timestamp", "closed", "given", "written", "created")
+_MADE = frozenset({"aggregate"})
+_SEALED = frozenset({"checkpoint"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldConflict:
+    """A field in which one version's value gave way.
+
+    Attributes:
+        field: its dotted name; "" for the file as a whole.
+        kept: what stands in the result, as plain values; None where the field, or the file, is gone.
+        lost: what would stand there if the other version's change had been taken; None where that had removed the
+            field. For the whole file the two are words: ``edited``, ``deleted``, ``one version``, ``another version``.
+    """
+
+    field: str
+    kept: Any
+    lost: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileMerge:
+    """What became of a file.
+
+    Attributes:
+        data: its bytes; None where it is to be absent.
+        conflicts: the fields in which one version's value gave way, in the order of the file.
+        recorded: whether ``data`` carries its conflicts itself (an item does, in ``conflicts``); else the caller keeps
+            a record of them.
+        whole: whether the file could not be joined by fields, since a version could not be read, or the file has none
+            and its lines clash: ``data`` has both, between conflict markers where they clash, and needs a person.
+            The conflicts are then those of settings, ours and theirs: neither stands.
+        reason: where ``whole``, what was wrong, in one sentence.
+    """
+
+    data: bytes | None
+    conflicts: tuple[FieldConflict, ...] = ()
+    recorded: bool = False
+    whole: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What is to be joined; ``base`` is empty where there was none."""
+
+    path: str
+    base: bytes
+    ours: bytes
+    theirs: bytes
+    prefer: Preference
+    by: str
+    now: datetime | None
+    record: bool
+    marker_size: int
+
+
+class FileMerger:
+    """Joins versions of memory files. Keeps nothing; may be used from several threads.
+
+    Args:
+        codec: of the workspace: reads and writes its items and documents, knows their schemas and kinds.
+    """
+
+    def __init__(self, codec: Codec) -> None:
+        self._codec = codec
+
+    def merge(
+        self,
+        path: str,
+        base: bytes | None,
+        ours: bytes | None,
+        theirs: bytes | None,
+        *,
+        prefer: Preference = "later",
+        by: str = "",
+        now: datetime | None = None,
+        record: bool = True,
+        marker_size: int = MARKER,
+    ) -> FileMerge:
+        """Join two versions of a file that began from one, by the rules of its schema (K4, B3).
+
+        Independent edits are both in the result. The result of an item or document is always valid, unless neither
+        version is. With ``later`` it makes no difference which version is called ours, to the byte. A file that one
+        side removed and the other changed stays, with a conflict.
+
+        Args:
+            path: where the file lies, below the workspace ("/" separated); it says what the file is.
+            base: what both began from; None where they have nothing in common.
+            ours, theirs: the versions; None where a side has no such file.
+            prefer: whose value stands where only one can; with ``ours`` also a removal stands against a change.
+            by: who is told as the writer of a value that gave way, "" for whom the version itself names.
+            now: when the versions met, for the records of conflicts; the later ``updated`` of the two by default, so
+                that two clones which join the same versions write the same bytes.
+            record: whether an item tells of conflicts in its field ``conflicts``.
+            marker_size: how long the conflict markers of what cannot be joined are.
+
+        Returns:
+            The joined file. Versions that are equal give themselves, byte for byte.
+        """
+        if ours == theirs or theirs == base:
+            return FileMerge(data=ours)
+        if ours == base:
+            return FileMerge(data=theirs)
+        request = _Request(
+            path=path,
+            base=base or b"",
+            ours=ours or b"",
+            theirs=theirs or b"",
+            prefer=prefer,
+            by=by,
+            now=now,
+            record=record,
+            marker_size=marker_size,
+        )
+        if ours is None or theirs is None:
+            return self._kept(request, removed_by_us=ours is None)
+        if _is_made(path):
+            return _one_of(request, silently=True)
+        if document_kind(path) in _SEALED or _is_archive_index(path):
+            return _one_of(request)
+        return self._joined(request)
+
+    def strangers(
+        self, path: str, base: bytes | None, ours: bytes | None, theirs: bytes | None
+    ) -> frozenset[Literal["ours", "theirs"]]:
+        """Which versions are of another item than the base (B3).
+
+        Where one side forgot an item and remembered one much like it, git takes the file for renamed, and the one
+        item's versions for the other's. They are told by ``created``, which stays for an item's life; what has none,
+        and two that were created in the same second, cannot be told.
+        """
+        made = self._created(path, base)
+        sides: tuple[tuple[Literal["ours", "theirs"], bytes | None], ...] = (("ours", ours), ("theirs", theirs))
+        others = {name: self._created(path, data) for name, data in sides} if made else {}
+        return frozenset(name for name, moment in others.items() if moment and moment != made)
+
+    # -- internal -----------------------------------------------------------------------------------------------
+    def _created(self, path: str, data: bytes | None) -> datetime | None:
+        return time_in(self._mapping(path, data).get("created"))
+
+    def _mapping(self, path: str, data: bytes | None) -> Mapping[str, Any]:
+        """What an item says; nothing where it is none."""
+        try:
+            form = form_of(path, self._codec) if data else None
+            return form.read(data or b"").mapping if form and form.kind else {}
+        except MemfsError:
+            return {}
+
+    def _joined(self, request: _Request) -> FileMerge:
+        try:
+            form = form_of(request.path, self._codec)
+            if form is None:
+                return _by_lines(request)
+            ours = _read_version(form, request.ours, "ours")
+            theirs = _read_version(form, request.theirs, "theirs")
+            return _by_fields(request, form, ours, theirs)
+        except _Unreadable as error:
+            return _unread(request, str(error))
+        except MemfsError as error:
+            return _unread(request, error.sentence)
+
+    def _kept(self, request: _Request, removed_by_us: bool) -> FileMerge:
+        """One side removed the file, the other changed it."""
+        if request.prefer == "ours" and removed_by_us:
+            return FileMerge(data=None, conflicts=(FieldConflict(field="", kept=DELETED, lost=EDITED),))
+        data = request.theirs if removed_by_us else request.ours
+        told = self._with_removal(request, data) if request.record else None
+        conflict = FieldConflict(field="", kept=EDITED, lost=DELETED)
+        return FileMerge(data=told or data, conflicts=(conflict,), recorded=told is not None)
+
+    def _with_removal(self, request: _Request, data: bytes) -> bytes | None:
+        """An item that tells it was removed elsewhere; None where it cannot."""
+        try:
+            form = form_of(request.path, self._codec)
+            if form is None or not form.records:
+                return None
+            parsed = form.read(data)
+            moment = request.now or time_in(parsed.mapping.get("updated"))
+            entry = record(Clash(field="", kept=EDITED, lost=DELETED), "", request.by, moment)
+            values = _with_records(parsed.mapping, [entry], "")
+            return None if form.faults(values) else form.write(values, parsed).data
+        except MemfsError:
+            return None
+
+
+class _Unreadable(Exception):
+    """A version that holds no keys and values."""
+
+
+# -- by fields ----------------------------------------------------------------------------------------------------
+def _by_fields(request: _Request, form: Form, ours: FileVersion, theirs: FileVersion) -> FileMerge:
+    """Both versions joined by the rules of their schema; the one that wins where only one can is called ours."""
+    if request.prefer == "later" and _is_later(theirs, ours, not form.kind):
+        ours, theirs = theirs, ours
+    begun = _begun(form, request.base)
+    removals_stand = request.prefer == "ours"
+    merged = merge(begun, ours.mapping, theirs.mapping, form.rules, removals_stand=removals_stand)
+    if form.records and CONFLICTS in merged.values:
+        merged = FieldMerge(values=_with_records(merged.values, [], _sha256(theirs)), conflicts=merged.conflicts)
+    result = healed(form, merged, ours.mapping, theirs.mapping)
+    if result is None:
+        raise _Unreadable("neither version is valid")
+    if form.kind:
+        result = vouched(result, ours.mapping, theirs.mapping)
+    told = None
+    if form.records and request.record:
+        result = _followed(form, result, begun, (ours, theirs))
+        told = _told(request, form, result, ours, theirs)
+    data = laid_out(form, told or result.values, request.base, ours, theirs)
+    conflicts = tuple(FieldConflict(field=one.field, kept=one.kept, lost=one.lost) for one in result.conflicts)
+    return FileMerge(data=data, conflicts=conflicts, recorded=told is not None)
+
+
+def _followed(
+    form: Form, result: FieldMerge, begun: Mapping[str, Any], versions: tuple[FileVersion, ...]
+) -> FieldMerge:
+    """With the records that one side alone has speaking of what stands: the other side decided about none of them."""
+    known = result.values.get(CONFLICTS)
+    if not known:
+        return result
+    found = {canonical(entry): entry for entry in known}
+    for key in found.keys() - _records_in(begun):
+        having = [one.mapping for one in versions if key in _records_in(one.mapping)]
+        if len(having) == 1:
+            found[key] = followed(found[key], having[0], result.values)
+    values = {**result.values, CONFLICTS: within([one for one in found.values() if one], "")}
+    return result if values == result.values or form.faults(values) else replace(result, values=values)
+
+
+def _records_in(values: Mapping[str, Any]) -> frozenset[str]:
+    known = values.get(CONFLICTS)
+    return frozenset(map(canonical, known)) if isinstance(known, list) else frozenset()
+
+
+def _told(
+    request: _Request, form: Form, result: FieldMerge, ours: FileVersion, theirs: FileVersion
+) -> dict[str, Any] | None:
+    """The values with a record of each conflict; None where there is none, or no room for it in the file."""
+    if not result.conflicts:
+        return None
+    moments = [time_in(version.mapping.get("updated")) for version in (ours, theirs)]
+    now = request.now or max((moment for moment in moments if moment), default=None)
+    losers = [ours if clash.yielded else theirs for clash in result.conflicts]
+    for brief in (False, True):
+        entries = [
+            record(clash, _sha256(loser), request.by or _writer(loser), now, brief=brief)
+            for clash, loser in zip(result.conflicts, losers, strict=True)
+        ]
+        values = _with_records(result.values, entries, _sha256(theirs))
+        if not form.faults(values):
+            return values
+    return None
+
+
+def _with_records(values: Mapping[str, Any], entries: list[dict[str, Any]], lost_sha256: str) -> dict[str, Any]:
+    known = values.get(CONFLICTS)
+    if known is not None and not (isinstance(known, list) and all(isinstance(one, dict) for one in known)):
+        return dict(values)  # somebody's slip, which the schema names
+    return {**values, CONFLICTS: within([*(known or ()), *entries], lost_sha256)}
+
+
+def _read_version(form: Form, data: bytes, whose: str) -> FileVersion:
+    try:
+        return FileVersion(data=data, parsed=form.read(data))
+    except ContentError as error:
+        place = f"line {error.line}: " if error.line else ""
+        raise _Unreadable(f"{whose}: {place}{error.sentence}") from error
+
+
+def _begun(form: Form, base: bytes) -> Mapping[str, Any]:
+    """The values both began from; without any, nothing is common."""
+    try:
+        return form.read(base).mapping if base else {}
+    except ContentError:
+        return {}
+
+
+def _is_later(one: FileVersion, other: FileVersion, is_document: bool) -> bool:
+    """Whether a version was changed after another; of two with the same times one is chosen by what they hold."""
+    for name in _MOMENTS if is_document else _MOMENTS[:1]:
+        here, there = (time_in(version.mapping.get(name)) for version in (one, other))
+        if here != there:
+            return there is None or (here is not None and here > there)
+    told = [(canonical(version.mapping), version.data) for version in (one, other)]
+    return told[0] > told[1]
+
+
+def _writer(version: FileVersion) -> str:
+    origin = version.mapping.get("origin")
+    named = origin.get("agent") or origin.get("speaker") if isinstance(origin, Mapping) else ""
+    return named if isinstance(named, str) else ""
+
+
+def _sha256(version: FileVersion) -> str:
+    return hashlib.sha256(version.data).hexdigest()
+
+
+# -- as a whole ---------------------------------------------------------------------------------------------------
+def _is_made(path: str) -> bool:
+    """Whether memfs makes the file anew from others, so that either version will do."""
+    return document_kind(path) in _MADE or path.startswith(f"{MEMORY_FOLDER}/.schemas/")
+
+
+def _is_archive_index(path: str) -> bool:
+    """Whether the file is valid in exactly the bytes that memfs wrote, as a checkpoint's manifest is."""
+    return path.startswith(f"{MEMORY_FOLDER}/archive/") and path.endswith(".index.json")
+
+
+def _one_of(request: _Request, silently: bool = False) -> FileMerge:
+    """One of two versions, the same whichever is called ours, unless ours is preferred."""
+    data = request.ours
+    if request.prefer == "later":
+        data = max(request.ours, request.theirs, key=lambda version: (len(version), version))
+    conflict = FieldConflict(field="", kept=ONE, lost=OTHER)
+    return FileMerge(data=data, conflicts=() if silently else (conflict,))
+
+
+def _by_lines(request: _Request) -> FileMerge:
+    """A file without fields of its own; a clean result is the same whichever version is called ours."""
+    if b"\0" in request.ours or b"\0" in request.theirs:
+        return FileMerge(data=request.ours, whole=True, reason="not text: nothing was joined, ours stands")
+    sides = (request.ours, request.theirs) if request.ours > request.theirs else (request.theirs, request.ours)
+    joined = merge_lines(request.base, *sides)
+    is_toml = request.path.endswith(".toml")
+    if joined.clean and (not is_toml or _is_toml(joined.data)):
+        return FileMerge(data=joined.data)
+    settings = merge_settings(request.base, *sides) if is_toml else None
+    if settings is not None:
+        return FileMerge(data=settings)
+    reason = "what the lines of both come to is not TOML" if joined.clean else "both changed the same lines"
+    marked = merge_lines(request.base, request.ours, request.theirs, request.marker_size)
+    both = whole_marked(request.ours, request.theirs, request.marker_size)
+    clashes = clashing_settings(request.base, request.ours, request.theirs) if is_toml else ()
+    told = tuple(FieldConflict(field=one.field, kept=one.kept, lost=one.lost) for one in clashes)
+    return FileMerge(data=both if marked.clean else marked.data, whole=True, reason=reason, conflicts=told)
+
+
+def _unread(request: _Request, reason: str) -> FileMerge:
+    """Both versions, with conflict markers where their lines clash; who called decides what to do with it."""
+    if b"\0" in request.ours or b"\0" in request.theirs:
+        return FileMerge(data=request.ours, whole=True, reason=reason)
+    joined = merge_lines(request.base, request.ours, request.theirs, request.marker_size)
+    return FileMerge(data=joined.data, whole=True, reason=reason)
+
+
+def _is_toml(data: bytes) -> bool:
+    try:
+        tomllib.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,194 @@
+"""Between a MemoryItem and the mapping in its file.
+
+Owns which field stands under which key, in which order, and what is left out because it is the default. Must not know
+bytes, YAML or schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from memfs.format.plain import FieldPath, plain, same
+from memfs.format.splice import Order
+from memfs.model.item import Link, MemoryItem, Origin, RecordedConflict
+from memfs.model.time import format_time, parse_time
+
+_TIMES = ("timestamp", "created", "updated", "expires")
+_ORIGIN = ("speaker", "role", "agent", "session", "sequence", "task", "tool", "phase")
+_FREE = ("context", "metadata", "data")
+_DEFAULTS: Mapping[str, Any] = {
+    "title": "",
+    "content": "",
+    "tags": [],
+    "origin": {},
+    "trust": "human",
+    "importance": 1.0,
+    "pinned": False,
+    "status": "",
+    "supersedes": [],
+    "links": [],
+    **{name: {} for name in _FREE},
+    "conflicts": [],
+    **dict.fromkeys(_TIMES),
+}
+ORDER: Order = {
+    name: {}
+    for name in (
+        "type",
+        "title",
+        "content",
+        "tags",
+        "timestamp",
+        "created",
+        "updated",
+        "origin",
+        "trust",
+        "importance",
+        "pinned",
+        "status",
+        "expires",
+        "supersedes",
+        "links",
+        *_FREE,
+        "conflicts",
+    )
+} | {"origin": {name: {} for name in _ORIGIN}}
+
+
+def to_item(mapping: Mapping[str, Any], memory_type: str, fallback: datetime, **place: str) -> MemoryItem:
+    """The item of a mapping that has passed its schema; ``place`` gives id, path and sha256."""
+    take = mapping.get
+    created = _time(take("created"))
+    origin = take("origin")
+    links, conflicts = take("links"), take("conflicts")
+    return MemoryItem(
+        content=take("content", ""),
+        memory_type=memory_type,
+        title=take("title", ""),
+        tags=tuple(take("tags", ())),
+        timestamp=_time(take("timestamp")) or created or fallback,
+        created=created,
+        updated=_time(take("updated")),
+        origin=Origin(**origin) if origin else _NOBODY,
+        trust=take("trust", "human"),
+        importance=float(take("importance", 1.0)),
+        pinned=take("pinned", False),
+        status=take("status", ""),
+        expires=_time(take("expires")),
+        supersedes=tuple(take("supersedes", ())),
+        links=tuple(Link(to=link["to"], relation=link.get("relation", "relates")) for link in links) if links else (),
+        context=take("context", {}),
+        metadata=take("metadata", {}),
+        data=take("data", {}),
+        conflicts=tuple(map(_recorded, conflicts)) if conflicts else (),
+        **place,
+    )
+
+
+def values(item: MemoryItem) -> dict[str, Any]:
+    """Every field as it is written, defaults included, in canonical order.
+
+    Raises:
+        SchemaInvalid, ItemTooDeep: a value that no file can hold.
+    """
+    shown = {
+        "title": plain(item.title, ("title",)),
+        "content": plain(item.content, ("content",)),
+        "tags": [plain(tag, ("tags",)) for tag in item.tags],
+        "timestamp": _written(item.timestamp),
+        "created": _written(item.created),
+        "updated": _written(item.updated),
+        "origin": _origin(item.origin),
+        "trust": item.trust,
+        "importance": plain(item.importance, ("importance",)),
+        "pinned": item.pinned,
+        "status": str(item.status),
+        "expires": _written(item.expires),
+        "supersedes": [plain(name, ("supersedes",)) for name in item.supersedes],
+        "links": [{"to": str(link.to), "relation": str(link.relation)} for link in item.links],
+    }
+    for name in _FREE:
+        shown[name] = plain(getattr(item, name), (name,))
+    shown["conflicts"] = [_record(one, ("conflicts", number)) for number, one in enumerate(item.conflicts)]
+    return shown
+
+
+def fresh(item: MemoryItem) -> dict[str, Any]:
+    """The mapping of a new file: what differs from the default, and always who stands behind it."""
+    mapping = {
+        name: value
+        for name, value in values(item).items()
+        if name == "trust" or (value != _DEFAULTS[name] and value is not None)
+    }
+    if mapping.get("timestamp") == mapping.get("created"):
+        mapping.pop("timestamp", None)
+    return _tidy(mapping)
+
+
+def changed(mapping: Mapping[str, Any], before: MemoryItem, item: MemoryItem) -> dict[str, Any]:
+    """The mapping of an existing file, changed only in the fields in which the items differ."""
+    result = dict(mapping)
+    old, new = values(before), values(item)
+    for name, value in new.items():
+        if same(old[name], value) or (name == "importance" and old[name] == value):
+            continue
+        if value is None or (value == _DEFAULTS[name] and name != "trust"):
+            result.pop(name, None)
+        else:
+            result[name] = _tidy({name: value})[name]
+    if "timestamp" not in result and new["timestamp"] not in (None, new["created"]):
+        result["timestamp"] = new["timestamp"]
+    if "type" in result:
+        result["type"] = item.memory_type
+    return result
+
+
+def is_default(name: str, value: Any) -> bool:
+    """Whether a field with this value is left out of a fresh file."""
+    return value is None or (name in _DEFAULTS and bool(value == _DEFAULTS[name]))
+
+
+def _tidy(mapping: dict[str, Any]) -> dict[str, Any]:
+    importance = mapping.get("importance")
+    if isinstance(importance, float) and importance.is_integer():
+        mapping["importance"] = int(importance)
+    return mapping
+
+
+def _origin(origin: Origin) -> dict[str, Any]:
+    parts = {name: getattr(origin, name) for name in _ORIGIN}
+    return {
+        name: plain(value if name == "sequence" else str(value), ("origin", name))
+        for name, value in parts.items()
+        if value not in ("", None)
+    }
+
+
+def _recorded(entry: Mapping[str, Any]) -> RecordedConflict:
+    return RecordedConflict(**{**entry, "time": _time(entry.get("time"))})
+
+
+def _record(conflict: RecordedConflict, path: FieldPath) -> dict[str, Any]:
+    parts = {
+        "field": str(conflict.field),
+        "kept": plain(conflict.kept, (*path, "kept")),
+        "lost": plain(conflict.lost, (*path, "lost")),
+        "part": conflict.part or None,
+        "lost_sha256": str(conflict.lost_sha256) or None,
+        "by": str(conflict.by) or None,
+        "time": _written(conflict.time),
+    }
+    return {name: value for name, value in parts.items() if value is not None}
+
+
+def _time(text: str | None) -> datetime | None:
+    return parse_time(text) if text else None
+
+
+def _written(moment: datetime | None) -> str | None:
+    return None if moment is None else format_time(moment)
+
+
+_NOBODY = Origin()

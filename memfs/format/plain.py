@@ -1,0 +1,247 @@
+"""Plain values: what a file can hold.
+
+Owns which Python values have an exact counterpart in YAML and JSON (text, whole numbers of 64 bit, finite fractions,
+true, false, null, lists, mappings with text keys), and strict equality between them. Must not know how they are
+written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any, Literal
+
+from memfs.errors import ContentError, InvisibleCharacter, ItemSyntaxError, ItemTooDeep, SchemaInvalid
+from memfs.format.text_guard import HiddenCharacter, findings
+
+MAX_DEPTH = 64
+MAX_PARTS = 40_000  # keys, values and ends of collections: 20,000 entries of a mapping
+DOCUMENT_PARTS = 400_000  # in a document, which nobody ranks or joins part by part
+MAX_KEY = 256
+MAX_INT = 2**63 - 1
+MIN_INT = -(2**63)
+
+_WITH_TEXT: frozenset[object] = frozenset({str, dict, list})
+_ROW = frozenset({str, float, bool, type(None)})  # whole numbers are looked at one by one: they may be too large
+_SCALARS = _ROW | {int}
+
+FieldPath = tuple[str | int, ...]
+
+
+def dotted(path: FieldPath) -> str:
+    """A field path as people read it: ``links.0.to``."""
+    return ".".join(str(part) for part in path)
+
+
+def plain(value: Any, path: FieldPath = ()) -> Any:
+    """A copy made of dict, list, str, int, float, bool and None only; tuples become lists.
+
+    Raises:
+        SchemaInvalid: the value has no exact counterpart in a file, naming the field.
+        ItemTooDeep: nested deeper than 64, or a value that holds itself.
+        ItemSyntaxError: text that is not valid Unicode.
+    """
+    if value is None or value is True or value is False or value.__class__ is str:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)  # a member of an enumeration counts as its text
+    if isinstance(value, int):
+        return _whole(value, path)
+    if isinstance(value, float):
+        return _fraction(value, path)
+    if len(path) >= MAX_DEPTH:
+        raise ItemTooDeep(f"nesting deeper than {MAX_DEPTH}", field=dotted(path[:3]), hint="flatten it")
+    if isinstance(value, Mapping):
+        return {plain_key(key, path): plain(part, (*path, str(key))) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        if value.__class__ is list and _is_row(value):
+            return value.copy()
+        return [plain(part, (*path, index)) for index, part in enumerate(value)]
+    raise SchemaInvalid(
+        f"a value of type {type(value).__name__} cannot be kept in a file", field=dotted(path), hint=_instead(value)
+    )
+
+
+def _is_row(values: list[Any]) -> bool:
+    """Whether a list has texts, truth values and finite fractions only: thousands of them are looked at as one."""
+    kinds = set(map(type, values))
+    return kinds <= _ROW and (float not in kinds or _are_finite(values, kinds))
+
+
+def _are_finite(values: list[Any], kinds: set[type]) -> bool:
+    floats = values if kinds == {float} else [value for value in values if value.__class__ is float]
+    return all(map(math.isfinite, floats))
+
+
+def plain_key(key: Any, path: FieldPath = ()) -> str:
+    """The key as text.
+
+    Raises:
+        SchemaInvalid: it is not text, empty or longer than 256 characters.
+    """
+    if not isinstance(key, str):
+        raise SchemaInvalid(f"the key {key!r} is not text", field=dotted(path), hint="use text as keys")
+    if not key or len(key) > MAX_KEY:
+        raise SchemaInvalid(f"a key has {len(key)} characters", field=dotted(path), hint=f"use 1 to {MAX_KEY}")
+    return str.__str__(key)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two plain values are equal in value, type and text; the order of keys does not matter."""
+    if left.__class__ is not right.__class__:
+        return False
+    if left.__class__ is dict:
+        return len(left) == len(right) and all(key in right and same(part, right[key]) for key, part in left.items())
+    if left.__class__ is list:
+        if len(left) != len(right):
+            return False
+        if _SCALARS.issuperset(map(type, left)):
+            return list(map(type, left)) == list(map(type, right)) and bool(left == right)
+        return all(map(same, left, right))
+    return bool(left == right)
+
+
+def canonical(value: Any) -> str:
+    """A text equal for values that JSON Schema calls equal: 1 and 1.0 are, true and 1 are not."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{json.dumps(key)}:{canonical(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(canonical, value)) + "]"
+    return json.dumps(value)
+
+
+def texts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
+    """Every text in a plain value, keys included, with the field it stands in."""
+    if value.__class__ is str:
+        yield path, value
+    elif value.__class__ is dict:
+        for key, part in value.items():
+            inner = (*path, key)
+            if not key.isascii():
+                yield inner, key
+            if part.__class__ in _WITH_TEXT:
+                yield from texts(part, inner)
+    elif value.__class__ is list:
+        for index, part in enumerate(value):
+            if part.__class__ in _WITH_TEXT:
+                yield from texts(part, (*path, index))
+
+
+def hidden(value: Any, allow_invisible: bool = False) -> Iterator[tuple[FieldPath, HiddenCharacter]]:
+    """What may not stand in a plain value because a reader cannot see it, with its field (faults rows 8 and 17)."""
+    for path, text in texts(value):
+        for finding in findings(text):
+            if finding.impossible or (finding.refused and not allow_invisible):
+                yield path, finding
+
+
+def hidden_error(finding: HiddenCharacter, **place: Any) -> ContentError:
+    """The error for such a finding, placed by line or by field: ``ItemSyntaxError`` or ``InvisibleCharacter``."""
+    if finding.impossible:
+        what = "a NUL character" if finding.text == "\0" else f"lone surrogate {finding.codes}"
+        return ItemSyntaxError(f"not valid Unicode: {what}", hint="remove it", **place)
+    return InvisibleCharacter(
+        f"hidden characters {finding.codes}",
+        hint="remove them; they can hide instructions ('--set security.allow_invisible=true' accepts them)",
+        **place,
+    )
+
+
+def refuse_hidden(value: Any, allow_invisible: bool = False) -> None:
+    """Refuse a plain value that holds such text.
+
+    Raises:
+        ItemSyntaxError: NUL or a lone surrogate.
+        InvisibleCharacter: tag characters, bidirectional controls, runs of variation selectors.
+    """
+    for path, finding in hidden(value, allow_invisible):
+        raise hidden_error(finding, field=dotted(path))
+
+
+def _whole(value: int, path: FieldPath) -> int:
+    if not MIN_INT <= value <= MAX_INT:
+        raise SchemaInvalid("the number does not fit into 64 bit", field=dotted(path), hint="write it as text")
+    return int(value)
+
+
+def _fraction(value: float, path: FieldPath) -> float:
+    if not math.isfinite(value):
+        raise SchemaInvalid(f"{value} is not a finite number", field=dotted(path), hint="write a number or text")
+    return float(value)
+
+
+def _instead(value: Any) -> str:
+    if isinstance(value, date):
+        return f"write it as text: {value.isoformat()!r}"
+    return "use text, numbers, true, false, lists and mappings with text keys"
+
+
+Shape = Literal["scalar", "map", "seq"]
+Style = Literal["plain", "quoted", "block", "flow"]
+
+
+@dataclass(slots=True)
+class Node:
+    """One value: its range in the text, its style, its parts, and the line of each key."""
+
+    kind: Shape
+    start: int
+    end: int
+    line: int
+    column: int
+    style: Style
+    value: Any = None
+    entries: list[KeyNode] = field(default_factory=list)
+    items: list[Node] = field(default_factory=list)
+    lines: dict[str, int] = field(default_factory=dict)
+
+    def entry(self, key: str) -> KeyNode | None:
+        """The entry of a mapping with that key."""
+        return next((entry for entry in self.entries if entry.key == key), None)
+
+
+@dataclass(slots=True)
+class KeyNode:
+    """A key of a mapping, its range and place, and its value."""
+
+    key: str
+    start: int
+    end: int
+    line: int
+    column: int
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlace:
+    """Where a field stands, 1-based, and how its value was typed ("" for a collection)."""
+
+    line: int
+    column: int
+    typed: str = ""
+
+
+def place(root: Node, text: str, path: FieldPath, of_key: bool = False) -> NodePlace:
+    """Where the field at ``path`` stands: its key, or its value; the nearest enclosing place where it is absent."""
+    node, found = root, NodePlace(root.line, root.column + 1)
+    for depth, part in enumerate(path):
+        if node.kind == "map":
+            entry = node.entry(str(part))
+            if entry is None:
+                return found
+            node = entry.value
+            if (of_key and depth == len(path) - 1) or node.start == node.end:
+                found = NodePlace(entry.line, entry.column + 1)
+                continue
+        elif node.kind == "seq" and isinstance(part, int) and part < len(node.items):
+            node = node.items[part]
+        else:
+            return found
+        typed = text[node.start : node.end] if node.kind == "scalar" else ""
+        found = NodePlace(node.line, node.column + 1, typed)
+    return found

@@ -1,0 +1,773 @@
+"""Keys, passwords and tokens: found before a byte of them is kept anywhere (B6, faults row 19).
+
+Owns the search in texts, items and files, the error that names rule and line but never the value, and the reason by
+which a person lets one stay. The rules are ``memfs.format.secrets``'s. Must not know the store, git or the index.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain
+from typing import Any, NamedTuple
+
+from memfs.errors import ContentError, MemfsError, SecretDetected
+from memfs.format.plain import DOCUMENT_PARTS
+from memfs.format.render import parse
+from memfs.model.item import MemoryItem
+
+_DIGIT = re.compile("[0-9]")
+_MARK = re.compile(r"[!@#$%^&*+=?~]")
+_JOINTS = re.compile(r"[-_.+/=:]+")
+_WORD = re.compile(
+    r"[a-z]{1,15}|[A-Z][a-z]{1,14}|[A-Z]{1,12}|[0-9]{1,8}|[A-Za-z]{1,6}[0-9]{1,3}|[0-9]{1,2}[A-Za-z]{1,5}"
+)
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_CONTINUATION = re.compile(r"ct-[0-9]{1,12}-[0-9a-f]{32}")  # names kept state, in the same folder
+_ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
+_REFERENCE = re.compile(
+    r"[$%{<*@&!/~#\[]|\.{1,2}/|(?:env|vault|file|ssm|op|ref|secret|secrets|arn|http|https|process|os|config|settings|self"
+    r"|sha\d*|md5|uuid)[.:/]",
+    re.IGNORECASE,
+)
+_STAND_IN = re.compile(
+    r"your|change[-_]?me|place[-_]?holder|redact|x{4}|\*{3}|\.{3}|<|\$\{|\{\{|://|insert[-_]|replace[-_]", re.IGNORECASE
+)
+_VARIABLE = re.compile(r"[a-z_][A-Za-z0-9_]*(?:_|[a-z][A-Z])[A-Za-z0-9_]*")
+_NAMED_AS = re.compile(r"passw|passwd|pwd|secret|token|api_?key", re.IGNORECASE)
+_NO_SECRET_AFTER = re.compile(
+    r"(?:next|page|continuation|cursor|csrf|xsrf|sync|resume|idempotency|public|max|min|cache|foreign|primary|sort|partition"
+    r"|count|per|eos|bos|pad|unk|cls|sep|stop|design)[ _.-]?$",
+    re.IGNORECASE,
+)
+_NO_SECRET_BEFORE = re.compile(
+    r"[_-]?(?:id|ids|name|names|file|files|path|dir|url|uri|arn|hash|sha\d*|digest|md5|checksum|fingerprint|type|kind|len"
+    r"|length|size|count|limit|usage|ttl|at|age|expiry|expires|expires_in|policy|hint|field|label|version|format|prefix"
+    r"|suffix|env|var|ref|refs|index|column|budget|algorithm|alg|rotation|manager|store|provider|scanner|scanning)$",
+    re.IGNORECASE,
+)
+_SHORTEST_FULL_TOKEN = 30
+_RANDOM_BITS = 3.0
+_WARN_BITS = 4.2
+_RUN_BITS = 3.6
+_LONG_RUN = 16
+_TRAILING = ".,;:!?)"
+
+
+def made_of_words(tail: str) -> bool:
+    """Whether a text is words and small numbers put together, such as a slug, a CSS class or a placeholder.
+
+    A long tail is a token whatever it is made of: nobody writes thirty characters to stand for one.
+    """
+    parts = [part for part in _JOINTS.split(tail) if part]
+    if len(parts) == 1 and len(tail) >= _SHORTEST_FULL_TOKEN:
+        return False
+    return all(_WORD.fullmatch(part) for part in parts)
+
+
+def is_random(tail: str) -> bool:
+    """Whether what follows a well-known prefix is a token and not the rest of a name."""
+    return not made_of_words(tail)
+
+
+def is_digits_and_letters(tail: str) -> bool:
+    """Whether a bare run of letters and digits is a token: long, or mixed."""
+    return len(tail) >= 40 or (any(map(str.isdigit, tail)) and any(map(str.isalpha, tail)) and is_random(tail))
+
+
+def is_password_in_url(value: str) -> bool:
+    """Whether the part between ``:`` and ``@`` is a password and not a stand-in for one."""
+    if value[0] in "$<{[%*" or "..." in value or "${" in value or "…" in value:
+        return False
+    return not (value.isupper() and value.isalpha()) and not set(value.lower()) <= set("x*")
+
+
+def is_basic_credentials(value: str) -> bool:
+    """Whether base64 text decodes to ``user:password``."""
+    try:
+        plain = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return b":" in plain and plain.isascii() and plain.decode("ascii").isprintable()
+
+
+def is_option_value(value: str) -> bool:
+    """Whether the value of a password option is one and not a stand-in."""
+    if _REFERENCE.match(value) or _STAND_IN.search(value) or ("/" in value and not _is_mixed(value)):
+        return False
+    return _is_password(value, quoted=False, told=False)
+
+
+def is_bearer(value: str) -> bool:
+    """Whether what follows ``Bearer`` is an opaque token."""
+    return any(map(str.isdigit, value)) and not _STAND_IN.search(value) and is_random(value)
+
+
+def may_be_secret(value: str, quoted: bool) -> bool:
+    """Whether a value is worth a closer look: what is all letters is a word, unless it is quoted and has marks."""
+    return _DIGIT.search(value) is not None or (quoted and _MARK.search(value) is not None)
+
+
+def is_assigned_secret(name: str, before: str, after: str, value: str, quoted: bool, told: bool) -> bool:
+    """Whether ``name = value`` gives a secret away.
+
+    Args:
+        name: the word that makes it suspicious, such as ``password`` or ``api_key``.
+        before: what stands in front of the word.
+        after: the rest of the name behind it.
+        value: what is assigned.
+        quoted: the value stands in quotes.
+        told: it is told in prose ("the password is ..."), so only an unmistakable value counts.
+    """
+    value = value.rstrip(_TRAILING)
+    if _NO_SECRET_AFTER.search(before) or _NO_SECRET_BEFORE.search(after):
+        return False
+    if _REFERENCE.match(value) or _STAND_IN.search(value) or _UUID.fullmatch(value) or _CONTINUATION.fullmatch(value):
+        return False
+    if not quoted and _is_variable(name, value):
+        return False
+    if name.lower().startswith("pass") or name.lower() == "pwd":
+        return _is_password(value, quoted, told)
+    return _is_key(value)
+
+
+def _is_variable(name: str, value: str) -> bool:
+    """Whether an unquoted value is a name of something in a program: ``args.password``, ``new_token``."""
+    if _ATTRIBUTE.fullmatch(value) or value.lower().rstrip("0123456789") == name.lower():
+        return True
+    return bool(_VARIABLE.fullmatch(value) and _NAMED_AS.search(value))
+
+
+def _is_password(value: str, quoted: bool, told: bool) -> bool:
+    if len(value) < (8 if told else 6 if quoted else 7) or not any(map(str.isalpha, value)):
+        return False
+    parts = [part for part in _JOINTS.split(value) if part]
+    if (told or len(parts) > 1) and made_of_words(value):
+        return False
+    digit = _DIGIT.search(value) is not None
+    mark = _MARK.search(value) is not None
+    if told:
+        return digit and (mark or (value != value.lower() and value != value.upper()))
+    return digit or (mark and quoted)
+
+
+def _is_key(value: str) -> bool:
+    if len(value) < 16 or made_of_words(value) or ("/" in value and not _is_mixed(value)):
+        return False
+    digits = sum(map(str.isdigit, value))
+    return 0 < digits < len(value) and entropy(value) >= _RANDOM_BITS
+
+
+def is_likely_random(word: str) -> bool:
+    """Whether a long word has so little order that it may be a key nobody has a rule for."""
+    run = max(_JOINTS.split(word), key=len)
+    return len(run) >= _LONG_RUN and _is_mixed(run) and entropy(word) >= _WARN_BITS and entropy(run) >= _RUN_BITS
+
+
+def entropy(value: str) -> float:
+    """Shannon's measure in bits a character."""
+    total = len(value)
+    return -sum(count / total * math.log2(count / total) for count in Counter(value).values())
+
+
+def _is_mixed(value: str) -> bool:
+    return any(map(str.isupper, value)) and any(map(str.islower, value)) and any(map(str.isdigit, value))
+
+
+Accept = Callable[["re.Match[str]"], bool]
+
+
+class SecretRule(NamedTuple):
+    """One row: see the module. ``words`` are lower case."""
+
+    id: str
+    what: str
+    words: tuple[str, ...]
+    pattern: str
+    accept: Accept | None = None
+
+
+def _tail(judge: Callable[[str], bool]) -> Accept:
+    """Judge the group of the match."""
+    return lambda match: judge(match[1])
+
+
+_RANDOM = _tail(is_random)
+_NOT_IN_WORD = r"(?<![A-Za-z0-9])"
+_ENDS = r"(?![A-Za-z0-9])"
+_ALONE = r"(?<![A-Za-z0-9+/=_-])"
+_ALONE_ENDS = r"(?![A-Za-z0-9+/=_-])"
+_NAMES = "(pass(?:word|wd|phrase|code)|pwd|secret|key|token|credentials?)"
+_KEY_OF = re.compile(
+    r"(?:api|access|auth|account|encryption|signing|private|master|service|secret)[ _-]?\Z", re.IGNORECASE | re.ASCII
+)
+_BEFORE = 20
+
+LONG_WORD = r"[A-Za-z0-9_+/=.~%:@-]{16,}"
+"""Every character that a token of the table can hold, and the shortest of them."""
+
+
+def _assigned(match: re.Match[str]) -> bool:
+    if not may_be_secret(match[5], quoted=bool(match[4])):
+        return False
+    text, start = match.string, match.start()
+    if text[match.end() : match.end() + 1] in ("(", "[") and not match[4]:
+        return False
+    before = text[max(0, start - _BEFORE) : start]
+    if match[1].lower() == "key" and not _KEY_OF.search(before):
+        return False
+    told = match[3].strip().lower() == "is"
+    return is_assigned_secret(match[1], before, match[2], match[5], quoted=bool(match[4]), told=told)
+
+
+def _token(name: str, what: str, prefix: str, tail: str, *words: str) -> SecretRule:
+    """A row for a token that begins with a prefix nothing else has."""
+    return SecretRule(name, what, words, f"{_NOT_IN_WORD}{prefix}({tail})", _RANDOM)
+
+
+_ANY = r"[A-Za-z0-9_-]"
+_ALNUM = "[A-Za-z0-9]"
+_HEX = "[0-9a-fA-F]"
+
+TOKENS: tuple[SecretRule, ...] = (
+    # clouds
+    SecretRule("aws-access-key", "an AWS access key", ("akia", "asia", "abia", "acca"),
+         rf"{_NOT_IN_WORD}A(?:KI|SI|BI|CC)A[A-Z0-9]{{16}}{_ENDS}"),
+    _token("aws-bedrock-key", "an AWS Bedrock key", "ABSK", r"[A-Za-z0-9+/]{60,300}", "absk"),
+    _token("google-api-key", "a Google API key", "AIza", f"{_ANY}{{30,60}}", "aiza"),
+    _token("google-oauth-secret", "a Google OAuth client secret", "GOCSPX-", f"{_ANY}{{20,60}}", "gocspx-"),
+    _token("google-oauth-token", "a Google OAuth token", r"ya29\.", r"[A-Za-z0-9._-]{20,2048}", "ya29."),
+    _token("google-refresh-token", "a Google refresh token", "1//0", f"{_ANY}{{30,200}}", "1//0"),
+    SecretRule("azure-sas", "an Azure shared access signature", ("sig=",),
+         rf"{_NOT_IN_WORD}sig=[A-Za-z0-9%+/]{{30,200}}={{0,2}}"),
+    SecretRule("alibaba-access-key", "an Alibaba access key", ("ltai",),
+         rf"{_ALONE}LTAI({_ALNUM}{{16,24}}){_ALONE_ENDS}",
+         _RANDOM),
+    SecretRule("digitalocean-token", "a DigitalOcean token", ("doo_", "dop_", "dor_"),
+         rf"{_NOT_IN_WORD}do[opr]_v1_{_HEX}{{40,80}}"),
+    SecretRule("databricks-token", "a Databricks token", ("dapi",), rf"{_NOT_IN_WORD}dapi{_HEX}{{32}}"),
+    _token("cloudflare-key", "a Cloudflare origin key", r"v1\.0-", f"{_HEX}{{24}}-{_HEX}{{100,160}}", "v1.0-"),
+    _token("fly-token", "a Fly.io token", "f[om][12]_", r"[A-Za-z0-9_+/=-]{40,2000}", "fo1_", "fm1_", "fm2_"),
+    _token("netlify-token", "a Netlify token", "nfp_", f"{_ALNUM}{{30,60}}", "nfp_"),
+    _token("heroku-key", "a Heroku key", "HRKU-", f"{_ANY}{{30,100}}", "hrku-"),
+    _token("supabase-key", "a Supabase key", "sb(?:p|_secret)_", f"{_ANY}{{20,80}}", "sbp_", "sb_secret_"),
+    _token("planetscale-key", "a PlanetScale key", "pscale_(?:tkn|pw|oauth)_", r"[A-Za-z0-9_.=-]{20,100}", "pscale_"),
+    # forges, registries, build services
+    _token("github-token", "a GitHub token", "gh[pousr]_", f"{_ALNUM}{{20,300}}", "ghp_", "gho_", "ghu_", "ghs_",
+           "ghr_"),
+    _token("github-token", "a GitHub token", "github_pat_", "[A-Za-z0-9_]{20,255}", "github_pat_"),
+    _token("gitlab-token", "a GitLab token", "gl(?:pat|oas|dt|rt|rtr|cbt|ptt|ft|imt|agent|soat|ffct|wt)-",
+           r"[A-Za-z0-9_.=-]{20,300}", "glpat-", "gloas-", "gldt-", "glrt-", "glrtr-", "glcbt-", "glptt-", "glft-",
+           "glimt-", "glagent-", "glsoat-", "glffct-", "glwt-"),
+    _token("gitlab-token", "a GitLab runner token", "GR1348941", f"{_ANY}{{20}}", "gr1348941"),
+    _token("bitbucket-token", "a Bitbucket token", "ATBB", f"{_ALNUM}{{28,40}}", "atbb"),
+    _token("atlassian-token", "an Atlassian token", "AT(?:ATT|CTT)3", r"[A-Za-z0-9_=-]{30,300}", "atatt3", "atctt3"),
+    _token("npm-token", "an npm token", "npm_", f"{_ALNUM}{{30,40}}", "npm_"),
+    _token("pypi-token", "a PyPI token", "pypi-AgE", f"{_ANY}{{16,400}}", "pypi-age"),
+    SecretRule("rubygems-key", "a RubyGems key", ("rubygems_",), rf"{_NOT_IN_WORD}rubygems_{_HEX}{{40,64}}"),
+    SecretRule("crates-token", "a crates.io token", ("cio",), rf"{_ALONE}cio({_ALNUM}{{32}}){_ALONE_ENDS}", _RANDOM),
+    SecretRule("nuget-key", "a NuGet key", ("oy2",), rf"{_ALONE}oy2([a-z0-9]{{43}}){_ALONE_ENDS}", _RANDOM),
+    _token("docker-token", "a Docker token", "dckr_(?:pat|oat)_", f"{_ANY}{{20,60}}", "dckr_"),
+    _token("circleci-token", "a CircleCI token", "CCI(?:PAT|PRJ)_", r"[A-Za-z0-9_]{30,100}", "ccipat_", "cciprj_"),
+    _token("buildkite-token", "a Buildkite token", "bk(?:ua|aj|ct)_", f"{_ALNUM}{{30,60}}", "bkua_", "bkaj_", "bkct_"),
+    SecretRule("sonar-token", "a SonarQube token", ("sqp_", "squ_", "sqa_"), rf"{_NOT_IN_WORD}sq[pua]_{_HEX}{{40}}"),
+    _token("artifactory-key", "an Artifactory key", "AKCp", f"{_ALNUM}{{60,80}}", "akcp"),
+    # model vendors and their tools
+    _token("anthropic-key", "an Anthropic key", "sk-ant-", f"{_ANY}{{12,300}}", "sk-ant-"),
+    _token("openai-key", "an OpenAI key", "sk-(?:proj|svcacct|admin|service|None)-", f"{_ANY}{{16,300}}", "sk-proj-",
+           "sk-svcacct-", "sk-admin-", "sk-service-", "sk-none-"),
+    _token("openrouter-key", "an OpenRouter key", "sk-or-", f"{_ANY}{{16,200}}", "sk-or-"),
+    _token("langfuse-key", "a Langfuse key", "sk-lf-", "[0-9a-f-]{32,40}", "sk-lf-"),
+    SecretRule("openai-key", "an OpenAI key", ("sk-",), rf"(?<![A-Za-z0-9_-])sk-({_ALNUM}{{20,200}})(?![A-Za-z0-9-])",
+         _tail(is_digits_and_letters)),
+    _token("huggingface-token", "a Hugging Face token", "(?:hf|api_org)_", f"{_ALNUM}{{30,50}}", "hf_", "api_org_"),
+    _token("groq-key", "a Groq key", "gsk_", f"{_ALNUM}{{30,80}}", "gsk_"),
+    _token("xai-key", "an xAI key", "xai-", f"{_ALNUM}{{30,120}}", "xai-"),
+    _token("perplexity-key", "a Perplexity key", "pplx-", f"{_ALNUM}{{30,80}}", "pplx-"),
+    _token("replicate-token", "a Replicate token", "r8_", f"{_ALNUM}{{30,50}}", "r8_"),
+    _token("fireworks-key", "a Fireworks key", "fw_", f"{_ALNUM}{{22,40}}", "fw_"),
+    _token("together-key", "a Together key", "tgp_v1_", f"{_ANY}{{30,60}}", "tgp_v1_"),
+    _token("cerebras-key", "a Cerebras key", "csk-", "[a-z0-9]{40,60}", "csk-"),
+    _token("nvidia-key", "an NVIDIA key", "nvapi-", f"{_ANY}{{40,90}}", "nvapi-"),
+    _token("pinecone-key", "a Pinecone key", "pcsk_", "[A-Za-z0-9_]{30,100}", "pcsk_"),
+    _token("tavily-key", "a Tavily key", "tvly-(?:dev-|prod-)?", f"{_ALNUM}{{20,60}}", "tvly-"),
+    _token("langsmith-key", "a LangSmith key", "lsv2_(?:pt|sk)_", "[0-9a-f]{32}_[0-9a-f]{10}", "lsv2_"),
+    _token("jina-key", "a Jina key", "jina_", f"{_ANY}{{40,80}}", "jina_"),
+    _token("voyage-key", "a Voyage key", "pa-", f"{_ANY}{{43}}(?!{_ANY})", "pa-"),
+    SecretRule("elevenlabs-key", "an ElevenLabs key", ("sk_",), rf"{_NOT_IN_WORD}sk_[0-9a-f]{{48}}{_ENDS}"),
+    SecretRule("e2b-key", "an E2B key", ("e2b_",), rf"{_NOT_IN_WORD}e2b_[0-9a-f]{{40}}{_ENDS}"),
+    SecretRule("firecrawl-key", "a Firecrawl key", ("fc-",), rf"{_NOT_IN_WORD}fc-[0-9a-f]{{32}}{_ENDS}"),
+    # talking and mailing
+    _token("slack-token", "a Slack token", "xox[abeoprs](?:\\.xox[bp])?-", "[A-Za-z0-9-]{10,300}", "xox"),
+    _token("slack-token", "a Slack app token", "xapp-", "[0-9]-[A-Za-z0-9-]{10,300}", "xapp-"),
+    SecretRule("slack-webhook", "a Slack webhook", ("hooks.slack.com",),
+         r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{20,200}"),
+    SecretRule("discord-webhook", "a Discord webhook", ("discord.com", "discordapp.com"),
+         r"discord(?:app)?\.com/api/webhooks/[0-9]{10,25}/[A-Za-z0-9_-]{40,100}"),
+    SecretRule("teams-webhook", "a Teams webhook", ("webhook.office.com",),
+         r"webhook\.office\.com/webhookb2/[A-Za-z0-9@-]{60,100}/IncomingWebhook/[A-Za-z0-9]{20,40}"),
+    SecretRule("sendgrid-key", "a SendGrid key", ("sg.",), rf"{_NOT_IN_WORD}SG\.{_ANY}{{16,32}}\.{_ANY}{{16,64}}"),
+    SecretRule("mailgun-key", "a Mailgun key", ("key-",), rf"{_NOT_IN_WORD}key-[0-9a-f]{{32}}{_ENDS}"),
+    # money, shops, work
+    _token("stripe-key", "a Stripe key", "[sr]k_(?:live|test|prod)_", f"{_ALNUM}{{10,250}}", "sk_", "rk_"),
+    _token("stripe-webhook-secret", "a Stripe webhook secret", "whsec_", "[A-Za-z0-9+/]{20,100}", "whsec_"),
+    SecretRule("shopify-token", "a Shopify token", ("shp",), rf"{_NOT_IN_WORD}shp(?:at|ca|pa|ss|tka)_{_HEX}{{32}}"),
+    _token("square-secret", "a Square secret", "sq0(?:csp|atp)-", f"{_ANY}{{20,60}}", "sq0csp-", "sq0atp-"),
+    _token("linear-key", "a Linear key", "lin_(?:api|oauth)_", f"{_ALNUM}{{30,80}}", "lin_"),
+    _token("notion-token", "a Notion token", "(?:ntn|secret)_", f"{_ALNUM}{{40,60}}", "ntn_", "secret_"),
+    _token("airtable-token", "an Airtable token", "pat", rf"{_ALNUM}{{14}}\.[0-9a-f]{{64}}", "pat"),
+    _token("figma-token", "a Figma token", "fig[dur]_", f"{_ANY}{{30,60}}", "figd_", "figu_", "figr_"),
+    SecretRule("postman-key", "a Postman key", ("pmak-",), rf"{_NOT_IN_WORD}PMAK-{_HEX}{{24}}-{_HEX}{{34}}"),
+    _token("sentry-token", "a Sentry token", "sntry[su]_", r"[A-Za-z0-9_+/=.-]{30,400}", "sntrys_", "sntryu_"),
+    _token("grafana-token", "a Grafana token", "gl(?:sa|c)_", r"[A-Za-z0-9_+/=]{30,400}", "glsa_", "glc_"),
+    SecretRule("newrelic-key", "a New Relic key", ("nrak-",), rf"{_NOT_IN_WORD}NRAK-[A-Z0-9]{{27}}"),
+    _token("doppler-token", "a Doppler token", r"dp\.(?:pt|st|ct|sa|scim|audit)\.", r"[A-Za-z0-9._-]{30,80}", "dp."),
+    _token("dropbox-token", "a Dropbox token", r"sl\.(?:u\.)?", f"{_ANY}{{100,2000}}", "sl."),
+    SecretRule("facebook-token", "a Facebook token", ("eaa",), rf"{_ALONE}EAA[A-Z]{_ALNUM}{{60,400}}{_ALONE_ENDS}"),
+    # secret keepers and networks
+    _token("vault-token", "a Vault token", r"hv[sbr]\.", f"{_ANY}{{20,300}}", "hvs.", "hvb.", "hvr."),
+    SecretRule("pulumi-token", "a Pulumi token", ("pul-",), rf"{_NOT_IN_WORD}pul-[0-9a-f]{{40}}"),
+    _token("tailscale-key", "a Tailscale key", "tskey-(?:auth-|api-|client-|scim-|webhook-)?", f"{_ANY}{{16,80}}",
+           "tskey-"),
+    _token("onepassword-token", "a 1Password token", "ops_eyJ", r"[A-Za-z0-9+/=_-]{40,2000}", "ops_eyj"),
+    SecretRule("age-key", "an age secret key", ("age-secret-key-",), r"(?i)AGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{30,80}"),
+    SecretRule("jwt", "a JSON web token", ("eyj",),
+         r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{6,4096}={0,2}\.eyJ[A-Za-z0-9_-]{2,8192}={0,2}\.[A-Za-z0-9_-]{3,2048}"),
+)  # fmt: skip
+INSIDE: tuple[SecretRule, ...] = (
+    SecretRule("azure-client-secret", "an Azure client secret", ("q~",),
+         r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{30,40}"),
+    SecretRule("discord-token", "a Discord bot token", (".",),
+         r"(?<![A-Za-z0-9_.-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_.-])"),
+    SecretRule("telegram-token", "a Telegram bot token", (":a",),
+         rf"{_NOT_IN_WORD}[0-9]{{7,11}}:AA{_ANY}{{30,40}}(?!{_ANY})"),
+    SecretRule("twilio-key", "a Twilio key", ("sk",), rf"{_NOT_IN_WORD}SK[0-9a-f]{{32}}{_ENDS}"),
+    SecretRule("mailchimp-key", "a Mailchimp key", ("-us",), rf"{_NOT_IN_WORD}[0-9a-f]{{32}}-us[0-9]{{1,2}}{_ENDS}"),
+    SecretRule("terraform-token", "a Terraform token", (".atlasv1.",), r"\.atlasv1\.[A-Za-z0-9_=-]{40,100}"),
+)  # fmt: skip
+CONTEXTS: tuple[SecretRule, ...] = (
+    SecretRule("private-key", "a private key", ("-----begin", "---- begin"),
+         r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
+         r"(?:(?:\\{1,4}[rn]|[\s\"',+>|]){0,200}(?:[A-Za-z0-9+/=]{16}|Proc-Type|DEK-Info|Version:|Comment:)|\s*(?:\n|\Z))"),
+    SecretRule("private-key", "a PuTTY private key", ("putty-user-key-file-",), r"PuTTY-User-Key-File-[0-9]:"),
+    SecretRule("azure-storage-key", "an Azure storage or service bus key", ("accountkey", "sharedaccesskey"),
+         r"(?:Account|SharedAccess)Key\s{0,3}=\s{0,3}[A-Za-z0-9+/]{40,100}={0,2}"),
+    SecretRule("npm-token", "an npm token", ("_authtoken",),
+         r"_authToken\s{0,3}=\s{0,3}[\"']?([^\s\"'$<{]{10,200})", _RANDOM),
+    SecretRule("docker-auth", "a Docker login", ('"auth"',), r'"auth"\s{0,3}:\s{0,3}"([A-Za-z0-9+/]{12,400}={0,2})"',
+         _tail(is_basic_credentials)),
+    SecretRule("password-in-url", "a URL with a password", ("://",),
+         r"://[^\s/:@\"'<>`]{0,128}:([^\s/@\"'`]{1,256})@[A-Za-z0-9\[$<{_.-]", _tail(is_password_in_url)),
+    SecretRule("bearer-token", "a bearer token", ("bearer",), r"bearer[ \t]{1,4}([A-Za-z0-9_.=+/~-]{20,2048})",
+         _tail(is_bearer)),
+    SecretRule("basic-credentials", "a user name with a password", ("authorization",),
+         r"authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?basic[ \t]{1,4}([A-Za-z0-9+/]{8,400}={0,2})",
+         _tail(is_basic_credentials)),
+    SecretRule("password-option", "a password given as an option", ("curl", "wget"),
+         r"(?:curl|wget)[ \t][^\n]{0,120}?[ \t](?:-u|--user)[ =][\"']?[^\s:\"']{1,100}:([^\s\"'|;&]{6,200})",
+         _tail(is_option_value)),
+    SecretRule("password-option", "a password given as an option", ("--",),
+         r"--(?:password|passwd|token|api-?key|secret|secret-key|client-secret|auth-token)[ =]"
+         r"[\"']?([^\s\"'|;&]{6,200})",
+         _tail(is_option_value)),
+    SecretRule("netrc-password", "a password of a .netrc", ("machine",),
+         r"machine[ \t\n]{1,4}\S{1,200}[ \t\n]{1,8}login[ \t\n]{1,4}\S{1,200}[ \t\n]{1,8}"
+         r"password[ \t\n]{1,4}([^\s<$\"{]{4,200})"),
+    SecretRule("assigned-secret", "a password or key written out", ("password", "passwd", "passphrase", "passcode",
+         "pwd", "secret", "key", "token", "credential"),
+         rf"{_NAMES}([A-Za-z0-9_-]{{0,24}}+)[\"'`*]{{0,3}}+"
+         r"(\s{0,4}(?::=|=>|==?|:)\s{0,4}|[ \t]{1,4}is[ \t]{1,4})\\?"
+         r"([\"'`]?)([^\s\"'`,;<>(){}\[\]|\\]{6,200})", _assigned),
+)  # fmt: skip
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern, compiled when a text first asks for it: most rows never are."""
+    return re.compile(pattern, re.ASCII)
+
+
+@cache
+def compiled_anyhow(pattern: str) -> re.Pattern[str]:
+    """As ``compiled``, whatever the case: the words of CONTEXTS are written in any."""
+    return re.compile(pattern, re.ASCII | re.IGNORECASE)
+
+
+ALLOWED = "secret_allowed"
+"""The key below ``metadata`` that holds the reason why an item may keep what looks like a secret."""
+
+_BEGINNING = re.compile(r"(?<![a-z0-9])(?=([a-z0-9]..))")
+_BY_BEGINNING: dict[str, list[SecretRule]] = {}
+for _row in TOKENS:
+    for _word in _row.words:
+        _BY_BEGINNING.setdefault(_word[:3], []).append(_row)
+_INSIDE_CALLS = [(word, rule) for rule in INSIDE for word in rule.words]
+_CONTEXT_CALLS = [(word, rule) for rule in CONTEXTS for word in rule.words]
+_LONGEST_REASON = 200
+_MOST = 20
+_SHOWN_PART = 6
+_BETWEEN = "\n\0\n"  # no rule reaches across it
+_UNSEEN = re.compile("[\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff]")
+_DOCUMENT_SUFFIXES = (".yaml", ".yml", ".json")
+_COMMENT = re.compile(rf"^[ \t]*#[ \t]*{ALLOWED}[ \t]*:[ \t]*(\S[^\n]*)", re.MULTILINE)
+_LONG_WORD = re.compile(r"[A-Za-z0-9+/_=-]{24,200}", re.ASCII)
+_DIGEST_BEFORE = re.compile(
+    r"(?:sha-?\d*|md5|digest|hash|checksum|integrity|fingerprint|commit|blob|etag|uuid|ulid|base64,)"
+    r"[\"'`]?[ \t]*[:=,/-]?[ \t]*[\"'`]?$",
+    re.IGNORECASE,
+)
+_HINT = (
+    "take it out, and revoke it if anybody may have seen it; or give a reason why it may stay: "
+    "allow_secret=..., --allow-secret REASON"
+)
+_HINT_FILE = (
+    "take it out of the file, and revoke it if anybody may have seen it; or say why it may stay: "
+    f"'metadata: {{{ALLOWED}: REASON}}' in an item, '# {ALLOWED}: REASON' in another file"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFinding:
+    """One suspicious place: which rule, what it is called, from where to where, in which line. Never the value."""
+
+    rule: str
+    what: str
+    start: int
+    end: int
+    line: int
+
+
+def find(text: str) -> list[SecretFinding]:
+    """What looks like a secret in a text, in order; at most twenty places."""
+    text = visible(text)
+    words = "\n".join(compiled(LONG_WORD).findall(text))
+    found: dict[tuple[str, int], SecretFinding] = {}
+    for match, rule in chain(_tokens(text, words), _contexts(text)):
+        if len(found) >= _MOST:
+            break
+        if rule.accept is None or rule.accept(match):
+            line = text.count("\n", 0, match.start()) + 1
+            found.setdefault(
+                (rule.id, match.end()), SecretFinding(rule.id, rule.what, match.start(), match.end(), line)
+            )
+    return sorted(found.values(), key=lambda finding: finding.start)
+
+
+def _tokens(text: str, words: str) -> Iterator[tuple[re.Match[str], SecretRule]]:
+    """Where a row of TOKENS fits; the long words say which rows are worth a look at the whole text."""
+    lowered = words.lower()
+    called = [rule for word, rule in _INSIDE_CALLS if word in lowered]
+    for beginning in set(_BEGINNING.findall(lowered)):
+        called += _BY_BEGINNING.get(beginning, ())
+    for rule in dict.fromkeys(called):
+        if compiled(rule.pattern).search(words):
+            yield from ((match, rule) for match in compiled(rule.pattern).finditer(text))
+
+
+def _contexts(text: str) -> Iterator[tuple[re.Match[str], SecretRule]]:
+    """Where a row of CONTEXTS fits, tried at each place where one of its words stands."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a few letters of other scripts have longer small ones
+        lowered = "".join([letter.lower() if letter.isascii() else letter for letter in text])
+    for word, rule in _CONTEXT_CALLS:
+        at = lowered.find(word)
+        while at >= 0:
+            match = compiled_anyhow(rule.pattern).match(text, at)
+            if match:
+                yield match, rule
+            at = lowered.find(word, at + len(word))
+
+
+def find_likely(text: str) -> list[SecretFinding]:
+    """Long words without order for which there is no rule: worth a look, never refused. Digests are left out."""
+    text = visible(text)
+    found = []
+    for match in _LONG_WORD.finditer(text):
+        if is_likely_random(match[0]) and not _DIGEST_BEFORE.search(text, max(0, match.start() - 20), match.start()):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(SecretFinding("unordered-text", "a key or password", match.start(), match.end(), line))
+    return found[:_MOST]
+
+
+def visible(text: str) -> str:
+    """The text without characters that nobody sees and that would cut a key in two for the rules alone."""
+    return text if text.isascii() else _UNSEEN.sub("", text)
+
+
+# -- refusing -----------------------------------------------------------------------------------------------------
+def refuse_text(text: str, field: str = "") -> None:
+    """Refuse a text that nothing can allow, such as a commit's message or a reason.
+
+    Raises:
+        SecretDetected: naming rule and line, never the value.
+    """
+    for finding in find(text):
+        raise _error(finding, field=field or None, hint="leave it out")
+
+
+def refuse_item(item: MemoryItem) -> None:
+    """Refuse an item one of whose fields holds a secret, unless it says why (``metadata.secret_allowed``).
+
+    Raises:
+        SecretDetected: naming rule, field and the line in it, never the value.
+    """
+    allowed(item)
+
+
+def _found_in_item(item: MemoryItem) -> Iterator[tuple[str, SecretFinding]]:
+    """Every secret of an item: the field, and the finding with its line in that field."""
+    for field, finding, _ in _values_in_item(item):
+        yield field, finding
+
+
+def _values_in_item(item: MemoryItem) -> Iterator[tuple[str, SecretFinding, str]]:
+    """As ``_found_in_item``, with the value, which only comparisons may see."""
+    parts = list(_texts(item))
+    starts, total = [], 0
+    for _, text in parts:
+        starts.append(total)
+        total += len(text) + len(_BETWEEN)
+    whole = _BETWEEN.join(text for _, text in parts)
+    seen = visible(whole)
+    for finding in find(whole):
+        at = bisect_right(starts, finding.start) - 1
+        line = finding.line - whole.count("\n", 0, starts[at])
+        field = parts[at][0]
+        named = field.partition(".")[0] if find(field) else field
+        yield named, replace(finding, line=line), seen[finding.start : finding.end]
+
+
+def refuse_file(data: bytes, path: str) -> str:
+    """Refuse a file that holds a secret in its name or its bytes, comments included, unless it says why.
+
+    Returns:
+        The reason by which what was found may stay, "" where nothing was found.
+
+    Raises:
+        SecretDetected: naming path, rule and line, never the value.
+    """
+    found = found_in_file(data, path)
+    if not found:
+        return ""
+    reason = reason_in_file(data, path)
+    if not reason:
+        raise secret_error(found[0], path)
+    return reason
+
+
+def secret_error(finding: SecretFinding, path: str) -> SecretDetected:
+    """The error for a finding in a file."""
+    return _error(finding, path=path, hint=_HINT_FILE)
+
+
+def found_in_file(data: bytes, path: str) -> list[SecretFinding]:
+    """Every secret in a file's name and bytes, allowed or not; what stands there as an escape counts, too."""
+    text = _decoded(data)
+    found = find(text) or find(path)
+    if not found and "\\" in text and path.endswith(_DOCUMENT_SUFFIXES):
+        return _found_in_values(data, path)
+    return found
+
+
+def _found_in_values(data: bytes, path: str) -> list[SecretFinding]:
+    mapping = _mapping(data, path)
+    return found_in_value(mapping) if mapping else []
+
+
+def found_in_value(value: Any) -> list[SecretFinding]:
+    """Every secret in the texts of a plain value, without its place."""
+    texts = "\n".join(text for _, text in _leaves(value, ""))
+    return [SecretFinding(found.rule, found.what, 0, 0, 1) for found in find(texts)]
+
+
+def _error(finding: SecretFinding, *, hint: str, path: str | None = None, field: str | None = None) -> SecretDetected:
+    message = f"this looks like {finding.what} (rule {finding.rule} at line {finding.line})"
+    return SecretDetected(message, path=path, line=finding.line if path else None, field=field, hint=hint)
+
+
+# -- allowing -----------------------------------------------------------------------------------------------------
+def reason_in(metadata: Mapping[str, Any]) -> str:
+    """The reason why an item may keep a secret, "" where it gives none."""
+    reason = metadata.get(ALLOWED)
+    return reason.strip() if isinstance(reason, str) else ""
+
+
+def reason_in_file(data: bytes, path: str) -> str:
+    """The reason a file gives: an item below ``metadata``, another in a comment or a key; "" where it gives none."""
+    mapping = _mapping(data, path) or {}
+    metadata = mapping.get("metadata")
+    reason = reason_in(metadata) if isinstance(metadata, dict) else ""
+    if not reason and "/memories/" not in path and "/conventions/" not in path:
+        comment = _COMMENT.search(_decoded(data))
+        reason = comment[1].strip() if comment else reason_in(mapping)
+    return "" if find(reason) else reason
+
+
+def allowed(item: MemoryItem, reason: str = "") -> tuple[MemoryItem, str]:
+    """The item, and the reason that lets a secret in it stay: its own, or the one given, which is then recorded in it.
+
+    Returns:
+        The item as it was, and "", where it holds nothing that needs a reason.
+
+    Raises:
+        SecretDetected: it holds a secret and there is no reason, or the reason holds one.
+        ContentError: the reason is none, see ``check_reason``.
+    """
+    given = reason_in(item.metadata) or reason.strip()
+    if given:
+        check_reason(given)
+    elif reason:
+        check_reason(reason)
+    for field, finding in _found_in_item(item):
+        if not given:
+            raise _error(finding, field=field, hint=_HINT)
+        return item.replace(metadata={**item.metadata, ALLOWED: given}), given
+    return item, ""
+
+
+def refuse_new(item: MemoryItem, stored: MemoryItem | None) -> None:
+    """Refuse a secret that the stored version of an item has not: a reason recorded there was given for others.
+
+    Raises:
+        SecretDetected: naming rule, field and the line in it, never the value.
+    """
+    known = {value for _, _, value in _values_in_item(stored)} if stored is not None else set()
+    for field, finding, value in _values_in_item(item):
+        if value not in known:
+            raise _error(finding, field=field, hint=_HINT)
+
+
+def check_reason(reason: str) -> None:
+    """Refuse a reason that is none: it goes into the commit's message, so it is one short line without a secret.
+
+    Raises:
+        SecretDetected: it holds a secret.
+        ContentError: it is blank, too long or of several lines.
+    """
+    refuse_text(reason, f"metadata.{ALLOWED}")
+    if not reason.strip() or len(reason) > _LONGEST_REASON or "\n" in reason.strip():
+        raise ContentError(
+            "the reason must be one line", field=f"metadata.{ALLOWED}", hint=f"at most {_LONGEST_REASON} characters"
+        )
+
+
+# -- concealing ---------------------------------------------------------------------------------------------------
+def conceal(error: MemfsError, data: bytes) -> MemfsError:
+    """The error without what a file's secrets left in it: other errors quote the value they complain of."""
+    text = _decoded(data)
+    told = f"{error.message} {error.hint or ''} {error.field or ''}"
+    for finding in find(text):
+        value = text[finding.start : finding.end]
+        if any(value[at : at + _SHOWN_PART] in told for at in range(len(value) - _SHOWN_PART + 1)):
+            error.message = f"this value is wrong; it is not shown, as it looks like {finding.what}"
+            error.args, error.field, error.hint = (error.message,), None, _HINT_FILE
+            error.__cause__, error.__suppress_context__ = None, True
+            break
+    return error
+
+
+# -- reading ------------------------------------------------------------------------------------------------------
+def _decoded(data: bytes) -> str:
+    """The bytes as text, whatever they are; UTF-16 reads well enough without its zeros."""
+    return (data.replace(b"\0", b"") if b"\0" in data else data).decode("utf-8", "replace")
+
+
+def _mapping(data: bytes, path: str) -> dict[str, Any] | None:
+    if not path.endswith(_DOCUMENT_SUFFIXES):
+        return None
+    try:
+        return parse(data, path, allow_invisible=True, parts=DOCUMENT_PARTS).mapping
+    except ContentError:
+        return None
+
+
+def _texts(item: MemoryItem) -> Iterator[tuple[str, str]]:
+    """Every text of an item with the field it stands in; a value of a mapping after its key, which may be telling."""
+    yield "content", item.content
+    yield "title", item.title
+    yield "id", item.id
+    yield "type", item.memory_type
+    yield "status", str(item.status)
+    yield "trust", str(item.trust)
+    for name in ("tags", "supersedes"):
+        yield name, "\n".join(map(str, getattr(item, name)))
+    for link in item.links:
+        yield "links", f"{link.to} {link.relation}"
+    origin = item.origin
+    for name in ("speaker", "role", "agent", "session", "task", "tool", "phase"):
+        yield f"origin.{name}", str(getattr(origin, name))
+    for name in ("context", "metadata", "data"):
+        mapping = getattr(item, name)
+        if mapping:
+            yield from _leaves(mapping, name)
+    for one in item.conflicts:
+        yield "conflicts", f"{one.field} {one.by}"
+        yield from _leaves([one.kept, one.lost], "conflicts")
+
+
+def _leaves(value: Any, field: str, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield field, f"{key}: {value}" if key else value
+    elif depth > 64:
+        return  # the codec refuses what is nested deeper
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _leaves(part, f"{field}.{name}" if field else str(name), str(name), depth + 1)
+            if not isinstance(part, str):
+                yield field, str(name)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _leaves(part, field, key, depth + 1)
+
+
+HIDDEN = "[redacted]"
+"""What stands for a text of which it cannot be told where its secrets end."""
+_KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----")
+_KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----")
+_REST_OF_WORD = re.compile(r"[A-Za-z0-9+/_=-]+")
+_TRIES = 60
+
+
+def redacted(text: str) -> str:
+    """The text with the name of a rule in place of each secret, up to the end of its word or block."""
+    text = _without_key_blocks(text)
+    for _ in range(_TRIES):
+        found = find(text)
+        if not found:
+            return text
+        text = visible(text)
+        for finding in reversed(found):
+            rest = _REST_OF_WORD.match(text, finding.end)
+            end = rest.end() if rest else finding.end
+            text = f"{text[: finding.start]}[redacted: {finding.rule}]{text[end:]}"
+    return HIDDEN
+
+
+def redacted_value(value: Any, key: str = "") -> Any:
+    """A plain value with each text in it redacted; ``key`` is the name it has, which may be telling."""
+    if isinstance(value, str):
+        found = find(f"{key}: {value}") if key and redacted(value) == value else []
+        return f"[redacted: {found[0].rule}]" if found else redacted(value)
+    if isinstance(value, Mapping):
+        return {redacted(str(name)): redacted_value(part, str(name)) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(redacted_value(part, key) for part in value)
+    return value
+
+
+def _without_key_blocks(text: str) -> str:
+    """Private keys are found by how they begin; they go up to their end, or that of the text."""
+    parts, place = [], 0
+    for begin in _KEY_BEGINS.finditer(text):
+        if begin.start() >= place:
+            end = _KEY_ENDS.search(text, begin.end())
+            parts += [text[place : begin.start()], "[redacted: private-key]"]
+            place = end.end() if end else len(text)
+    return "".join((*parts, text[place:]))

@@ -1,0 +1,263 @@
+"""Changes single fields of a YAML text and leaves every other character alone.
+
+Owns finding the text range of a field and what to put there, at any depth of block mappings and for single parts of
+block sequences. Comments, key order, blank lines, line endings and the quoting of untouched fields stay. Whether the
+result is right is proved by the caller, which reads it again: what cannot be done safely here is declined, not guessed.
+Must not know items or schemas.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memfs.format import yaml_emit
+from memfs.format.plain import KeyNode, Node, same
+
+Order = Mapping[str, Any]
+"""Canonical key order: key to the order inside it (an empty mapping where there is none)."""
+
+_MAX_PARTS = 400
+_BLOCK_HEADER = re.compile(r"[|>][-+0-9]*")
+_COMMENT_TAIL = re.compile(r"(?:[ \t]+#[^\r\n]*)?[ \t]*")
+
+
+class Unspliceable(Exception):
+    """The text is laid out in a way that single fields cannot be replaced in it."""
+
+
+def splice(text: str, root: Node, old: Mapping[str, Any], new: Mapping[str, Any], order: Order) -> str:
+    """The text with the fields changed in which ``new`` differs from ``old``.
+
+    Args:
+        text: a YAML text whose root is a mapping and whose last line is ended by a newline.
+        root: its positions.
+        old: its value.
+        new: the value it shall have.
+        order: where keys that are new belong.
+
+    Raises:
+        Unspliceable: the layout does not allow it.
+    """
+    if root.kind != "map" or root.style != "block":
+        raise Unspliceable
+    edits = _Edits(text)
+    edits.mapping(root, old, new, order)
+    return edits.apply()
+
+
+def with_last_newline(text: str, root: Node) -> str:
+    """The text with a newline at its end, which must not become part of a text block that ends there."""
+    if text.endswith("\n"):
+        return text
+    last = _last_leaf(root)
+    header = _BLOCK_HEADER.match(text, last.start) if last.style == "block" else None
+    if header and header[0][-1] not in "-+":
+        text = f"{text[: header.end()]}-{text[header.end() :]}"
+    return text + ("\r\n" if "\r\n" in text else "\n")
+
+
+def _last_leaf(node: Node) -> Node:
+    """The value that ends a block collection."""
+    while node.style == "block" and node.kind != "scalar":
+        node = node.items[-1] if node.items else node.entries[-1].value
+    return node
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    start: int
+    end: int
+    text: str
+
+
+class _Edits:
+    """Collects replacements of one text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+        self.edits: list[_Edit] = []
+
+    def apply(self) -> str:
+        result, at = [], 0
+        for edit in sorted(self.edits, key=lambda edit: (edit.start, edit.end)):
+            if edit.start < at:
+                raise Unspliceable
+            result.append(self.text[at : edit.start])
+            result.append(edit.text)
+            # blank lines below a text that ends in blank lines of its own would become part of it
+            at = self._skip_blank_lines(edit.end) if edit.text.endswith(self.newline * 2) else edit.end
+        result.append(self.text[at:])
+        return "".join(result)
+
+    # -- mappings -------------------------------------------------------------------------------------------------
+    def mapping(self, node: Node, old: Mapping[str, Any], new: Mapping[str, Any], order: Order) -> None:
+        indent = node.entries[0].column
+        for entry in node.entries:
+            self._check_own_line(entry.start, indent)
+            if entry.key not in new:
+                self._delete(self.line_start(entry.start), self._content_end(entry.value))
+            elif not same(old[entry.key], new[entry.key]):
+                self._value(entry, old[entry.key], new[entry.key], order.get(entry.key, {}))
+        added = [key for key in new if key not in old]
+        ranks = _ranks(order, new)
+        for key in sorted(added, key=lambda key: ranks[key]):
+            self._add(node, key, new, ranks, indent)
+
+    def _add(self, node: Node, key: str, new: Mapping[str, Any], ranks: Mapping[str, int], indent: int) -> None:
+        """Behind the nearest key that belongs before it, else before the first key."""
+        lines = yaml_emit.entry(key, new[key], indent)
+        before = [entry for entry in node.entries if ranks.get(entry.key, -1) < ranks[key]]
+        if before:
+            nearest = max(before, key=lambda entry: ranks.get(entry.key, -1))
+            self._insert(self._content_end(nearest.value), lines)
+        else:
+            self._insert(self._above(node.entries[0]), lines)
+
+    def _above(self, entry: KeyNode) -> int:
+        """The start of the key's line, or of the comment right above it unless that begins the file."""
+        start = self.line_start(entry.start)
+        above = start
+        while above > 0:
+            previous = self.line_start(above - 1)
+            if not self.text[previous:above].lstrip(" ").startswith("#"):
+                return above
+            above = previous
+        return start
+
+    # -- values ---------------------------------------------------------------------------------------------------
+    def _value(self, entry: KeyNode, old: Any, new: Any, order: Order) -> None:
+        node = entry.value
+        if node.kind == "map" and node.style == "block" and isinstance(new, Mapping) and new:
+            self.mapping(node, old, new, order)
+        elif node.kind == "seq" and node.style == "block" and isinstance(new, list) and new:
+            self._sequence(node, old, new)
+        else:
+            self._replace(entry, new)
+
+    def _replace(self, entry: KeyNode, new: Any) -> None:
+        """Put a new value behind the key; a comment at the end of the key's line stays."""
+        node = entry.value
+        indent = entry.column
+        colon = self._colon(entry)
+        head, body = self._rendered(node, new, indent)
+        first_end = self._first_part_end(node, colon)
+        tail = _COMMENT_TAIL.match(self.text, first_end)
+        kept = tail[0].rstrip() if tail and self._at_line_end(tail.end()) else ""
+        own_line_end = self._next_line(first_end)
+        end = max(self._content_end(node), own_line_end)
+        lines = [(f" {head}" if head else "") + kept, *body]
+        self.edits.append(_Edit(colon, end, self.newline.join(lines) + self.newline))
+
+    def _rendered(self, node: Node, new: Any, indent: int) -> tuple[str, list[str]]:
+        """As the file would have it: a short collection stays on one line where it was on one."""
+        if node.style == "flow" and isinstance(new, (Mapping, list)) and "\n" not in self.text[node.start : node.end]:
+            inline = yaml_emit.flow(new)
+            if len(inline) <= yaml_emit.MAX_FLOW:
+                return inline, []
+        return yaml_emit.parts(new, indent, indent)
+
+    def _first_part_end(self, node: Node, colon: int) -> int:
+        """Where the comment of the key's line may begin."""
+        if node.style == "block" and node.kind == "scalar":
+            header = _BLOCK_HEADER.match(self.text, node.start)
+            return header.end() if header else node.start
+        if self.text.find("\n", colon, node.start) >= 0:
+            return colon
+        return node.end
+
+    # -- sequences ------------------------------------------------------------------------------------------------
+    def _sequence(self, node: Node, old: list[Any], new: list[Any]) -> None:
+        """Leave the parts that stay, with their comments; remove and insert whole parts."""
+        indent = node.column
+        starts = [self._dash(item, indent) for item in node.items]
+        ends = [self._content_end(item) for item in node.items]
+        for tag, left, right, low, high in _changes(old, new):
+            if tag in ("delete", "replace"):
+                for index in range(left, right):
+                    self._delete(starts[index], ends[index])
+            if tag in ("insert", "replace"):
+                at = starts[left] if left < len(starts) else ends[-1]
+                at = ends[left - 1] if left and tag == "insert" else at
+                self._insert(at, [line for value in new[low:high] for line in yaml_emit.element(value, indent)])
+
+    def _dash(self, item: Node, indent: int) -> int:
+        start = self.line_start(item.start)
+        if self.text[start : start + indent + 1] != " " * indent + "-" or item.start <= start + indent:
+            raise Unspliceable
+        return start
+
+    # -- text -----------------------------------------------------------------------------------------------------
+    def _insert(self, at: int, lines: Sequence[str]) -> None:
+        self.edits.append(_Edit(at, at, self.newline.join(lines) + self.newline))
+
+    def _delete(self, start: int, end: int) -> None:
+        self.edits.append(_Edit(start, end, ""))
+
+    def _colon(self, entry: KeyNode) -> int:
+        """The offset behind the key's colon."""
+        at = entry.end
+        while self.text[at : at + 1] in (" ", "\t"):
+            at += 1
+        if self.text[at : at + 1] != ":":
+            raise Unspliceable
+        return at + 1
+
+    def _check_own_line(self, start: int, indent: int) -> None:
+        line = self.line_start(start)
+        if self.text[line:start] != " " * indent:
+            raise Unspliceable
+
+    def _content_end(self, node: Node) -> int:
+        """The start of the line below a value; blank lines below a text belong to it only where they count."""
+        last = _last_leaf(node)
+        if last.kind == "scalar" and last.style == "block":
+            header = _BLOCK_HEADER.match(self.text, last.start)
+            if header and "+" in header[0]:
+                return last.end
+            content = self.text[: last.end].rstrip(" \t\r\n")
+            return self._next_line(max(len(content), last.start))
+        return self._next_line(last.end)
+
+    def line_start(self, offset: int) -> int:
+        return self.text.rfind("\n", 0, offset) + 1
+
+    def _next_line(self, offset: int) -> int:
+        end = self.text.find("\n", offset)
+        return len(self.text) if end < 0 else end + 1
+
+    def _skip_blank_lines(self, offset: int) -> int:
+        while offset < len(self.text) and not self.text[offset : self._next_line(offset)].strip():
+            offset = self._next_line(offset)
+        return offset
+
+    def _at_line_end(self, offset: int) -> bool:
+        return self.text[offset : offset + 1] in ("", "\n", "\r")
+
+
+def _ranks(order: Order, new: Mapping[str, Any]) -> dict[str, int]:
+    """Rank of each key: canonical where there is an order, else as in the new mapping, behind the canonical ones."""
+    names = [*order, *(key for key in new if key not in order)]
+    return {name: rank for rank, name in enumerate(names)}
+
+
+def _changes(old: list[Any], new: list[Any]) -> list[tuple[str, int, int, int, int]]:
+    if len(old) + len(new) > _MAX_PARTS:
+        raise Unspliceable
+    matcher = difflib.SequenceMatcher(
+        None, [_token(part) for part in old], [_token(part) for part in new], autojunk=False
+    )
+    return [change for change in matcher.get_opcodes() if change[0] != "equal"]
+
+
+def _token(value: Any) -> str:
+    """A text equal for equal values only; ``repr`` tells 1 from 1.0 and from true."""
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{key!r}:{_token(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_token, value)) + "]"
+    return repr(value)

@@ -1,0 +1,232 @@
+"""``memfs.toml`` as text: its tables, the line that names a key, the version of the format on disk, and a change of one
+key that leaves the rest alone.
+
+Owns what is wrong with the file as TOML. Knows nothing of which settings there are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import FormatUnsupported, SettingInvalid
+from memfs.format.conflict_markers import has_markers
+from memfs.fs import io
+
+FILE = "memfs.toml"
+FORMAT = "format_version"
+"""The key above all tables that says which version of the format on disk the workspace is in."""
+FORMAT_VERSION = 2
+_LIMIT = 1 << 20
+_HEADER = re.compile(r"[ \t]*\[[ \t]*([^\[\]]+?)[ \t]*\][ \t]*(?:#.*)?$")
+_TEXT_VALUE = re.compile(r"""([^=]*=[ \t]*)(?:"(?:[^"\\]|\\.)*"|'[^']*')([ \t]*(?:#.*)?)$""")
+_AT_LINE = re.compile(r"\(at line (\d+), column (\d+)\)")
+
+
+def read(root: Path) -> str:
+    """The text of a workspace's file, "" where there is none.
+
+    Raises:
+        SettingInvalid: it is not UTF-8.
+        NotRegularFile, ItemTooLarge, StorageIO: it cannot be read as a file.
+    """
+    try:
+        return io.read_file(root / FILE, _LIMIT).decode("utf-8-sig")
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        raise SettingInvalid("not UTF-8 text", path=FILE, hint="save it as UTF-8") from error
+
+
+def parse(text: str) -> dict[str, Any]:
+    """The tables of the file.
+
+    Raises:
+        SettingInvalid: it is not TOML, with line and column.
+    """
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise SettingInvalid("nested too deeply", path=FILE, hint="settings are plain values in tables") from error
+    except ValueError as error:  # also what no TOML error is made of, such as a number of 5,000 digits
+        place = _AT_LINE.search(str(error))
+        line, column = (int(place[1]), int(place[2])) if place else (None, None)
+        reason = _AT_LINE.sub("", str(error)).strip()
+        reason = f"not TOML: {reason[:1].lower()}{reason[1:]}"
+        hint = 'write settings like: engine = "sqlite"'
+        if "twice" in reason or "overwrite" in reason:
+            hint = "name each table and each setting once; the lines of a table stand together below its name"
+        if has_markers(text.encode()):
+            reason = "a merge left conflict markers in it"
+            hint = "'memfs resolve' shows both values and joins them, or keep what is right and take the markers out"
+        raise SettingInvalid(reason, path=FILE, line=line, column=column, hint=hint) from error
+
+
+def line_of(text: str, table: str, name: str | None = None) -> int | None:
+    """The line that names a table or a key in it; None where it is written in a way this does not look for."""
+    wanted = table if name is None else f"{table}.{name}"
+    current = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*\[\s*([^\[\]]+?)\s*\]", line)
+        if header:
+            full = current = header[1].replace('"', "").replace(" ", "")
+        else:
+            key = line.partition("=")[0].replace('"', "").strip()
+            full = f"{current}.{key}" if current else key
+        if full == wanted or (name is None and full.startswith(f"{wanted}.")):
+            return number
+    return None
+
+
+def format_version(tables: Mapping[str, Any], text: str = "") -> int | None:
+    """The version of the format on disk that the file names; None where it names none.
+
+    Raises:
+        SettingInvalid: it is no version.
+    """
+    version = tables.get(FORMAT)
+    if version is None or (isinstance(version, int) and not isinstance(version, bool) and version >= 1):
+        return version
+    hint = f"this memfs writes {FORMAT} = {FORMAT_VERSION}"
+    raise SettingInvalid("a version is a whole number from 1", path=FILE, line=_line(text), field=FORMAT, hint=hint)
+
+
+def require_known_format(version: int | None, path: str = FILE) -> None:
+    """Refuse a workspace that a newer memfs wrote.
+
+    Raises:
+        FormatUnsupported: naming both versions.
+    """
+    if version is not None and version > FORMAT_VERSION:
+        raise FormatUnsupported(
+            f"the workspace is of format {version}, this memfs knows up to {FORMAT_VERSION}",
+            path=path,
+            field=FORMAT,
+            hint="use a newer memfs",
+        )
+
+
+def with_format_version(text: str) -> str:
+    """The file with the present version of the format, above all tables; every other line stays as it is."""
+    line = f"{FORMAT} = {FORMAT_VERSION}"
+    number = _line(text)
+    lines = text.splitlines(keepends=True)
+    if number is not None:
+        lines[number - 1] = f"{line}{lines[number - 1][len(lines[number - 1].rstrip()) :]}"
+        return "".join(lines)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    remarks = 0
+    while remarks < len(lines) and lines[remarks].startswith("#"):
+        remarks += 1
+    rest = lines[remarks:]
+    gap = "\n" if rest and rest[0].strip() else ""
+    return "".join([*lines[:remarks], f"{line}\n{gap}", *rest])
+
+
+def _line(text: str) -> int | None:
+    """The line that names the version."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("["):
+            return None
+        if line.partition("=")[0].strip().strip('"') == FORMAT:
+            return number
+    return None
+
+
+def with_text(text: str, table: str, name: str, value: str) -> str:
+    """The file with one setting changed or added; every other line, comments included, stays as it is.
+
+    A new one follows the comment that shows its default, or its table's head, or stands in a table at the end.
+
+    Args:
+        text: what the file says, which is valid.
+        table, name: the setting's table, without dots, and its name in it.
+        value: a text.
+
+    Raises:
+        SettingInvalid: the file is written in a way that this cannot change.
+    """
+    old = parse(text)
+    end = "\r\n" if "\r\n" in text else "\n"
+    written = f"{name} = {json.dumps(value, ensure_ascii=False)}"
+    lines = text.splitlines(keepends=True)
+    if name in old.get(table, {}):
+        at = (line_of(text, table, name) or 0) - 1
+        found = _TEXT_VALUE.match(lines[at].rstrip("\r\n")) if at >= 0 else None
+        if found:
+            lines[at] = f"{found[1]}{json.dumps(value, ensure_ascii=False)}{found[2]}{end}"
+    elif (head := _head(lines, table)) is not None:
+        shown = (
+            at for at in range(head + 1, _next_head(lines, head)) if re.match(rf"[ \t]*#[ \t]*{name}\b", lines[at])
+        )
+        lines.insert(next(shown, head) + 1, written + end)
+        if not lines[-2].endswith("\n"):
+            lines[-2] += end
+    else:
+        last = "" if not text or text.endswith("\n") else end
+        lines.append(f"{last}{end if text or lines else ''}[{table}]{end}{written}{end}")
+    return _proved("".join(lines), {**old, table: {**old.get(table, {}), name: value}}, table, name, value)
+
+
+def without(text: str, table: str, name: str) -> str:
+    """The file without one setting: what ``with_text`` added is gone, with the table that it made.
+
+    Raises:
+        SettingInvalid: as ``with_text``.
+    """
+    old = parse(text)
+    if name not in old.get(table, {}):
+        return text
+    rest = {key: value for key, value in old[table].items() if key != name}
+    lines = text.splitlines(keepends=True)
+    at = (line_of(text, table, name) or 0) - 1
+    if at >= 0:
+        del lines[at]
+    head = _head(lines, table)
+    if head is not None and not "".join(lines[head + 1 : _next_head(lines, head)]).strip():
+        del lines[head]
+        if head and not lines[head - 1].strip():
+            del lines[head - 1]
+    new = {key: value for key, value in old.items() if key != table} | ({table: rest} if rest else {})
+    changed = "".join(lines)
+    kept = parse(changed)
+    return _proved(changed, {**new, **({table: {}} if kept.get(table) == {} else {})}, table, name, "")
+
+
+def _head(lines: list[str], table: str) -> int | None:
+    """Where a table's head stands."""
+    for number, line in enumerate(lines):
+        head = _HEADER.match(line.rstrip("\r\n"))
+        if head and head[1] == table:
+            return number
+    return None
+
+
+def _next_head(lines: list[str], head: int) -> int:
+    """Where the next table begins, or the file ends."""
+    return next((at for at in range(head + 1, len(lines)) if lines[at].lstrip().startswith("[")), len(lines))
+
+
+def _proved(text: str, wanted: dict[str, Any], table: str, name: str, value: str) -> str:
+    """The text, if it says what it should.
+
+    Raises:
+        SettingInvalid: it does not.
+    """
+    try:
+        if parse(text) == wanted:
+            return text
+    except SettingInvalid:
+        pass
+    said = f"{name} = {json.dumps(value, ensure_ascii=False)}" if value else f"take {name} out"
+    raise SettingInvalid(
+        f"the way {FILE} is written leaves no room to change {table}.{name} safely",
+        path=FILE,
+        field=f"{table}.{name}",
+        hint=f"change it by hand: below [{table}], {said}",
+    )

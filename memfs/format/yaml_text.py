@@ -1,0 +1,378 @@
+"""Reads the YAML that memfs allows; the only module that imports ``yaml``.
+
+Owns the guarded, event-driven load on libyaml's parser: YAML 1.2 core schema without aliases, tags, duplicate keys,
+second documents, deep nesting and too many values. PyYAML's own load and compose are never called: its C composer
+recurses and ends the process on deep input, and its resolver reads YAML 1.1. Must not know items or schemas.
+
+Restricted means: ``yes no on off y n`` are text; so are dates, ``1:30``, digits with a leading zero (``010``) and
+``1234e56`` (more often the id of a commit than a number). Numbers outside 64 bit, infinite or not a number are refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn, cast
+
+import yaml
+from yaml.events import (
+    AliasEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+from yaml.reader import ReaderError
+
+from memfs.errors import (
+    AliasForbidden,
+    ContentError,
+    DuplicateKey,
+    ItemSyntaxError,
+    ItemTooDeep,
+    ItemTooLarge,
+    TagForbidden,
+)
+from memfs.format.plain import MAX_DEPTH, MAX_INT, MAX_KEY, MAX_PARTS, MIN_INT, KeyNode, Node, Shape, Style
+
+# CParser alone, without constructor and resolver, which are not used; SafeLoader where PyYAML came without libyaml
+_PARSER: Any = getattr(yaml.cyaml, "CParser", yaml.SafeLoader) if yaml.__with_libyaml__ else yaml.SafeLoader
+
+_CONSTANTS: dict[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_NUMBER_STARTS = frozenset("-+.0123456789")
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_OTHER_BASE = re.compile(r"0(?:o[0-7]+|x[0-9a-fA-F]+)")
+_FRACTION = re.compile(r"[-+]?(?:0|[1-9][0-9]*)?\.(?:[0-9]+(?:[eE][-+]?[0-9]+)?|(?<=[0-9]\.)(?:[eE][-+]?[0-9]+)?)")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_STYLES: dict[str | None, Style] = {"|": "block", ">": "block", "'": "quoted", '"': "quoted"}
+
+
+def load(text: str) -> Any:
+    """The value of a YAML text, made of dict, list, str, int, float, bool and None.
+
+    Raises:
+        ItemSyntaxError, ItemTooDeep, AliasForbidden, TagForbidden, DuplicateKey: with line, column and remedy.
+    """
+    try:
+        return _guarded(text, _load)
+    except _RepeatedKey:
+        return _guarded(text, _tree)  # raises, and knows both lines
+
+
+def tree(text: str) -> Node:
+    """The same as positions: each value's place in the text, for error messages and for changing single fields.
+
+    Raises:
+        the same errors as ``load``.
+    """
+    return cast(Node, _guarded(text, _tree))
+
+
+def resolve(text: str) -> Any:
+    """What an unquoted scalar means.
+
+    Raises:
+        ValueError: a number outside 64 bit, infinite or not a number.
+    """
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if text[0] not in _NUMBER_STARTS:
+        return text
+    if _INTEGER.fullmatch(text):
+        return _whole(text)
+    if _OTHER_BASE.fullmatch(text):
+        return _bounded(int(text, 0))
+    if _FRACTION.fullmatch(text):
+        return _fraction(text)
+    if _NOT_FINITE.fullmatch(text):
+        raise ValueError(f"{text} is not a finite number")
+    return text
+
+
+def _whole(text: str) -> int:
+    if len(text) > 20:
+        raise ValueError(f"a number of {len(text.lstrip('-+'))} digits does not fit into 64 bit")
+    return _bounded(int(text))
+
+
+def _bounded(number: int) -> int:
+    if not MIN_INT <= number <= MAX_INT:
+        raise ValueError(f"{number if abs(number) < 10**30 else 'the number'} does not fit into 64 bit")
+    return number
+
+
+def _fraction(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number) or (number == 0 and re.search("[1-9]", re.split("[eE]", text)[0])):
+        raise ValueError(f"{text[:40]} is outside the range of numbers")
+    return number
+
+
+# -- the event loop -----------------------------------------------------------------------------------------------
+def _guarded(text: str, build: Callable[[Callable[[], Any]], Any]) -> Any:
+    parser = _PARSER(text)
+    try:
+        return build(parser.get_event)
+    except yaml.MarkedYAMLError as error:
+        raise _syntax_error(error, text) from error
+    except ReaderError as error:
+        raise ItemSyntaxError(f"character U+{ord(error.character):04X} is not allowed", hint="remove it") from error
+    finally:
+        parser.dispose()
+
+
+def _load(get: Callable[[], Any]) -> Any:
+    """One pass over the events with a stack of open collections, so that depth costs no recursion."""
+    root = _first(get)
+    if root.__class__ is ScalarEvent:
+        value = _scalar(root)
+        _last(get)
+        return value
+    _check(root)
+    top = _empty(root)
+    stack: list[Any] = []
+    current, key, event = top, None, root
+    for _ in range(MAX_PARTS):
+        event = get()
+        kind = event.__class__
+        if kind is ScalarEvent:
+            if current.__class__ is list:
+                current.append(_scalar(event))
+            elif key is None:
+                key = _key(event, current)
+            else:
+                current[key] = _scalar(event)
+                key = None
+        elif kind is MappingStartEvent or kind is SequenceStartEvent:
+            stack.append(current)
+            current, key = _begun(event, current, key, len(stack)), None
+        elif kind is MappingEndEvent or kind is SequenceEndEvent:
+            if not stack:
+                break
+            current, key = stack.pop(), None
+        else:
+            _refuse_alias(event)
+    else:
+        _too_many(event)
+    _last(get)
+    return top
+
+
+def _empty(event: Any) -> Any:
+    return {} if event.__class__ is MappingStartEvent else []
+
+
+def _begun(event: Any, above: Any, key: str | None, depth: int) -> Any:
+    """A collection that begins, put where it belongs."""
+    _check(event)
+    if depth >= MAX_DEPTH:
+        _too_deep(event)
+    child = _empty(event)
+    if above.__class__ is list:
+        above.append(child)
+    elif key is None:
+        _not_text(event)
+    else:
+        above[key] = child
+    return child
+
+
+def _tree(get: Callable[[], Any]) -> Node:
+    """As ``_load``, keeping every place."""
+    root = _node(_first(get))
+    stack: list[Node] = []
+    current, key = root, None
+    for _ in range(MAX_PARTS if root.kind != "scalar" else 0):
+        event = get()
+        kind = event.__class__
+        if kind is MappingEndEvent or kind is SequenceEndEvent:
+            _close(current, event)
+            if not stack:
+                break
+            current, key = stack.pop(), None
+        elif current.kind == "map" and key is None:
+            key = _entry_key(event, current)
+        else:
+            child = _node(event)
+            if key is not None:
+                current.entries.append(_entry(key, child))
+            else:
+                current.items.append(child)
+            key = None
+            if child.kind != "scalar":
+                stack.append(current)
+                current = child
+                if len(stack) >= MAX_DEPTH:
+                    _too_deep(event)
+    else:
+        if root.kind != "scalar":
+            _too_many(event)
+    _last(get)
+    return root
+
+
+def _entry_key(event: Any, mapping: Node) -> Any:
+    if event.__class__ is not ScalarEvent:
+        _not_text(event)
+    line = _line(event)
+    first = mapping.lines.setdefault(event.value, line)
+    if len(mapping.lines) == len(mapping.entries):
+        _refuse(DuplicateKey, event, f"key {event.value!r} at line {line}, first at line {first}", "keep one of them")
+    _key(event, ())
+    return event
+
+
+def _entry(key: Any, value: Node) -> KeyNode:
+    start = key.start_mark
+    return KeyNode(key.value, start.index, key.end_mark.index, start.line + 1, start.column, value)
+
+
+def _node(event: Any) -> Node:
+    start, end = event.start_mark, event.end_mark
+    kind = event.__class__
+    if kind is ScalarEvent:
+        style = _STYLES.get(event.style, "plain")
+        return Node("scalar", start.index, end.index, start.line + 1, start.column, style, value=_scalar(event))
+    _check(event)
+    shape: Shape = "map" if kind is MappingStartEvent else "seq"
+    style = "flow" if event.flow_style else "block"
+    return Node(shape, start.index, end.index, start.line + 1, start.column, style)
+
+
+def _close(node: Node, event: Any) -> None:
+    """A flow collection ends at its bracket, a block collection with its last part (the mark lies behind comments)."""
+    if node.style == "flow":
+        node.end = event.end_mark.index
+    else:
+        parts = node.items or [entry.value for entry in node.entries]
+        node.end = parts[-1].end if parts else node.start
+
+
+def _first(get: Callable[[], Any]) -> Any:
+    event = get()
+    while event.__class__ is not DocumentStartEvent:
+        if event.__class__ is StreamEndEvent:
+            raise ItemSyntaxError("the file holds no data", line=1, hint="write 'key: value' lines")
+        event = get()
+    tags = event.tags
+    if tags:
+        _refuse(TagForbidden, event, f"line {_line(event)}: %TAG is not allowed", "remove it")
+    return get()
+
+
+def _last(get: Callable[[], Any]) -> None:
+    event = get()
+    while event.__class__ is DocumentEndEvent:
+        event = get()
+    if event.__class__ is not StreamEndEvent:
+        _refuse(ItemSyntaxError, event, "a second document begins", "one file holds one document; remove this '---'")
+
+
+def _scalar(event: Any) -> Any:
+    if event.anchor is not None or event.tag is not None:
+        _check(event)
+    if not event.implicit[0]:
+        return event.value
+    try:
+        return resolve(event.value)
+    except ValueError as error:
+        _refuse(ItemSyntaxError, event, str(error), "put it in quotes if it is text")
+
+
+def _key(event: Any, there: Any) -> str:
+    if event.anchor is not None or event.tag is not None:
+        _check(event)
+    key: str = event.value
+    if key in there:
+        raise _RepeatedKey
+    if not key or len(key) > MAX_KEY or (key == "<<" and event.implicit[0]):
+        hint = "quote it if it is meant as a key" if key else "write 'key: value'"
+        what = "merge keys are not allowed" if key == "<<" else f"a key has {len(key)} characters"
+        _refuse(ItemSyntaxError, event, what, hint if len(key) <= MAX_KEY else f"use at most {MAX_KEY}")
+    return key
+
+
+class _RepeatedKey(Exception):
+    """The quick pass met a key twice; the other pass says where."""
+
+
+def _check(event: Any) -> None:
+    if event.__class__ is AliasEvent or event.anchor is not None:
+        _refuse_alias(event)
+    if event.tag is not None:
+        _refuse_tag(event)
+
+
+# -- errors -------------------------------------------------------------------------------------------------------
+def _refuse(kind: type[ContentError], event: Any, message: str, hint: str) -> NoReturn:
+    mark = event.start_mark
+    raise kind(message, line=mark.line + 1, column=mark.column + 1, hint=hint)
+
+
+def _refuse_alias(event: Any) -> NoReturn:
+    line = _line(event)
+    _refuse(AliasForbidden, event, f"line {line}: anchors and aliases are not allowed", "write the value out")
+
+
+def _refuse_tag(event: Any) -> NoReturn:
+    line = _line(event)
+    _refuse(TagForbidden, event, f"line {line}: the tag {event.tag!r} is not allowed", "remove it")
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+def _not_text(event: Any) -> NoReturn:
+    if event.__class__ is AliasEvent:
+        _refuse_alias(event)
+    _refuse(ItemSyntaxError, event, "a key must be text", "write 'key: value'")
+
+
+def _too_deep(event: Any) -> NoReturn:
+    line = _line(event)
+    _refuse(ItemTooDeep, event, f"nesting deeper than {MAX_DEPTH} at line {line}", "flatten it")
+
+
+def _too_many(event: Any) -> NoReturn:
+    message = f"line {_line(event)}: more than {MAX_PARTS} keys, values and ends of collections before it"
+    _refuse(ItemTooLarge, event, message, "split it into several items")
+
+
+_WORDS = (
+    ("cannot start any token", "an unquoted value begins with a reserved character", "put the value in quotes"),
+    ("mapping values are not allowed", "': ' inside unquoted text", "put the text in quotes"),
+    ("could not find expected ':'", "this line is neither 'key: value' nor part of a text", "indent it or add ':'"),
+    ("found a tab character", "a tab is used where spaces are expected", "indent with spaces"),
+    ("found unexpected end of stream", "a quote or bracket is never closed", "close it"),
+    ("did not find expected ',' or", "a bracket is never closed", "close it, or put a ',' between its parts"),
+    ("expected <block end>", "this line is not indented like its neighbours", "align it with the lines above"),
+    ("did not find expected key", "this line is not indented like its neighbours", "align it, or quote the value"),
+    ("did not find expected '-'", "this line is not indented like its neighbours", "align it with the lines above"),
+    ("invalid Unicode character escape", "not valid Unicode: the escape names no character", "remove it"),
+    ("unknown escape character", "a backslash in double quotes begins an unknown escape", "use single quotes"),
+)
+
+
+def _syntax_error(error: yaml.MarkedYAMLError, text: str) -> ItemSyntaxError:
+    problem = error.problem or error.context or "not YAML"
+    # what is never closed is shown where it was opened
+    mark = (error.context_mark if "end of stream" in problem else None) or error.problem_mark or error.context_mark
+    if mark is None:
+        return ItemSyntaxError(f"not valid YAML: {problem}", hint="correct the file")
+    line, column = mark.line + 1, mark.column + 1
+    if text[mark.index : mark.index + 1] == "\t":
+        problem = "found a tab character"
+    for words, message, hint in _WORDS:
+        if words in problem:
+            return ItemSyntaxError(message, line=line, column=column, hint=hint)
+    return ItemSyntaxError(f"not valid YAML: {problem}", line=line, column=column, hint="correct this line")

@@ -1,0 +1,234 @@
+"""Spool file: lines that several processes add to one file, each durable at once, until somebody takes them away.
+
+Owns the form of a line, appending in one piece, and taking lines away while others append. What a line says, it does
+not know. Imports little: whoever appends ends at once.
+
+A line is ``crc32 length text``. Each begins and ends with a line break, so that one that was cut short by kill -9 or a
+full disk spoils no other.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from zlib import crc32
+
+from memfs.errors import LockTimeout, MemfsError, QuotaExceeded, StorageIO, WritePending
+from memfs.fs import io
+from memfs.fs.lock import leads_to, locked, release
+
+FOLDER = "spool"
+"""Where events of sessions wait, below a workspace's state folder."""
+LOCK = "drain.lock"
+"""In ``FOLDER``, held by whoever takes lines and has not yet stored what they tell."""
+SUFFIX = ".jsonl"
+ASIDE = "aside"
+"""Where lines lie that nothing could be made of, below ``FOLDER``."""
+MOST_BYTES = 64 * 1024 * 1024
+"""One file takes no more than this: something that tells so much is out of order."""
+MOST_ASIDE = 100
+_WAIT, _STEP = 2.0, 0.002
+_HEAD = re.compile(rb"([0-9a-f]{8}) ([0-9]{1,9}) ")
+_CUT_HEAD = re.compile(rb"[0-9a-f]{1,8}(?: [0-9]{0,9})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: its text, and where in the file it ends."""
+
+    text: bytes
+    end: int
+
+
+def append(path: Path, text: bytes) -> None:
+    """Add a line, which holds no line break; on return it survives kill -9 and a power cut.
+
+    Raises:
+        QuotaExceeded: the file is as large as it may be.
+        LockTimeout: a process that was stopped holds it.
+        StorageIO: as the system says; the file is as it was.
+        WritePending: the line may be found all the same.
+    """
+    data = _line(text)
+    with _held(path, os.O_RDWR | os.O_APPEND | os.O_CREAT) as fd:
+        assert fd is not None  # it is made where it is not there
+        size = os.lseek(fd, 0, os.SEEK_END)
+        if size + len(data) > MOST_BYTES:
+            raise QuotaExceeded(f"{size} bytes wait already", path=str(path), hint="see 'memfs check'")
+        try:
+            io.write_all(fd, data, str(path))
+            io.fdatasync(fd, str(path))
+        except StorageIO as error:
+            try:
+                io.truncate(fd, size, str(path))
+            except StorageIO:
+                raise WritePending.of(error) from error
+            raise
+        if size == 0:
+            io.sync_folder(path.parent)
+
+
+def read(path: Path) -> tuple[list[Line], list[bytes]]:
+    """The lines of a file in order, and what in it is damaged; nothing where it is not there.
+
+    A line that was cut short was never acknowledged: it is neither.
+
+    Raises:
+        NotRegularFile, StorageIO: it cannot be read.
+    """
+    try:
+        data = io.read_file(path, 2 * MOST_BYTES)
+    except FileNotFoundError:
+        return [], []
+    lines: list[Line] = []
+    damaged: list[bytes] = []
+    at = 0
+    for row in data.split(b"\n"):
+        at = min(at + len(row) + 1, len(data))
+        head = _HEAD.match(row)
+        text = row[head.end() :] if head else b""
+        if head and len(text) == int(head[2]) and head[1] == b"%08x" % crc32(text):
+            lines.append(Line(text, at))
+        elif row and not (_CUT_HEAD.fullmatch(row) or (head and len(text) < int(head[2]))):
+            damaged.append(row)
+    return lines, damaged
+
+
+def take_away(path: Path, upto: int) -> None:
+    """Remove the beginning of a file up to an offset, however much is added meanwhile; an empty file goes.
+
+    Raises:
+        LockTimeout, StorageIO: the file is as it was.
+    """
+    with _held(path, os.O_RDWR) as fd:
+        if fd is None:
+            return
+        rest = os.pread(fd, MOST_BYTES * 2, upto)
+        if rest.strip():
+            io.write_file(path, rest)
+        else:
+            io.unlink(path, missing_ok=True)
+            io.sync_folder(path.parent)
+
+
+def keep_only(path: Path, wanted: Callable[[bytes], bool]) -> int:
+    """Remove the lines whose text is not wanted, and what is no line; return how many those were.
+
+    Raises:
+        LockTimeout, StorageIO: the file is as it was.
+    """
+    with _held(path, os.O_RDWR) as fd:
+        if fd is None:
+            return 0
+        lines, damaged = read(path)
+        kept = [line for line in lines if wanted(line.text)]
+        removed = len(lines) - len(kept) + len(damaged)
+        if kept and removed:
+            io.write_file(path, b"".join(_line(line.text) for line in kept))
+        elif removed:
+            io.unlink(path, missing_ok=True)
+        return removed
+
+
+def set_aside(folder: Path, name: str, text: bytes) -> None:
+    """Keep what nothing could be made of, apart: the latest ``MOST_ASIDE`` of them.
+
+    Raises:
+        StorageIO: it cannot be kept.
+    """
+    aside = folder / ASIDE
+    io.make_private_folder(aside)
+    io.write_file(aside / f"{name[:80]}-{crc32(text):08x}{SUFFIX}", text + b"\n")
+    known = sorted(kept_aside(folder), key=_age)
+    for path in known[: max(len(known) - MOST_ASIDE, 0)]:
+        io.unlink(path, missing_ok=True)
+
+
+def kept_aside(folder: Path) -> list[Path]:
+    """What is kept apart, below a spool's folder."""
+    return _files(folder / ASIDE)
+
+
+def waiting(folder: Path) -> list[Path]:
+    """The files of a spool's folder, the one that has waited longest first."""
+    return sorted(_files(folder), key=_age)
+
+
+def _line(text: bytes) -> bytes:
+    return b"\n%08x %d %s\n" % (crc32(text), len(text), text)
+
+
+def _files(folder: Path) -> list[Path]:
+    try:
+        return [folder / name for name in sorted(os.listdir(folder)) if name.endswith(SUFFIX) and name[0] != "."]
+    except OSError:
+        return []
+
+
+def _age(path: Path) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+@contextmanager
+def _held(path: Path, flags: int) -> Iterator[int | None]:
+    """The open file while no other process writes or removes it; None where it is not there and may not be made."""
+    deadline = time.monotonic() + _WAIT
+    while True:
+        try:
+            fd = io.open_file(path, flags)
+        except FileNotFoundError:
+            if flags & os.O_CREAT:
+                raise
+            yield None
+            return
+        try:
+            if locked(fd) and leads_to(path, fd):  # who took lines away may have put another there
+                yield fd
+                return
+        finally:
+            release(fd)
+        if time.monotonic() > deadline:
+            raise LockTimeout("another process holds this file", path=str(path), hint="end that process")
+        time.sleep(_STEP)
+
+
+class SharedCounter:
+    """One count. May be used from several threads and processes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self) -> None:
+        """Note one more: a byte at the end of the file, so that processes need no lock for it."""
+        try:
+            fd = io.open_file(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        except (MemfsError, FileNotFoundError):
+            return
+        try:
+            os.write(fd, b".")
+        except OSError:
+            return
+        finally:
+            os.close(fd)
+
+    def count(self) -> int:
+        """How many there were that nobody took off."""
+        try:
+            return io.facts(self._path).st_size
+        except (FileNotFoundError, MemfsError):
+            return 0
+
+    def take_off(self, number: int) -> None:
+        """Take off those that were seen to; what is noted in this very moment may be lost."""
+        try:
+            io.write_file(self._path, b"." * max(0, self.count() - number), durable=False)
+        except (FileNotFoundError, MemfsError):
+            return

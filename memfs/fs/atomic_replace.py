@@ -1,0 +1,194 @@
+"""Placing: giving a file its name, or taking a name away, without overwriting what somebody saved meanwhile.
+
+Owns the last look at what loses its name (decision 0011), and the names under which files wait: under a *fresh* name
+stands only what memfs is writing, of whatever a power cut left of it; before anything else may come to stand under a
+temporary name, it is a *holding* one (decision 0044). Works on names in one open folder; knows nothing of trees.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterable
+from contextlib import suppress
+
+from memfs.errors import NotRegularFile, StorageIO
+from memfs.fs import io
+
+OWN_TEMPORARY = ".memfs-"
+_HOLDING, _FRESH = ".tmp", ".new.tmp"
+_OPEN = os.O_RDONLY | os.O_NONBLOCK
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_ANY_SIZE = 1 << 40
+
+
+def sha256(data: bytes) -> str:
+    """Hex digest that names a file's content."""
+    return hashlib.sha256(data).hexdigest()
+
+
+class FileChanged(Exception):
+    """A file is not what it was taken for; plan again. Its argument is the path.
+
+    ``displaced`` is what somebody saved in the very moment of a write and at once saved over again, None as a rule: the
+    newest has the file, and the one before is only here.
+    """
+
+    @property
+    def displaced(self) -> bytes | None:
+        """See above."""
+        return self.args[1] if len(self.args) > 1 else None
+
+
+def holding_name(temporary: str = "") -> str:
+    """A name that a later sweep knows as ours, under which a content of somebody else may wait.
+
+    Args:
+        temporary: the name the file has so far: a fresh one becomes a holding one, another is one already; "" for none.
+    """
+    if temporary and not is_fresh(temporary):
+        return temporary
+    return f"{temporary.removesuffix(_FRESH) or OWN_TEMPORARY + secrets.token_hex(6)}{_HOLDING}"
+
+
+def is_temporary(name: str) -> bool:
+    """Whether memfs gave this name to a file for as long as a write lasts."""
+    return name.startswith(OWN_TEMPORARY) and name.endswith(_HOLDING)
+
+
+def is_fresh(name: str) -> bool:
+    """Whether what stands there can only be what memfs was writing."""
+    return name.startswith(OWN_TEMPORARY) and name.endswith(_FRESH)
+
+
+def write_fresh(folder: int, path: str, chunks: Iterable[bytes]) -> tuple[str, int]:
+    """Write a new file, to be ``put`` or discarded, not durable; its fresh name and an open descriptor.
+
+    What is raised, be it by ``chunks``, leaves none.
+    """
+    fresh = f"{OWN_TEMPORARY}{secrets.token_hex(6)}{_FRESH}"
+    fd = io.open_file(fresh, _CREATE, 0o666, dir_fd=folder)
+    try:
+        for chunk in chunks:
+            io.write_all(fd, chunk, path)
+    except BaseException:
+        os.close(fd)
+        discard(fresh, folder)
+        raise
+    return fresh, fd
+
+
+def put(temporary: str, name: str, folder: int, path: str, over: str | None, data: bytes) -> None:
+    """Give a file its name, at the last moment at which somebody else's content can be noticed.
+
+    Args:
+        temporary: a fresh name, or a holding one of a file that is durable. What is raised may leave the file under it
+            or, of a fresh one, under the holding name: see ``discard``.
+    """
+    if over == "":
+        try:
+            io.link(temporary, name, dir_fd=folder)
+        except FileExistsError:
+            raise FileChanged(path) from None
+        except StorageIO:  # no hard links here
+            pass
+        else:
+            io.unlink(temporary, dir_fd=folder)
+            return
+    if over is None:
+        io.rename(temporary, name, dir_fd=folder)
+        return
+    holding = holding_name(temporary)
+    if holding != temporary:
+        io.rename(temporary, holding, dir_fd=folder)
+    if not _exchanged(holding, name, folder, path, over, sha256(data)):
+        if _content_of(name, folder, path) != over:
+            raise FileChanged(path)
+        io.rename(holding, name, dir_fd=folder)
+
+
+def discard(fresh: str, folder: int) -> None:
+    """Remove what a ``put`` that raised, or did not come about, left under the file's temporary names."""
+    for name in (fresh, holding_name(fresh)):
+        io.unlink(name, dir_fd=folder, missing_ok=True)
+
+
+def _exchanged(temporary: str, name: str, folder: int, path: str, over: str, ours: str) -> bool:
+    """Swap the two files and look at what came out: not even a save in the last microsecond is overwritten.
+
+    Returns:
+        False where this cannot be done; then nothing has changed.
+
+    Raises:
+        FileChanged: what came out is not what was to be replaced; it has its name back.
+    """
+    try:
+        if not io.exchange(temporary, name, folder):
+            return False
+    except FileNotFoundError:
+        return False
+    try:
+        displaced = _content_of(temporary, folder, path)
+    except BaseException:
+        io.exchange(temporary, name, folder)
+        raise
+    if displaced != over:
+        raise FileChanged(path, *_given_back(temporary, name, folder, path, displaced, ours))
+    io.unlink(temporary, dir_fd=folder)
+    return True
+
+
+def take_away(name: str, folder: int, path: str, over: str | None) -> None:
+    """Remove a name, after a look at the very file that lost it."""
+    if not over:
+        io.unlink(name, dir_fd=folder, missing_ok=True)
+        return
+    temporary = holding_name()
+    io.rename(name, temporary, dir_fd=folder)
+    try:
+        unchanged = _content_of(temporary, folder, path) == over
+        if unchanged:
+            io.unlink(temporary, dir_fd=folder)
+    except BaseException:
+        with suppress(StorageIO):
+            io.rename(temporary, name, dir_fd=folder)
+        raise
+    if not unchanged:
+        with suppress(FileExistsError):  # a still newer one has the name
+            io.link(temporary, name, dir_fd=folder)
+        io.unlink(temporary, dir_fd=folder)
+        raise FileChanged(path)
+
+
+def _given_back(temporary: str, name: str, folder: int, path: str, theirs: str, ours: str) -> tuple[bytes, ...]:
+    """Give a displaced file its name back, unless a still newer one has it; return the content that then has none."""
+    io.exchange(temporary, name, folder)
+    if _content_of(temporary, folder, path) in (ours, theirs):
+        return ()
+    io.exchange(temporary, name, folder)
+    return (_read(temporary, folder, path),)
+
+
+def content_of(name: str, folder: int, path: str) -> bytes | None:
+    """What a name holds now, None where it is no file that can be read to its end."""
+    try:
+        return _read(name, folder, path)
+    except (FileNotFoundError, NotRegularFile):
+        return None
+
+
+def _read(name: str, folder: int, path: str) -> bytes:
+    fd = io.open_file(name, _OPEN, dir_fd=folder)
+    try:
+        return io.read_regular(fd, path, _ANY_SIZE)
+    finally:
+        os.close(fd)
+
+
+def _content_of(name: str, folder: int, path: str) -> str:
+    """The sha256 of what a name holds now, "" where there is none."""
+    try:
+        return sha256(_read(name, folder, path))
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,556 @@
+"""Every change memfs makes to a disk, and every durable read, passes through here.
+
+Owns the system calls for files, journal, locks, git objects and caches, their translation into ``StorageIO`` errors,
+and the hook that lets a test fail or stop the N-th operation. Knows nothing of what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import ItemTooLarge, NotRegularFile, StorageFull, StorageIO, StorageReadOnly
+
+
+def sync(folder: str) -> None:
+    """Make durable all that was written so far to the file system of a folder.
+
+    Raises:
+        OSError: the system's reason. Where it has no such call, ``os.sync`` is made, which gives none.
+    """
+    import ctypes  # only a large batch needs it
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if call is None:
+        os.sync()
+        return
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if call(fd) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), folder)
+    finally:
+        os.close(fd)
+
+
+def one_of_each(folders: set[str]) -> list[str]:
+    """Of folders, some of which may be mounted from elsewhere, one on each file system; none of those that are gone."""
+    found: dict[int, str] = {}
+    for folder in sorted(folders):
+        try:
+            found.setdefault(os.stat(folder).st_dev, folder)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+    return list(found.values())
+
+
+Hook = Callable[[str, str], None]
+"""Called before each operation with its name and path; it may raise ``OSError`` (a fault) or stop the process."""
+
+_hook: Hook | None = None
+
+# Without O_NONBLOCK a pipe in a file's place would keep whoever opens it waiting for ever; to files it means nothing.
+_ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_TEMPORARY = ".tmp"
+_SPARE = 16
+_MORE_FILES = "let this process open more files (ulimit -n)"
+_LINK_ERRORS = (errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EISDIR)
+
+
+def set_hook(hook: Hook | None) -> Hook | None:
+    """Install the fault hook, or remove it with None; return the one before."""
+    global _hook
+    before, _hook = _hook, hook
+    return before
+
+
+@contextmanager
+def operation(name: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Run one system call: announce it to the hook, translate its ``OSError``.
+
+    Raises:
+        StorageFull, StorageReadOnly, StorageIO: naming the path and the system's reason.
+    """
+    shown = os.fspath(path)
+    try:
+        if _hook is not None:
+            _hook(name, shown)
+        yield
+    except OSError as error:
+        raise storage_error(error, name, shown) from error
+
+
+def storage_error(error: OSError, name: str, path: str) -> StorageIO:
+    """The memfs error for a failed system call."""
+    reason = f"{name} failed: {error.strerror or error}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull(reason, path=path, hint="free some space and try again; nothing was acknowledged")
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return StorageReadOnly(reason, path=path, hint="make it writable for this user")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return StorageIO(reason, path=path, hint=f"{_MORE_FILES}; nothing was acknowledged")
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return StorageIO(reason, path=path, hint="see whether its folder is there; nothing was acknowledged")
+    return StorageIO(reason, path=path, hint="check the disk; nothing was acknowledged")
+
+
+def _announce(name: str, path: str | os.PathLike[str]) -> None:
+    """Tell the hook. The calls of every put and scan use this in place of ``operation``, which costs more."""
+    if _hook is not None:
+        with operation(name, path):
+            pass
+
+
+# -- descriptors --------------------------------------------------------------------------------------------------
+def open_file(path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_fd: int | None = None) -> int:
+    """Open without following a link at the last step and without inheriting; return the descriptor.
+
+    Raises:
+        FileNotFoundError, FileExistsError: as the system says, for callers that ask whether a file is there.
+        NotRegularFile: a link stands there.
+        StorageIO: anything else.
+    """
+    _announce("open", path)
+    try:
+        return os.open(path, flags | _ALWAYS, mode, dir_fd=dir_fd)
+    except (FileNotFoundError, FileExistsError):
+        raise
+    except OSError as error:
+        if error.errno in _LINK_ERRORS:
+            raise NotRegularFile("not a regular file", path=os.fspath(path), hint="move it away") from error
+        raise storage_error(error, "open", os.fspath(path)) from error
+
+
+def make_file(path: str | os.PathLike[str], flags: int, mode: int = 0o600) -> int:
+    """As ``open_file``, and the file is made where it is not there.
+
+    Raises:
+        StorageIO: also where its folder is gone.
+    """
+    try:
+        return open_file(path, flags | os.O_CREAT, mode)
+    except FileNotFoundError as error:
+        raise storage_error(error, "open", os.fspath(path)) from error
+
+
+@contextmanager
+def _missing_passes() -> Iterator[None]:
+    try:
+        yield
+    except StorageIO as error:
+        cause = error.__cause__
+        if isinstance(cause, (FileNotFoundError, FileExistsError)):
+            raise cause from None
+        raise
+
+
+def duplicate(fd: int, path: str) -> int:
+    """Another descriptor of an open folder.
+
+    Raises:
+        StorageIO: there are no more.
+    """
+    try:
+        return os.dup(fd)
+    except OSError as error:
+        raise storage_error(error, "dup", path) from error
+
+
+def require_descriptors(path: str) -> None:
+    """Refuse what could end half-way for want of descriptors: a write, and the commit of it, takes fewer than 16.
+
+    Raises:
+        StorageIO: this process may open so many no more.
+    """
+    held: list[int] = []
+    try:
+        held.append(os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+        while len(held) < _SPARE:
+            held.append(os.dup(held[0]))
+    except OSError as error:
+        raise storage_error(error, "open", path) from error
+    finally:
+        for fd in held:
+            os.close(fd)
+
+
+def read_regular(fd: int, path: str, limit: int) -> bytes:
+    """The whole content behind a descriptor, if it is a regular file of at most ``limit`` bytes.
+
+    Raises:
+        NotRegularFile, ItemTooLarge: decided before a byte is read.
+    """
+    facts = os.fstat(fd)
+    if not stat.S_ISREG(facts.st_mode):
+        raise NotRegularFile("not a regular file", path=path, hint="move it away")
+    if facts.st_size > limit:
+        raise ItemTooLarge(f"{facts.st_size} bytes, limit {limit}", path=path, hint="split it into several items")
+    chunks = []
+    room = limit + 1
+    with operation("read", path):
+        while room > 0 and (chunk := os.read(fd, min(room, 1 << 20))):
+            chunks.append(chunk)
+            room -= len(chunk)
+    if room <= 0:
+        raise ItemTooLarge(f"more than {limit} bytes", path=path, hint="split it into several items")
+    return b"".join(chunks)
+
+
+def write_all(fd: int, data: bytes, path: str) -> None:
+    """Write every byte, continuing after short writes.
+
+    Raises:
+        StorageIO: the system refused, or took fewer bytes than it said.
+    """
+    end = os.lseek(fd, 0, os.SEEK_CUR) + len(data)
+    view = memoryview(data)
+    while view:
+        with operation("write", path):
+            written = os.write(fd, view)
+        view = view[written:]
+    if os.lseek(fd, 0, os.SEEK_CUR) != end:
+        raise _lost_bytes(path)
+
+
+def verify(fd: int, data: bytes, position: int, path: str | os.PathLike[str]) -> None:
+    """Look whether a file holds what was just written into it.
+
+    Raises:
+        StorageIO: it does not.
+    """
+    with operation("read", path):
+        found = os.pread(fd, len(data), position)
+    if found != data:
+        raise _lost_bytes(os.fspath(path))
+
+
+def _lost_bytes(path: str) -> StorageIO:
+    return StorageIO("not all bytes arrived", path=path, hint="check the disk; nothing was acknowledged")
+
+
+def fsync(fd: int, path: str) -> None:
+    """Make a file's bytes and metadata durable. A failed one is never retried on the same descriptor."""
+    with operation("fsync", path):
+        os.fsync(fd)
+
+
+def fdatasync(fd: int, path: str) -> None:
+    """Make a file's bytes durable."""
+    with operation("fdatasync", path):
+        getattr(os, "fdatasync", os.fsync)(fd)
+
+
+def sync_everything(path: str) -> None:
+    """Make durable all that was written so far to a folder's file system: one call, and not an fsync for each file."""
+    with operation("sync", path):
+        sync(path)
+
+
+def truncate(fd: int, size: int, path: str) -> None:
+    """Cut a file to ``size`` bytes."""
+    with operation("truncate", path):
+        os.ftruncate(fd, size)
+
+
+# -- names --------------------------------------------------------------------------------------------------------
+def rename(source: str, target: str, dir_fd: int | None = None) -> None:
+    """Rename within one folder or file system, replacing the target.
+
+    Raises:
+        FileNotFoundError: the source is not there.
+    """
+    with _missing_passes(), operation("rename", target):
+        os.rename(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+
+
+def exchange(source: str, target: str, dir_fd: int) -> bool:
+    """Let two names in a folder swap their files in one step; false where this system or file system cannot.
+
+    Raises:
+        FileNotFoundError: one of them is not there.
+    """
+
+    with _missing_passes(), operation("exchange", target):
+        try:
+            swap(source, target, dir_fd)
+        except OSError as error:
+            if error.errno in CANNOT:
+                return False
+            raise
+    return True
+
+
+def link(source: str, target: str, dir_fd: int | None = None) -> None:
+    """Give a file a second name.
+
+    Raises:
+        FileExistsError: the name is taken.
+    """
+    with _missing_passes(), operation("link", target):
+        os.link(source, target, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
+
+
+def unlink(path: str | os.PathLike[str], dir_fd: int | None = None, missing_ok: bool = False) -> None:
+    """Remove a name.
+
+    Raises:
+        FileNotFoundError: it is not there and ``missing_ok`` is false.
+    """
+    with _missing_passes(), operation("unlink", path):
+        try:
+            os.unlink(path, dir_fd=dir_fd)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+
+def mkdir(path: str | os.PathLike[str], mode: int = 0o777, dir_fd: int | None = None) -> bool:
+    """Make a folder; false if it was there."""
+    with operation("mkdir", path):
+        try:
+            os.mkdir(path, mode, dir_fd=dir_fd)
+        except FileExistsError:
+            return False
+    return True
+
+
+def rmdir(path: str | os.PathLike[str], dir_fd: int | None = None) -> None:
+    """Remove an empty folder."""
+    with operation("rmdir", path):
+        os.rmdir(path, dir_fd=dir_fd)
+
+
+def touch(path: str | os.PathLike[str] | int, moment: int | None = None) -> None:
+    """Give a file, named or open, the present time, or a moment in nanoseconds."""
+    with operation("touch", str(path) if isinstance(path, int) else path):
+        os.utime(path) if moment is None else os.utime(path, ns=(moment, moment))
+
+
+def chmod(path: str | os.PathLike[str] | int, mode: int) -> None:
+    """Change who may do what with a file or folder, given by name or descriptor."""
+    with operation("chmod", str(path) if isinstance(path, int) else path):
+        os.chmod(path, mode)
+
+
+# -- whole files in folders of our own ----------------------------------------------------------------------------
+def sync_folder(path: str | os.PathLike[str]) -> None:
+    """Make a folder's names durable."""
+    fd = open_file(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fsync(fd, os.fspath(path))
+    finally:
+        os.close(fd)
+
+
+def facts(path: str | os.PathLike[str]) -> os.stat_result:
+    """What stands under a name, a link as itself.
+
+    Raises:
+        FileNotFoundError: nothing.
+        StorageIO: that cannot be told.
+    """
+    with _missing_passes(), operation("stat", path):
+        return os.stat(path, follow_symlinks=False)
+
+
+def make_private_folder(path: Path, home: Path | None = None) -> None:
+    """Make a folder, and its parents, that only this user can enter; parents are made durable.
+
+    Args:
+        home: a folder above it that is not made: whoever moved it away would find an empty one in its place.
+
+    Raises:
+        StorageIO: ``home`` is gone.
+        StorageReadOnly: it exists and belongs to another user, or others may write in it, or a link leads there.
+    """
+    if home is not None:
+        if not os.path.isdir(home):
+            raise StorageIO("this folder is gone", path=str(home), hint="bring it back, or open what is there now")
+        refuse_links(path, home)
+    make_folders(path)
+    with operation("stat", path):
+        found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise StorageReadOnly("this folder belongs to somebody else", path=str(path), hint="remove it")
+    if found.st_mode & 0o022:
+        chmod(path, 0o700)
+
+
+def refuse_links(path: Path, home: Path) -> None:
+    """Refuse a folder that is reached from another, above it, over a link: it could lead anywhere.
+
+    Raises:
+        StorageReadOnly: naming the link.
+    """
+    for folder in (path, *path.parents):
+        if folder == home:
+            return
+        if os.path.islink(folder):
+            raise StorageReadOnly("a link stands where memfs keeps its state", path=str(folder), hint="remove it")
+
+
+def make_private_file(path: str | os.PathLike[str]) -> None:
+    """Make a file, empty, that only this user can read; one that is there is kept, and closed to others.
+
+    Raises:
+        NotRegularFile, StorageIO: as ``open_file``.
+    """
+    fd = open_file(path, os.O_RDONLY | os.O_CREAT | os.O_NONBLOCK)
+    try:
+        if os.fstat(fd).st_mode & 0o077:
+            chmod(fd, 0o600)
+    finally:
+        os.close(fd)
+
+
+def make_folders(path: Path) -> None:
+    """Make a folder and its parents, those that are missing private to this user, and durable."""
+    missing = [folder for folder in (path, *path.parents) if not _exists(folder)]
+    for folder in reversed(missing):
+        if mkdir(folder, 0o700):
+            sync_folder(folder.parent)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        with operation("stat", path):
+            os.stat(path)
+    except StorageIO as error:
+        if isinstance(error.__cause__, (FileNotFoundError, NotADirectoryError)):
+            return False
+        raise
+    return True
+
+
+def read_file(path: Path, limit: int = 1 << 31) -> bytes:
+    """A whole file.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        NotRegularFile, ItemTooLarge, StorageIO: it cannot be read as a file.
+    """
+    fd = open_file(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        return read_regular(fd, str(path), limit)
+    finally:
+        os.close(fd)
+
+
+def write_file(path: Path, data: bytes, mode: int = 0o600, durable: bool = True) -> None:
+    """Replace a whole file: temporary name beside it, fsync, rename, fsync of the folder."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{_TEMPORARY}")
+    try:
+        fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    except FileNotFoundError as error:
+        raise storage_error(error, "open", str(path)) from error
+    try:
+        try:
+            write_all(fd, data, str(path))
+            if durable:
+                fsync(fd, str(path))
+        finally:
+            os.close(fd)
+        rename(str(temporary), str(path))
+    except FileNotFoundError as error:  # its folder went meanwhile
+        raise storage_error(error, "rename", str(path)) from error
+    except BaseException:
+        with suppress(StorageIO):
+            unlink(temporary, missing_ok=True)
+        raise
+    if durable:
+        sync_folder(path.parent)
+
+
+def sweep(folder: Path, beginning: str = ".") -> int:
+    """Remove what ``write_file`` left unfinished in a folder where its process has ended; return how many files.
+
+    The caller holds the lock under which such files are written: process ids say nothing across containers. What cannot
+    be removed stays for the next time.
+    """
+    swept = 0
+    for name in _listed(folder):
+        writer = name.removesuffix(_TEMPORARY).rpartition(".")[2]
+        if name.startswith(beginning) and name.endswith(_TEMPORARY) and writer.isdecimal() and not lives(int(writer)):
+            with suppress(StorageIO):
+                unlink(folder / name, missing_ok=True)
+                swept += 1
+    return swept
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def lives(process: int) -> bool:
+    """Whether a process with this number is there, whoever it belongs to."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # another user's, or no number that a process can have
+        return True
+    return True
+
+
+CANNOT = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM})
+_EXCHANGE = 2
+
+
+@cache
+def _call() -> Any:
+    return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+
+
+def swap(source: str, target: str, folder: int) -> None:
+    """Swap two names in the folder behind a descriptor.
+
+    Raises:
+        OSError: the system's reason; ``ENOSYS`` where it has no such call.
+    """
+    call = _call()
+    if call is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if call(folder, os.fsencode(source), folder, os.fsencode(target), _EXCHANGE) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), target)
+
+
+NETWORK_TYPES = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "gfs2", "ocfs2", "beegfs"}
+    | {"fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "fuse.ceph"}
+)
+"""File systems that other machines change: locks cannot be relied on there."""
+
+UNTOLD_TYPES = NETWORK_TYPES | {"vboxsf", "virtiofs", "prl_fs", "fuse.vmhgfs-fuse", "fuse.grpcfuse", "fuse.osxfs"}
+"""Those, and folders that a virtual machine shares with its host: no event tells what the other side changes."""
+
+_ESCAPES = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
+
+
+def file_system(path: str) -> str:
+    """The type of the file system a path is on, "" where the system does not tell."""
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
+            rows = [line.split() for line in mounts]
+    except OSError:
+        return ""
+    places = [(_plain(row[1]).rstrip("/") + "/", row[2]) for row in rows if len(row) > 2]
+    # Of two mounts at one place the later covers the earlier.
+    holding = [(len(place), number) for number, (place, _) in enumerate(places) if (path + "/").startswith(place)]
+    return places[max(holding)[1]][1] if holding else ""
+
+
+def _plain(place: str) -> str:
+    for escape, character in _ESCAPES:
+        place = place.replace(escape, character)
+    return place

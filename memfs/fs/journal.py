@@ -1,0 +1,577 @@
+"""The journal: every write before it happens, until git holds it.
+
+Owns the record format, appending, reading what other processes appended, and dropping what is committed. It records
+what was meant; what became of it (redo, commit, keep a person's change) is the store's decision.
+
+Format, version 1: a header line ``memfs-journal 1 <generation> <mark> <total> <kept> <tip> <crc>``, then frames of
+mark, length, crc32 and payload (``memfs.fs.operation``). The mark is random for each file, so that no remembered
+text can pass for a frame. ``total`` counts the operations ever appended before this file, of which the first ``kept``
+stand in it; ``tip`` is the commit behind the last drop. A torn last frame is a write never acknowledged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from memfs.errors import FormatUnsupported, JournalDamaged, StorageIO, WritePending
+from memfs.fs import io
+from memfs.fs.lock import renewed_in_child
+from memfs.fs.operation import NotARecord, Operation, decode, encode, encode_mark
+
+MARK_BYTES = 8
+_NAME = "memfs-journal"
+_NO_TIP = "-"
+_TIP = re.compile(r"-|[0-9a-f]{40}")
+
+
+@dataclass(slots=True)
+class Header:
+    """Generation and mark of a journal file, how many operations came before, how many it began with, and the tip."""
+
+    generation: int = 0
+    mark: bytes = b""
+    total: int = 0
+    kept: int = 0
+    tip: str = ""
+
+
+def parse(line: bytes, path: str) -> Header:
+    """The header in a line.
+
+    Raises:
+        FormatUnsupported: it is of a newer memfs.
+        JournalDamaged: it is none, or not what was written.
+    """
+    words = line.decode("ascii", "replace").split(" ")
+    if len(words) < 2 or words[0] != _NAME:
+        raise _damaged("the journal has no header", path)
+    if words[1] != "1":
+        raise FormatUnsupported(f"the journal is of format {words[1]}, known is 1", path=path, hint="use a newer memfs")
+    try:
+        _, _, generation, mark, total, kept, tip, *check = words
+        # The first journals had no checksum.
+        if check != [_checksum(" ".join(words[:7]))] if check else not _TIP.fullmatch(tip):
+            raise ValueError
+        return Header(int(generation), bytes.fromhex(mark), int(total), int(kept), "" if tip == _NO_TIP else tip)
+    except ValueError:
+        raise _damaged("the journal's header is damaged", path) from None
+
+
+def line_of(header: Header) -> bytes:
+    """The header as a line, its end included."""
+    words = (_NAME, 1, header.generation, header.mark.hex(), header.total, header.kept, header.tip or _NO_TIP)
+    text = " ".join(map(str, words))
+    return f"{text} {_checksum(text)}\n".encode("ascii")
+
+
+def _checksum(text: str) -> str:
+    return f"{zlib.crc32(text.encode('ascii', 'replace')):08x}"
+
+
+def _damaged(reason: str, path: str) -> JournalDamaged:
+    return JournalDamaged(reason, path=path, hint="memfs repair saves its records into a new one")
+
+
+_FRAME = struct.Struct(">8sII")
+
+
+class Journal:
+    """One workspace's journal. Reading needs no lock; appending and dropping need the store's lock.
+
+    Attributes:
+        own: the operations that this process appended and that still wait, by id.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.waiting: dict[str, Operation] = {}
+        self.applied: set[str] = set()
+        self.taken: set[str] = set()
+        self.own: set[str] = set()
+        self.damage: list[JournalDamaged] = []
+        self._header = Header()
+        self._latest: dict[str, str] = {}
+        self._news: set[str] = set()
+        self._told: set[str] = set()
+        self._gap = False
+        self._count = 0
+        self._inode = 0
+        self._offset = 0
+        self._unmarked: list[str] = []
+        self._suspect = False
+        self._opened = False
+        self._fd = -1
+        self._writing_fd = -1
+        self._lock = threading.RLock()
+        renewed_in_child(self)
+
+    def close(self) -> None:
+        """Release the file."""
+        with self._lock:
+            self._reset()
+
+    def begin_anew_in_child(self) -> None:
+        """Read it all again: a thread of the parent may have been in the middle of it."""
+        self._fd = self._writing_fd = -1  # not closed: the thread may have closed them, and others have their numbers
+        self._reset()
+        self._gap, self._unmarked, self.own = True, [], set()
+
+    # -- reading ------------------------------------------------------------------------------------------------
+    @property
+    def generation(self) -> int:
+        """Raised whenever the file is replaced."""
+        return self._header.generation
+
+    @property
+    def tip(self) -> str:
+        """The commit behind the last drop, "" where there was none."""
+        return self._header.tip
+
+    def operations(self) -> list[Operation]:
+        """The operations that wait, oldest first, as of now."""
+        with self._lock:
+            self._catch_up()
+            return list(self.waiting.values())
+
+    def unfinished(self) -> list[Operation]:
+        """Those of which it is not known whether their files are in place."""
+        with self._lock:
+            self._catch_up()
+            return [operation for name, operation in self.waiting.items() if name not in self.applied]
+
+    def written_after(self, operation_id: str) -> set[str]:
+        """The paths that operations after this one name."""
+        with self._lock:
+            names = list(self.waiting)
+            later = names[names.index(operation_id) + 1 :] if operation_id in self.waiting else []
+            return {change.path for name in later for change in self.waiting[name].changes}
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """Something that differs once this reader knows of other records."""
+        with self._lock:
+            last = next(reversed(self.waiting), "")
+            return self._inode, len(self.waiting), len(self.applied), len(self.taken), last
+
+    def knows(self, operation_id: str) -> bool:
+        """Whether an operation was carried out here, be it that it is committed and dropped since (see ``drop``)."""
+        return operation_id in (self.applied if operation_id in self.waiting else self.taken)
+
+    def latest(self, path: str) -> str | None:
+        """The sha256 that the last waiting operation gave a path ("" for a removal), None where none waits."""
+        return self._latest.get(path)
+
+    def waits_elsewhere(self, path: str, branch: str) -> bool:
+        """Whether an operation on this path waits for another branch."""
+        with self._lock:
+            if path not in self._latest:
+                return False
+            waiting = (operation for operation in self.waiting.values() if operation.branch != branch)
+            return any(change.path == path for operation in waiting for change in operation.changes)
+
+    def catch_up(self) -> None:
+        """Read what was appended since."""
+        with self._lock:
+            self._catch_up()
+
+    def unseen(self) -> set[str] | None:
+        """Paths that other processes wrote since ``news`` was last asked; None when some may have been missed.
+
+        To one who asks for the first time, what waits is news.
+        """
+        with self._lock:
+            self._catch_up()
+            return None if self._gap else set(self._news)
+
+    def news(self) -> set[str] | None:
+        """As ``unseen``, and from now on these count as seen."""
+        with self._lock:
+            found = self.unseen()
+            self._news, self._gap = set(), False
+            return found
+
+    def _catch_up(self) -> None:
+        try:
+            facts = io.facts(self.path)
+        except FileNotFoundError:
+            self._reset()
+            return
+        if facts.st_ino == self._inode and facts.st_size == self._offset:
+            return
+        from_start = facts.st_ino != self._inode or facts.st_size < self._offset
+        if from_start:
+            self._open()
+        whole = self._parse(self._tail(), tell=from_start)
+        if not whole and not from_start:
+            # The end this reader knew may have been cut off and written anew: only a reading from the start is sure.
+            self._open()
+            self._parse(self._tail(), tell=True)
+
+    def _seen_total(self) -> int:
+        """How many operations were ever appended, as far as this reader knows."""
+        return self._header.total + max(0, self._count - self._header.kept)
+
+    def _reset(self) -> None:
+        for fd in (self._fd, self._writing_fd):
+            if fd >= 0:
+                os.close(fd)
+        self._writing_fd = -1
+        self._fd, self._inode, self._offset, self._count = -1, 0, 0, 0
+        self.waiting, self.applied, self.taken, self._latest = {}, set(), set(), {}
+
+    def _open(self) -> None:
+        seen = self._seen_total()
+        self._reset()
+        self._fd = io.open_file(self.path, os.O_RDONLY)
+        with io.operation("read", self.path):  # what is no file has no such thing as a beginning
+            line = os.pread(self._fd, 256, 0).split(b"\n")[0]
+        mark = self._header.mark
+        self._header = parse(line, str(self.path))
+        if self._header.mark != mark:
+            self._told.clear()
+        self._inode = os.fstat(self._fd).st_ino  # only now: a file without a header is never written to
+        self._offset = len(line) + 1
+        first, self._opened = not self._opened, True
+        self._gap = self._gap or (seen < self._header.total and not first)
+
+    def _tail(self) -> bytes:
+        chunks = []
+        position = self._offset
+        with io.operation("read", self.path):
+            while chunk := os.pread(self._fd, 1 << 20, position):
+                chunks.append(chunk)
+                position += len(chunk)
+        return b"".join(chunks)
+
+    def _parse(self, data: bytes, tell: bool) -> bool:
+        position = 0
+        whole = True
+        while position < len(data):
+            payload, end = self._frame(data, position)
+            if payload is None:
+                whole = False
+                following = self._next_frame(data, position + 1)
+                if following < 0 or not tell:
+                    break
+                self._report_damage(self._offset + position, following - position)
+                position = following
+                continue
+            try:
+                self._take(payload)
+            except NotARecord:
+                self._report_damage(self._offset + position, end - position)
+            position = end
+        self._offset += position
+        return whole
+
+    def _take(self, payload: bytes) -> None:
+        record, operation = decode(payload)
+        if operation is not None:
+            told = operation.id in self._told  # where the end is torn, all is read again each time
+            self._add(operation)
+            self._count += 1
+            if self._count > self._header.kept and not told:
+                self._news.update(change.path for change in operation.changes)
+        elif record["kind"] == "applied":
+            self.applied.add(record["id"])
+        elif record["kind"] == "taken":
+            self.taken.add(record["id"])
+        elif record["kind"] == "void":
+            self._discard(record["id"])
+
+    def _add(self, operation: Operation) -> None:
+        self.waiting[operation.id] = operation
+        self._told.add(operation.id)
+        self._latest.update((change.path, change.new) for change in operation.changes)
+
+    def _discard(self, operation_id: str) -> None:
+        self.applied.discard(operation_id)
+        self.taken.discard(operation_id)
+        if self.waiting.pop(operation_id, None) is not None:
+            self._latest = {}
+            for operation in self.waiting.values():
+                self._latest.update((change.path, change.new) for change in operation.changes)
+
+    def _report_damage(self, offset: int, length: int) -> None:
+        damaged = JournalDamaged(
+            f"{length} bytes at offset {offset} are unreadable; the records around them are kept",
+            path=str(self.path),
+            hint="a write that waited for its commit may be missing: compare your files with git log",
+        )
+        if str(damaged) not in map(str, self.damage):
+            self.damage.append(damaged)
+
+    def _frame(self, data: bytes, position: int) -> tuple[bytes | None, int]:
+        if len(data) - position < _FRAME.size:
+            return None, position
+        mark, length, crc = _FRAME.unpack_from(data, position)
+        start = position + _FRAME.size
+        payload = data[start : start + length]
+        if mark != self._header.mark or len(payload) != length or zlib.crc32(payload) != crc:
+            return None, position
+        return payload, start + length
+
+    def _next_frame(self, data: bytes, position: int) -> int:
+        while (position := data.find(self._header.mark, position)) >= 0:
+            if self._frame(data, position)[0] is not None:
+                return position
+            position += 1
+        return -1
+
+    # -- writing (under the store's lock) -----------------------------------------------------------------------
+    def append(self, operations: Sequence[Operation], came: bool = False) -> None:
+        """Write operations and make them durable: on return they survive kill -9 and power loss.
+
+        Args:
+            came: they come from a second journal, which may still hold them when they are dropped here.
+
+        Raises:
+            StorageIO: nothing counts as written. The file is not written to again; the rest moves to a new one.
+            WritePending: that could not be done either, so that others may find what was written.
+        """
+        io.require_descriptors(str(self.path))
+        with self._lock:
+            self._ready()
+            start = self._offset
+            marks = [encode_mark("applied", name) for name in self._unmarked]
+            try:
+                taken = [encode_mark("taken", operation.id) for operation in operations if came]
+                self._write([*marks, *(encode(operation) for operation in operations), *taken])
+                io.fdatasync(self._writer(), str(self.path))
+            except StorageIO as error:
+                if not self._abandoned(start):
+                    raise WritePending.of(error) from error
+                raise
+            self._unmarked.clear()
+            self._count += len(operations)
+            for operation in operations:
+                self._add(operation)
+                self.own.add(operation.id)
+            self.taken.update(operation.id for operation in operations if came)
+
+    def _abandoned(self, start: int) -> bool:
+        """Move what counts to a new file, or cut off the rest; whether others find nothing of what was written."""
+        self._offset = start
+        self._suspect = True
+        with contextlib.suppress(StorageIO):
+            self._renew()
+            return True
+        with contextlib.suppress(StorageIO):
+            io.truncate(self._writer(), start, str(self.path))
+            return True
+        try:
+            return self._next_frame(self._tail(), 0) < 0
+        except StorageIO:
+            return False
+
+    def mark_applied(self, operation_id: str) -> None:
+        """Note that an operation's files are in place; durable with the next append at the latest.
+
+        A mark that cannot be written now is written with the next append.
+        """
+        with self._lock:
+            self.applied.add(operation_id)
+            try:
+                self._write([encode_mark("applied", operation_id)])
+            except StorageIO:
+                self._unmarked.append(operation_id)
+
+    def void(self, operation_id: str) -> None:
+        """Take back an operation that could not be carried out and was not acknowledged."""
+        with self._lock:
+            self._ready()
+            self._write([encode_mark("void", operation_id)])
+            io.fdatasync(self._writer(), str(self.path))
+            self._discard(operation_id)
+
+    def drop(
+        self,
+        operation_ids: Iterable[str],
+        tip: str = "",
+        taken: Iterable[str] | None = None,
+        reduced: Mapping[str, Operation] = MappingProxyType({}),
+    ) -> None:
+        """Forget operations whose commit is durable: a new generation with the rest replaces the file.
+
+        Args:
+            tip: the branch's newest commit now; kept for telling a repeated operation from a repeated commit.
+            taken: names to remember, those that a second journal may still hold; None keeps what is remembered.
+            reduced: what is left of operations of which a part is forgotten, by name.
+        """
+        with self._lock:
+            self._catch_up()
+            self.taken = self.taken if taken is None else set(taken)
+            gone = set(operation_ids)
+            rest = [reduced.get(name, operation) for name, operation in self.waiting.items() if name not in gone]
+            self.own &= {operation.id for operation in rest}
+            self._replace(rest, tip or self._header.tip)
+
+    def _renew(self) -> None:
+        self._replace(list(self.waiting.values()), self._header.tip)
+
+    def _replace(self, rest: Sequence[Operation], tip: str) -> None:
+        header = Header(
+            generation=self._header.generation + 1,
+            mark=secrets.token_bytes(MARK_BYTES),
+            total=self._seen_total(),
+            kept=len(rest),
+            tip=tip,
+        )
+        applied = [encode_mark("applied", operation.id) for operation in rest if operation.id in self.applied]
+        taken = [encode_mark("taken", name) for name in sorted(self.taken)]
+        payloads = [*(encode(operation) for operation in rest), *applied, *taken]
+        body = b"".join(_framed(header.mark, payload) for payload in payloads)
+        io.write_file(self.path, line_of(header) + body)
+        self._suspect = False
+        self._inode = 0
+        self._catch_up()
+
+    def _ready(self) -> None:
+        if not self._suspect:
+            self._catch_up()
+        if self._suspect or self._inode == 0:
+            self._renew()
+        if os.fstat(self._fd).st_size > self._offset:
+            io.truncate(self._writer(), self._offset, str(self.path))
+
+    def _writer(self) -> int:
+        """A descriptor for writing; a process that only reads needs none, and may lack the right."""
+        if self._writing_fd < 0:
+            try:
+                self._writing_fd = io.open_file(self.path, os.O_WRONLY)
+            except FileNotFoundError as error:  # it was there a moment ago
+                raise io.storage_error(error, "open", str(self.path)) from error
+        return self._writing_fd
+
+    def _write(self, payloads: Sequence[bytes]) -> None:
+        data = b"".join(_framed(self._header.mark, payload) for payload in payloads)
+        view = memoryview(data)
+        position = self._offset
+        while view:
+            fd = self._writer()
+            with io.operation("write", self.path):
+                written = os.pwrite(fd, view, position)
+            position += written
+            view = view[written:]
+        io.verify(self._fd, data, self._offset, self.path)
+        self._offset = position
+
+
+def _framed(mark: bytes, payload: bytes) -> bytes:
+    return _FRAME.pack(mark, len(payload), zlib.crc32(payload)) + payload
+
+
+_FIRST = 512
+_LARGE = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class SalvageResult:
+    """What is left of a damaged journal: a header, whole records as they stand in the file, and how many bytes went."""
+
+    header: Header
+    frames: tuple[bytes, ...]
+    lost: int
+
+    @property
+    def operations(self) -> int:
+        """How many of the records are operations."""
+        return sum(_kind(frame) == "operation" for frame in self.frames)
+
+
+def salvage(path: Path) -> SalvageResult | None:
+    """What can be saved of a journal; None where nothing is damaged, or there is none.
+
+    Raises:
+        FormatUnsupported: it is of a newer memfs.
+    """
+    try:
+        data = io.read_file(path)
+    except FileNotFoundError:
+        return None
+    header, start = _header(data, path)
+    mark = header.mark if header else _mark(data)
+    frames = list(_frames(data, mark, start)) if mark else []
+    end = start
+    lost = 0
+    for position, frame in frames:
+        lost += position - end
+        end = position + len(frame)
+    if header and not lost:
+        return None
+    torn = len(data) - end if not header and not frames else 0
+    found = header or Header(int(time.time()), mark or b"", _LARGE)
+    return SalvageResult(found, tuple(frame for _, frame in frames), max(0, lost) + torn)
+
+
+def replace(path: Path, saved: SalvageResult) -> None:
+    """Put a whole journal with the saved records in the damaged one's place."""
+    old = saved.header
+    mark = old.mark or secrets.token_bytes(MARK_BYTES)
+    header = Header(old.generation + 1, mark, old.total, saved.operations, old.tip)
+    io.write_file(path, line_of(header) + b"".join(saved.frames))
+
+
+def _header(data: bytes, path: Path) -> tuple[Header | None, int]:
+    """The header and where the records begin; no header, and the file's beginning, where it is damaged."""
+    line = data[:_FIRST].split(b"\n")[0]
+    try:
+        return parse(line, str(path)), len(line) + 1
+    except JournalDamaged:
+        return None, 0
+    except FormatUnsupported:
+        # A newer format's records look otherwise: where ours follow, it is the number that is damaged.
+        if _mark(data):
+            return None, 0
+        raise
+
+
+def _mark(data: bytes) -> bytes:
+    """The mark of the first record that is whole, b"" where there is none near the beginning."""
+    for position in range(min(_FIRST, len(data))):
+        frame = _frame(data, position)
+        if frame:
+            return frame[:MARK_BYTES]
+    return b""
+
+
+def _frames(data: bytes, mark: bytes, position: int) -> Iterator[tuple[int, bytes]]:
+    while (position := data.find(mark, position)) >= 0:
+        frame = _frame(data, position)
+        if frame:
+            yield position, frame
+        position += len(frame) or 1
+
+
+def _frame(data: bytes, position: int) -> bytes:
+    """The whole record that begins here, b"" where none does."""
+    if len(data) - position <= _FRAME.size:
+        return b""
+    _, length, crc = _FRAME.unpack_from(data, position)
+    end = position + _FRAME.size + length
+    payload = data[position + _FRAME.size : end]
+    whole = 0 < length == len(payload) and zlib.crc32(payload) == crc and _kind_of(payload)
+    return data[position:end] if whole else b""
+
+
+def _kind(frame: bytes) -> str:
+    return _kind_of(frame[_FRAME.size :])
+
+
+def _kind_of(payload: bytes) -> str:
+    try:
+        return str(json.loads(payload.partition(b"\n")[0])["kind"])
+    except (ValueError, KeyError, TypeError):
+        return ""

@@ -1,0 +1,412 @@
+"""The working tree: bytes by path, reached only through folder descriptors.
+
+Owns reading, writing and scanning below one root without ever following a link (faults rows 12 and 14). Knows paths and
+bytes; nothing of items, git or the journal.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from memfs.errors import MemfsError, NotRegularFile, PathEscape, StorageIO, WorkspaceClosed
+from memfs.fs import io
+from memfs.fs.atomic_replace import content_of, discard, is_fresh, is_temporary, put, take_away, write_fresh
+from memfs.fs.scan import LAST_NS, ScanEntry, entry_of, reason_of, scan_below
+from memfs.fs.workspace_location import check_path
+from memfs.model.item import Stamp, object_id
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY
+_READ = os.O_RDONLY | os.O_NONBLOCK
+_MOST_HELD = 64
+_MOST_REMOVED = 100
+Made = TypeVar("Made")
+
+
+def blob_id(data: bytes) -> str:
+    """The id git gives to this content."""
+    return object_id("blob", data)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A file's bytes with the stamp taken from the same open file."""
+
+    data: bytes
+    stamp: Stamp
+
+
+class View(Protocol):
+    """What readers need of a tree; see ``Tree`` for each."""
+
+    root: Path
+
+    def read(self, path: str, limit: int) -> Content:
+        """A file's bytes and stamp."""
+
+    def entry(self, path: str) -> ScanEntry | None:
+        """The facts about a name, None where there is none."""
+
+    def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
+        """Every file below a folder."""
+
+
+class Tree:
+    """Files below one root folder. Paths are relative, "/" separated."""
+
+    def __init__(self, root: Path) -> None:
+        """Open the root, which itself may be reached through links.
+
+        Raises:
+            NotRegularFile: the root is not a folder.
+        """
+        self.root = root.resolve()
+        self._root_fd = io.open_file(self.root, _FOLDER)
+        self._held = threading.local()
+
+    def close(self) -> None:
+        """Release the root."""
+        fd, self._root_fd = self._root_fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def require_open(self) -> None:
+        """Let only pass who comes before ``close``.
+
+        Raises:
+            WorkspaceClosed: the number of what was open may be another file's by now.
+        """
+        if self._root_fd < 0:
+            raise WorkspaceClosed(path=str(self.root))
+
+    # -- reading ------------------------------------------------------------------------------------------------
+    def read(self, path: str, limit: int) -> Content:
+        """A file's bytes and stamp.
+
+        Raises:
+            FileNotFoundError: it is not there.
+            PathEscape, NotRegularFile, ItemTooLarge, StorageIO.
+        """
+        with self._folder_of(path) as (folder, name), _named(path):
+            fd = io.open_file(name, _READ, dir_fd=folder)
+            try:
+                data = io.read_regular(fd, path, limit)
+                facts = os.fstat(fd)
+            finally:
+                os.close(fd)
+        return Content(data, _stamp(facts, data))
+
+    def open_read(self, path: str) -> int:
+        """A descriptor for reading what a name stands for, without waiting for it; the caller closes it.
+
+        Raises:
+            FileNotFoundError: it is not there.
+            PathEscape, NotRegularFile, StorageIO.
+        """
+        with self._folder_of(path) as (folder, name), _named(path):
+            return io.open_file(name, _READ, dir_fd=folder)
+
+    def entry(self, path: str) -> ScanEntry | None:
+        """The facts about a name, None where there is none.
+
+        There is none either behind a link or a file that stands where a folder is expected, nor under a path that leads
+        out of the workspace: this tree has no such file, whatever the disk has.
+
+        Raises:
+            StorageIO: a folder on the way cannot be entered.
+        """
+        try:
+            with self._folder_of(path) as (folder, name):
+                return entry_of(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
+        except (FileNotFoundError, PathEscape):
+            return None
+        except OSError as error:
+            raise io.storage_error(error, "stat", path) from error
+
+    def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
+        """Every file below a folder in no particular order, without following links.
+
+        Names that begin with a dot are left out unless ``hidden``. A folder that vanishes meanwhile is skipped. One
+        that cannot be entered (a link or file in its place, no permission, more than 64 folders deep, a failing disk)
+        is itself given as an entry that is not regular, and the scan goes on: it never raises for what it finds.
+        """
+        self.require_open()
+        with suppress(MemfsError):  # while it is gone, what was there is what is known
+            self._follow_root()
+        try:
+            fd = self._open_folder(folder)
+        except FileNotFoundError:
+            return
+        except (MemfsError, OSError) as error:
+            yield ScanEntry(folder, 0, 0, 0, 0, False, reason_of(error))
+            return
+        yield from scan_below(fd, folder, hidden)
+
+    # -- writing ------------------------------------------------------------------------------------------------
+    def write(self, path: str, data: bytes, *, durable: bool = True, over: str | None = None) -> Stamp:
+        """Replace a file's content: temporary name beside it, fsync, rename, fsync of the folder and of new parents.
+
+        Args:
+            durable: false if the caller makes it durable afterwards (``io.sync_everything``).
+            over: sha256 of the content to be replaced, "" for none; None replaces whatever is there.
+
+        Raises:
+            FileChanged: something else is there now; it is left alone.
+        """
+        return self._in_folder(path, durable, lambda: self._write(path, data, durable, over))
+
+    def _in_folder(self, path: str, durable: bool, act: Callable[[], Made]) -> Made:
+        """Do something in a file's folder, made where it is missing: a person's git may remove it again meanwhile."""
+        for _ in range(_MOST_REMOVED):
+            try:
+                return act()
+            except FileNotFoundError:
+                self._release_folders()
+            try:
+                self.make_folders(path.rpartition("/")[0], durable=durable)
+            except FileNotFoundError:
+                continue
+            except StorageIO as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+        raise StorageIO("its folder is removed again and again", path=path, hint="see who removes it, and try again")
+
+    def _write(self, path: str, data: bytes, durable: bool, over: str | None) -> Stamp:
+        with self._folder_of(path) as (folder, name), _named(path):
+            fresh, fd = write_fresh(folder, path, (data,))
+            try:
+                if durable:
+                    io.fsync(fd, path)
+                put(fresh, name, folder, path, over, data)
+                facts = os.fstat(fd)
+            except BaseException:
+                discard(fresh, folder)
+                raise
+            finally:
+                os.close(fd)
+            if durable:
+                io.fsync(folder, path)
+        return _stamp(facts, data)
+
+    def stage(self, path: str, data: bytes) -> str:
+        """Write what a file is to hold beside it, under a name that is returned; folders are made as needed.
+
+        Nothing is durable: ``io.sync_everything``, then ``place`` each; those that are not placed, ``unstage``.
+        """
+        return self._in_folder(path, False, lambda: self._stage(path, data))
+
+    def _stage(self, path: str, data: bytes) -> str:
+        with self._folder_of(path) as (folder, _), _named(path):
+            fresh, fd = write_fresh(folder, path, (data,))
+            os.close(fd)
+        return fresh
+
+    def place(self, path: str, fresh: str, data: bytes, over: str | None) -> Stamp:
+        """Let a file be what was staged for it; the caller makes that durable afterwards. ``over`` is as in ``write``.
+
+        Raises:
+            FileChanged: something else is there now; it is left alone.
+            FileNotFoundError: what was staged is gone.
+        """
+        with self._folder_of(path) as (folder, name), _named(path):
+            fd = io.open_file(fresh, _READ, dir_fd=folder)
+            try:
+                put(fresh, name, folder, path, over, data)
+                facts = os.fstat(fd)
+            finally:
+                os.close(fd)
+        return _stamp(facts, data)
+
+    def unstage(self, path: str, fresh: str) -> None:
+        """Remove what was staged for a file."""
+        with self._folder_of(path) as (folder, _):
+            discard(fresh, folder)
+
+    def write_stream(self, path: str, chunks: Iterable[bytes]) -> None:
+        """Replace a file's content by what is too large to be held, durable on return; folders are made as needed.
+
+        What ``chunks`` raises leaves the file as it was.
+        """
+        self.make_folders(path.rpartition("/")[0])
+        with self._folder_of(path) as (folder, name), _named(path):
+            fresh, fd = write_fresh(folder, path, chunks)
+            try:
+                io.fsync(fd, path)
+                io.rename(fresh, name, dir_fd=folder)
+            except BaseException:
+                io.unlink(fresh, dir_fd=folder, missing_ok=True)
+                raise
+            finally:
+                os.close(fd)
+            io.fsync(folder, path)
+
+    def remove(self, path: str, *, durable: bool = True, over: str | None = None) -> None:
+        """Remove a file; it may be gone already.
+
+        Raises:
+            FileChanged: it holds something else than ``over`` (see ``write``).
+        """
+        try:
+            with self._folder_of(path) as (folder, name):
+                take_away(name, folder, path, over)
+                if durable:
+                    io.fsync(folder, path)
+        except FileNotFoundError:
+            return
+
+    def make_folders(self, folder: str, *, durable: bool = True) -> None:
+        """Make a folder and its parents; each new name is made durable."""
+        missing = []
+        current = folder
+        check_path(folder)
+        while current and self.entry(current) is None:
+            missing.append(current)
+            current = current.rpartition("/")[0]
+        for path in reversed(missing):
+            with self._folder_of(path) as (parent, name):
+                if io.mkdir(name, dir_fd=parent) and durable:
+                    io.fsync(parent, path)
+
+    def sweep(self, folder: str, look: Callable[[bytes], None] | None = None) -> int:
+        """Remove temporary files that a killed writer of ours left directly in a folder; return how many.
+
+        Args:
+            look: shown the content of each that may be somebody else's before it is removed; what it raises leaves that
+                one in place.
+        """
+        try:
+            fd = self._open_folder(folder)
+        except (FileNotFoundError, PathEscape):
+            return 0
+        try:
+            stale = [name for name in os.listdir(fd) if is_temporary(name)]
+            for name in stale:
+                if look is not None and not is_fresh(name) and (data := content_of(name, fd, folder)) is not None:
+                    look(data)
+                io.unlink(name, dir_fd=fd, missing_ok=True)
+            return len(stale)
+        finally:
+            os.close(fd)
+
+    # -- walking ------------------------------------------------------------------------------------------------
+    def _folder_of(self, path: str) -> _Folder:
+        check_path(path)
+        parent, _, name = path.rpartition("/")
+        return _Folder(self._open_folder(parent), name)
+
+    @contextmanager
+    def holding_folders(self) -> Iterator[None]:
+        """While the block runs, this thread walks to each folder once: for a batch, under the store's lock.
+
+        At most 64 folders are held open: a batch may touch more than a process may open.
+
+        Raises:
+            StorageIO: the root is gone.
+        """
+        self.require_open()
+        self._follow_root()
+        self._held.folders = {}
+        try:
+            yield
+        finally:
+            self._release_folders()
+            self._held.folders = None
+
+    def _follow_root(self) -> None:
+        """Go on with what the root's path names now: it may have been moved away, and another put in its place.
+
+        Journal, locks and history are found by path; files written into the old folder would be none of theirs.
+        """
+        try:
+            if os.path.samestat(os.stat(self.root), os.fstat(self._root_fd)):
+                return
+            fd = io.open_file(self.root, _FOLDER)
+        except OSError as error:
+            raise io.storage_error(error, "open", str(self.root)) from error
+        try:
+            os.dup2(fd, self._root_fd, inheritable=False)  # in one step: other threads use it
+        finally:
+            os.close(fd)
+
+    def _release_folders(self) -> None:
+        folders = getattr(self._held, "folders", None) or {}
+        while folders:
+            os.close(folders.popitem()[1])
+
+    def _open_folder(self, path: str) -> int:
+        held: dict[str, int] | None = getattr(self._held, "folders", None)
+        if held is None:
+            return self._walk(path)
+        if path not in held:
+            try:
+                fd = self._walk(path)
+            except StorageIO:  # perhaps for want of descriptors, of which those held here are the first to go
+                self._release_folders()
+                fd = self._walk(path)
+            if len(held) >= _MOST_HELD:
+                os.close(held.pop(next(iter(held))))
+            held[path] = fd
+        return io.duplicate(held[path], path)
+
+    def _walk(self, path: str) -> int:
+        self.require_open()
+        if path:
+            check_path(path)
+        fd = io.duplicate(self._root_fd, path)
+        try:
+            for part in path.split("/") if path else ():
+                above, fd = fd, self._step(fd, part, path)
+                os.close(above)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    @staticmethod
+    def _step(fd: int, part: str, path: str) -> int:
+        try:
+            return io.open_file(part, _FOLDER, dir_fd=fd)
+        except StorageIO as error:
+            error.path = path
+            raise
+        except NotRegularFile:
+            raise PathEscape(
+                f"{part!r} is a link or a file where a folder is expected", path=path, hint="replace it by a folder"
+            ) from None
+
+
+class _Folder:
+    """An open folder and a name in it, for a ``with`` statement; quicker than a generator on the path of every put."""
+
+    __slots__ = ("fd", "name")
+
+    def __init__(self, fd: int, name: str) -> None:
+        self.fd = fd
+        self.name = name
+
+    def __enter__(self) -> tuple[int, str]:
+        return self.fd, self.name
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Let an error name the whole path, not only the part at hand."""
+    try:
+        yield
+    except (StorageIO, NotRegularFile) as error:
+        error.path = path
+        raise
+
+
+def _stamp(facts: os.stat_result, data: bytes) -> Stamp:
+    times = (min(facts.st_mtime_ns, LAST_NS), min(facts.st_ctime_ns, LAST_NS))
+    return Stamp(facts.st_size, *times, facts.st_ino, blob_id(data), time.time_ns())

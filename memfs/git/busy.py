@@ -1,0 +1,286 @@
+"""Whether a person is in the middle of something, so that our commits must wait.
+
+Owns the list of such situations and their wording. Looks only; whoever asks decides how long to wait.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs.git.layout import Layout, is_bare, read_small
+from memfs.git.refs import HEADS, Head
+
+_WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
+
+
+@dataclass(frozen=True, slots=True)
+class GitProcess:
+    """A running git: its process id, its verb ("" when it has none), its working folder."""
+
+    pid: int
+    verb: str
+    folder: str
+
+
+def running_git() -> Iterator[GitProcess]:
+    """Every running git process of this user."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return
+    me = os.geteuid()
+    for name in names:
+        if not name.isdigit():
+            continue
+        try:
+            found = _git_process(name, me)
+        except OSError:  # it ended meanwhile, or is not ours to see
+            continue
+        if found is not None:
+            yield found
+
+
+def _git_process(name: str, owner: int) -> GitProcess | None:
+    folder = f"/proc/{name}"
+    if not _read(f"{folder}/comm").startswith(b"git") or os.stat(folder).st_uid != owner:
+        return None
+    words = [os.fsdecode(word) for word in _read(f"{folder}/cmdline").split(b"\0")]
+    program = os.path.basename(words[0])
+    if program != "git" and not program.startswith("git-"):
+        return None
+    return GitProcess(int(name), verb_of(words), os.readlink(f"{folder}/cwd"))
+
+
+def users_of(*folders: str) -> list[tuple[int, str]]:
+    """The other processes of this user that stand in one of some folders, or hold a file open there: id and name."""
+    found = []
+    inside = tuple(f"{folder.rstrip('/')}/" for folder in folders)
+    try:
+        names = [name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+    except OSError:
+        return []
+    for name in names:
+        try:
+            places = [os.readlink(f"/proc/{name}/cwd")]
+            places += [os.readlink(f"/proc/{name}/fd/{fd}") for fd in os.listdir(f"/proc/{name}/fd")]
+            if any(f"{place}/".startswith(inside) for place in places):
+                found.append((int(name), os.fsdecode(_read(f"/proc/{name}/comm")).strip()))
+        except OSError:  # it ended meanwhile, or is not ours to see
+            continue
+    return sorted(found)
+
+
+def verb_of(words: list[str]) -> str:
+    """The verb of a git command line: ``commit`` in ``git -C there commit -m x``."""
+    program = os.path.basename(words[0])
+    if program.startswith("git-"):
+        return program.removeprefix("git-")
+    skip = False
+    for word in words[1:]:
+        if skip:
+            skip = False
+        elif word.startswith("-"):
+            skip = word in _WITH_VALUE
+        else:
+            return word
+    return ""
+
+
+def _read(path: str) -> bytes:
+    # Not through memfs.fs.io: /proc is no disk, and a few hundred of these must take milliseconds.
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 4096)
+    finally:
+        os.close(fd)
+
+
+VERBS = frozenset(
+    {"am", "checkout", "cherry-pick", "commit", "merge", "pull", "rebase", "reset", "revert", "stash", "switch"}
+)
+MOVES = VERBS - {"commit"}
+_PAUSE = 0.01
+_STATES = (
+    ("rebase-merge", "a rebase is in progress"),
+    ("rebase-apply/applying", "git am is in progress"),
+    ("rebase-apply", "a rebase is in progress"),
+    ("MERGE_HEAD", "a merge is in progress"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick is in progress"),
+    ("REVERT_HEAD", "a revert is in progress"),
+    ("sequencer", "a cherry-pick or revert is in progress"),
+    ("BISECT_LOG", "a bisect is in progress"),
+)
+OWN_LINK = "index.next"
+_WRITTEN = ("objects", "objects/pack", "objects/info")
+ERASE_FOLDER = "erase"
+ERASE_RECORD = f"{ERASE_FOLDER}/record.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why commits wait, and whether it may well be over within a second."""
+
+    reason: str
+    transient: bool
+
+
+def obstacle(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | None:
+    """What stands in the way of a commit to HEAD's branch; None when nothing does."""
+    # Commits on top of a history that is about to be replaced would have to be rewritten, too.
+    for state in _subfolders(layout.common_dir / "memfs"):
+        if os.path.lexists(state / ERASE_RECORD):
+            return Obstacle(
+                "a cut of history or an erase was interrupted; the next memfs command in its workspace ends it", False
+            )
+    return situation(layout, head, allow_detached)
+
+
+def situation(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | None:
+    """As ``obstacle``, for one who is about to end an interrupted erase."""
+    for name, reason in _STATES:
+        if os.path.lexists(layout.git_dir / name):
+            return Obstacle(reason, False)
+    if head.damage:
+        return Obstacle(f"{head.damage}; run git fsck", False)
+    if head.ref is None and not allow_detached:
+        return Obstacle("HEAD is detached", False)
+    if head.ref is not None:
+        elsewhere = holder_of(layout, head.ref)
+        if elsewhere:
+            return Obstacle(elsewhere, False)
+    return _strange_index(layout) or _leads_out(layout, head) or _held_lock(layout, head) or persons_command(layout)
+
+
+def holder_of(layout: Layout, ref: str) -> str:
+    """The other working tree in which a branch is checked out or being rebased, in words; "" when none is."""
+    folders = [layout.common_dir, *_subfolders(layout.common_dir / "worktrees")]
+    for git_dir in folders:
+        names = [git_dir / "rebase-merge/head-name", git_dir / "rebase-apply/head-name"]
+        if git_dir != layout.git_dir and not (git_dir == layout.common_dir and is_bare(layout)):
+            names.append(git_dir / "HEAD")
+        if any((read_small(name) or "").removeprefix("ref:").strip() == ref for name in names):
+            place = os.path.dirname(read_small(git_dir / "gitdir") or str(git_dir))
+            return f"the branch {ref.removeprefix(HEADS)} is checked out in {place}"
+    return ""
+
+
+def is_own_lock(layout: Layout, lock: Path) -> bool:
+    """Whether a lock file is another name of an index that a memfs process has prepared."""
+    for state in _subfolders(layout.common_dir / "memfs"):
+        try:
+            if os.path.samestat(os.lstat(state / OWN_LINK), os.lstat(lock)):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def lock_reason(layout: Layout, lock: Path) -> str:
+    """A held lock in words: its name, its age, and whether anybody is seen to hold it; "" when it is gone."""
+    try:
+        age = max(0, int(time.time() - os.lstat(lock).st_mtime))
+    except FileNotFoundError:
+        return ""
+    holder = at_work(layout)
+    if holder:
+        return f"{lock.name} is held, for {age} s, probably by git {holder.verb} (process {holder.pid})"
+    return f"{lock.name} is {age} s old and no git process is seen to hold it; if none runs elsewhere, delete {lock}"
+
+
+def at_work(layout: Layout) -> GitProcess | None:
+    """A git process that works in this working tree and is none of memfs's; None when none is seen."""
+    return next((process for process in running_git() if _in_tree(layout, process)), None)
+
+
+def _strange_index(layout: Layout) -> Obstacle | None:
+    """What is no file there would make git wait for ever, as a pipe does."""
+    index = layout.git_dir / "index"
+    if os.path.islink(index) and os.path.dirname(os.path.realpath(index)) != os.path.realpath(layout.git_dir):
+        return Obstacle(f"{index} is a link to elsewhere; replace it by a file", False)
+    try:
+        strange = not stat.S_ISREG(os.stat(index).st_mode)
+    except OSError:
+        return None
+    return Obstacle(f"{index} is not a regular file; move it away", False) if strange else None
+
+
+def _leads_out(layout: Layout, head: Head) -> Obstacle | None:
+    """A link in the way to what a commit writes, which would take it out of the repository."""
+    ref = head.ref or "HEAD"
+    folders = [layout.common_dir / name for name in _WRITTEN]
+    for place in (layout.common_dir / ref, layout.common_dir / "logs" / ref):
+        folders += [folder for folder in place.parents if folder.is_relative_to(layout.common_dir / "refs")]
+        folders += [folder for folder in place.parents if folder.is_relative_to(layout.common_dir / "logs")]
+    logs = (layout.common_dir / "logs" / ref, layout.git_dir / "logs", layout.git_dir / "logs/HEAD")
+    top = os.path.realpath(layout.common_dir) + "/"
+    for path in dict.fromkeys((*folders, *logs)):
+        if os.path.islink(path) and not os.path.realpath(path).startswith(top):
+            return Obstacle(f"{path} is a link that leads out of the repository; replace it", False)
+    return None
+
+
+def _held_lock(layout: Layout, head: Head) -> Obstacle | None:
+    places = [layout.git_dir / "index.lock", layout.git_dir / "HEAD.lock"]
+    if head.ref is not None:
+        places.append(layout.common_dir / f"{head.ref}.lock")
+    for lock in places:
+        if os.path.lexists(lock) and not is_own_lock(layout, lock):
+            reason = lock_reason(layout, lock)
+            if reason:
+                return Obstacle(reason, True)
+    return None
+
+
+def persons_command(layout: Layout) -> Obstacle | None:
+    """A git command of a person's that moves branches or files, at work in this working tree; None when none is."""
+    for process in running_git():
+        if process.verb in VERBS and _in_tree(layout, process):
+            return Obstacle(f"git {process.verb} is running (process {process.pid})", True)
+    return None
+
+
+def let_moves_end(layout: Layout, seconds: float = 2.0) -> None:
+    """Wait while a person's git command changes the files of this working tree, as a checkout does.
+
+    Until it has moved HEAD, files of one branch lie there under the name of another. It holds ``index.lock`` all the
+    time but for the last moment, so that where none is, nothing else is looked at.
+
+    Args:
+        seconds: after these the wait is over, whatever goes on.
+    """
+    lock = layout.git_dir / "index.lock"
+    if not os.path.lexists(lock) or is_own_lock(layout, lock):
+        return
+    end = time.monotonic() + seconds
+    while _moves(layout) and time.monotonic() < end:
+        time.sleep(_PAUSE)
+
+
+def _moves(layout: Layout) -> bool:
+    return any(process.verb in MOVES and _in_tree(layout, process) for process in running_git())
+
+
+def _in_tree(layout: Layout, process: GitProcess) -> bool:
+    """Whether a process works in this working tree itself, not in a repository inside it, and is none of memfs's."""
+    folder = Path(process.folder)
+    if folder.is_relative_to(layout.common_dir / "memfs"):
+        return False
+    if folder.is_relative_to(layout.git_dir):
+        return True
+    if not folder.is_relative_to(layout.work_tree):
+        return False
+    nearest = next((place for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), None)
+    return nearest == layout.work_tree
+
+
+def _subfolders(folder: Path) -> Iterator[Path]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return
+    yield from (folder / name for name in names)

@@ -1,0 +1,278 @@
+"""Where a workspace's repository keeps what: work tree, git folder, common folder.
+
+Owns finding a repository from a folder, and refusing the sorts that memfs does not handle, by reading files only. Knows
+nothing of refs, objects or processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs.errors import NotRegularFile, RepoUnsupported, RepoUntrusted, StorageReadOnly
+from memfs.fs import io
+from memfs.git.config import read_config, truth
+
+_SMALL = 8192
+_KNOWN_EXTENSIONS = frozenset(
+    {
+        "noop",
+        "preciousobjects",
+        "partialclone",
+        "worktreeconfig",
+        "objectformat",
+        "refstorage",
+        "relativeworktrees",
+        "compatobjectformat",
+    }
+)
+
+
+Trusted = tuple[frozenset[int], Path | None]
+"""Other users whose repository is trusted at a place, and a git folder that is trusted to be that place's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The folders of one repository as seen from one workspace.
+
+    Attributes:
+        workspace: the workspace, links resolved.
+        work_tree: top of the working tree that holds it.
+        git_dir: this working tree's git folder, with its HEAD and index.
+        common_dir: what all working trees share: objects, branches, configuration.
+        prefix: the workspace below the work tree, "" or "a/b".
+        foreign: folders of the repository that belong to another user, with whose they are.
+        elsewhere: the git folder, where it is another working tree's and not this one's; None in ordinary repositories.
+    """
+
+    workspace: Path
+    work_tree: Path
+    git_dir: Path
+    common_dir: Path
+    prefix: str
+    foreign: tuple[tuple[Path, int], ...] = ()
+    elsewhere: Path | None = None
+
+    @property
+    def foreign_owners(self) -> frozenset[int]:
+        """The other users to whom a part of the repository belongs."""
+        return frozenset(owner for _, owner in self.foreign)
+
+
+def discover(workspace: Path) -> Layout | None:
+    """The repository that holds a folder, None where there is none.
+
+    Raises:
+        RepoUnsupported: bare, or of an object or ref format that memfs does not handle.
+    """
+    try:
+        start = Path(os.path.realpath(workspace))
+    except ValueError:  # no folder can have such a name
+        return None
+    for folder in (start, *start.parents):
+        git_dir = _git_dir_at(folder)
+        if git_dir is not None:
+            return _layout(start, folder, git_dir)
+        if _is_git_dir(folder):
+            raise RepoUnsupported("bare repository", path=str(folder), hint="use a clone with a working tree")
+    return None
+
+
+def common_folder(start: Path) -> tuple[Path, Path] | None:
+    """The folder in which a repository around a folder was found, and its common git folder, whatever its sort: a bare
+    one, too, and one of a format that memfs does not handle. None without one, and where a ``.git`` leads into a
+    repository that does not know its folder.
+
+    Args:
+        start: links resolved.
+    """
+    for folder in (start, *start.parents):
+        try:
+            git_dir = _git_dir_at(folder)
+        except RepoUnsupported:
+            return None
+        if git_dir is None and _is_git_dir(folder):
+            git_dir = folder
+        if git_dir is not None:
+            common = _common_dir(git_dir)
+            named = read_config(common / "config").get("core.worktree") if git_dir == common else None
+            tree = Path(os.path.realpath(git_dir / named)) if named else None
+            known = git_dir == folder or _elsewhere(folder, git_dir, common, tree) is None
+            top = folder.parent if folder.name == ".git" else folder
+            return (top, common) if known else None
+    return None
+
+
+def require_own_folder(layout: Layout, trusted: Path | None) -> None:
+    """Refuse a git folder that is another working tree's, unless this user trusts it to be this one's.
+
+    Raises:
+        RepoUntrusted: naming the folder and the command that trusts it.
+    """
+    if layout.elsewhere is not None and layout.elsewhere != trusted:
+        raise RepoUntrusted(
+            f"its .git leads to {layout.elsewhere}, which does not know this working tree",
+            path=str(layout.work_tree),
+            hint=f"run git worktree repair, or if it is meant: memfs trust {shlex.quote(str(layout.workspace))}",
+        )
+
+
+def require_owner(layout: Layout, allowed: frozenset[str], owners: frozenset[int] = frozenset()) -> None:
+    """Refuse a repository of another user, unless this user declared its work tree safe, or trusts that owner here.
+
+    Args:
+        allowed: the folders that git's ``safe.directory`` names.
+        owners: the users trusted at this place.
+
+    Raises:
+        RepoUntrusted: naming the folder and the command that trusts it.
+    """
+    if not layout.foreign_owners - owners or "*" in allowed or str(layout.work_tree) in allowed:
+        return
+    raise RepoUntrusted(
+        "the repository belongs to another user",
+        path=str(layout.foreign[0][0]),
+        hint=f"if you trust that user: memfs trust {shlex.quote(str(layout.workspace))}",
+    )
+
+
+def state_folder(layout: Layout) -> Path:
+    """A workspace's own folder inside the git common folder, private to this user; made where it is not there.
+
+    Raises:
+        StorageReadOnly: a link stands there, or the folder is somebody else's.
+    """
+    state = state_path(layout)
+    for folder in (state.parent, state):
+        _refuse_link(folder)
+        io.make_private_folder(folder)
+        # Whatever is kept there, now or later, is reached by name: none may lead elsewhere.
+        for name in os.listdir(folder):
+            _refuse_link(folder / name)
+    return state
+
+
+def state_path(layout: Layout) -> Path:
+    """Where that folder lies, whether it is there or not."""
+    where = os.path.relpath(layout.git_dir, layout.common_dir)
+    key = hashlib.sha256(os.fsencode(f"{where}\0{layout.prefix}")).hexdigest()[:16]
+    return layout.common_dir / "memfs" / key
+
+
+def _refuse_link(path: Path) -> None:
+    if path.is_symlink():
+        raise StorageReadOnly("a link stands where memfs keeps its state", path=str(path), hint="remove it")
+
+
+def read_small(path: Path) -> str | None:
+    """The stripped text of a small file such as HEAD; None when it is absent."""
+    try:
+        return os.fsdecode(io.read_file(path, _SMALL)).strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except NotRegularFile:
+        return None
+
+
+def is_bare(layout: Layout) -> bool:
+    """Whether the common folder has no working tree of its own, only linked ones: its HEAD checks nothing out."""
+    settings = read_config(layout.common_dir / "config")
+    if truth(settings, "extensions.worktreeconfig"):
+        settings |= read_config(layout.common_dir / "config.worktree")
+    return truth(settings, "core.bare")
+
+
+def _git_dir_at(folder: Path) -> Path | None:
+    entry = folder / ".git"
+    if entry.is_dir():
+        return Path(os.path.realpath(entry)) if _is_git_dir(entry) else None
+    if not entry.is_file():
+        return None
+    text = read_small(entry) or ""
+    target = Path(os.path.realpath(folder / text.removeprefix("gitdir:").strip()))
+    if not text.startswith("gitdir:") or not _is_git_dir(target):
+        raise RepoUnsupported(
+            ".git is a file that names no repository", path=str(entry), hint="run git worktree repair"
+        )
+    return target
+
+
+def _is_git_dir(folder: Path) -> bool:
+    if not os.path.lexists(folder / "HEAD"):
+        return False
+    common = _common_dir(folder)
+    return (common / "objects").is_dir() and (common / "refs").is_dir()
+
+
+def _common_dir(git_dir: Path) -> Path:
+    text = read_small(git_dir / "commondir")
+    return Path(os.path.realpath(git_dir / text)) if text else Path(os.path.realpath(git_dir))
+
+
+def _layout(workspace: Path, found_at: Path, git_dir: Path) -> Layout:
+    common_dir = _common_dir(git_dir)
+    foreign = _foreign(found_at, found_at / ".git", git_dir, common_dir)
+    settings = read_config(common_dir / "config")
+    _require_format(settings, common_dir)
+    if truth(settings, "extensions.worktreeconfig"):
+        settings |= read_config(git_dir / "config.worktree")
+    work_tree = found_at
+    if git_dir == common_dir:
+        if truth(settings, "core.bare"):
+            raise RepoUnsupported("bare repository", path=str(git_dir), hint="use a clone with a working tree")
+        if "core.worktree" in settings:
+            work_tree = Path(os.path.realpath(git_dir / settings["core.worktree"]))
+    if not workspace.is_relative_to(work_tree) or workspace.is_relative_to(git_dir):
+        raise RepoUnsupported("the workspace lies outside the working tree", path=str(workspace), hint="move it inside")
+    below = workspace.relative_to(work_tree).as_posix()
+    elsewhere = _elsewhere(found_at, git_dir, common_dir, work_tree if "core.worktree" in settings else None)
+    return Layout(workspace, work_tree, git_dir, common_dir, "" if below == "." else below, foreign, elsewhere)
+
+
+def _elsewhere(found_at: Path, git_dir: Path, common_dir: Path, named: Path | None) -> Path | None:
+    """The git folder, if a ``.git`` here only says that it is this tree's, and it is another's by its own account.
+
+    A repository that came from elsewhere could so have its memories committed into one of this user's own.
+    """
+    entry = found_at / ".git"
+    if git_dir != common_dir:
+        back = read_small(git_dir / "gitdir")
+        known = back is not None and os.path.realpath(git_dir / back) == os.path.realpath(entry.parent) + "/.git"
+        return None if known and git_dir.parent == common_dir / "worktrees" else common_dir
+    if named == found_at or git_dir.name != ".git" or git_dir.parent == found_at:
+        return None
+    return git_dir if os.path.realpath(git_dir.parent / ".git") == str(git_dir) else None
+
+
+def _require_format(settings: dict[str, str], common_dir: Path) -> None:
+    where = str(common_dir)
+    if settings.get("extensions.objectformat", "sha1").lower() != "sha1":
+        raise RepoUnsupported("the repository uses SHA-256 object ids", path=where, hint="use a SHA-1 repository")
+    if settings.get("extensions.refstorage", "files").lower() != "files":
+        reason = "the repository keeps its refs in a reftable"
+        raise RepoUnsupported(reason, path=where, hint="git refs migrate --ref-format=files")
+    if settings.get("core.repositoryformatversion", "0").strip() not in ("0", "1"):
+        raise RepoUnsupported("the repository format is newer than memfs knows", path=where, hint="upgrade memfs")
+    for name in settings:
+        section, _, key = name.partition(".")
+        if section == "extensions" and key not in _KNOWN_EXTENSIONS:
+            raise RepoUnsupported(f"the repository uses the extension '{key}'", path=where, hint="upgrade memfs")
+
+
+def own_users() -> frozenset[int]:
+    """The users whose files count as this user's own."""
+    mine = {os.geteuid()}
+    # As git does: root works in the repositories of the person who became root.
+    if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdigit():
+        mine.add(int(os.environ["SUDO_UID"]))
+    return frozenset(mine)
+
+
+def _foreign(*places: Path) -> tuple[tuple[Path, int], ...]:
+    mine = own_users()
+    found = ((place, os.lstat(place).st_uid) for place in dict.fromkeys(places))
+    return tuple((place, owner) for place, owner in found if owner not in mine)

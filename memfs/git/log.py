@@ -1,0 +1,342 @@
+"""Reading history: who changed what, when and why.
+
+Owns the values that a log is made of and the text of ``diff`` and ``show``. Every text is memfs's own: no colour, no
+pager, no conversion or external program of the repository's takes part.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from memfs.errors import HistoryUnavailable, ItemTooLarge, NotRegularFile
+from memfs.fs import io
+from memfs.git.commit_object import parse_commit
+from memfs.git.objects import FILE, FOLDER, REGULAR
+from memfs.git.refs import HEX
+from memfs.git.repository import Repository, parse_moment
+from memfs.model.time import format_time, parse_time, utc_now
+
+_CONTEXT = 3
+_SHORT = 7
+_SNIFFED = 8000
+_MOST_COMPARED = 4_000_000
+_ABSENT = "0" * _SHORT
+_ESCAPED = {"\t": "\\t", "\n": "\\n", '"': '\\"', "\\": "\\\\"}
+
+Read = Callable[[str], bytes]
+
+
+def differences(before: Mapping[str, str], after: Mapping[str, str], read: Read) -> str:
+    """The patch from one state to another.
+
+    Args:
+        before, after: path to blob id.
+        read: the content of a blob.
+    """
+    changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    return "".join(line for path in changed for line in _file(path, before.get(path), after.get(path), read))
+
+
+def _file(path: str, old: str | None, new: str | None, read: Read) -> Iterator[str]:
+    old_name, new_name = _quoted(f"a/{path}"), _quoted(f"b/{path}")
+    yield f"diff --git {old_name} {new_name}\n"
+    if old is None:
+        yield f"new file mode {FILE}\n"
+    elif new is None:
+        yield f"deleted file mode {FILE}\n"
+    yield f"index {old[:_SHORT] if old else _ABSENT}..{new[:_SHORT] if new else _ABSENT}\n"
+    before, after = read(old) if old else b"", read(new) if new else b""
+    if b"\0" in before[:_SNIFFED] or b"\0" in after[:_SNIFFED]:
+        yield f"Binary files {old_name if old else '/dev/null'} and {new_name if new else '/dev/null'} differ\n"
+        return
+    if before != after:
+        yield f"--- {old_name if old else '/dev/null'}\n+++ {new_name if new else '/dev/null'}\n"
+        yield from _hunks(_lines(before), _lines(after))
+
+
+def _lines(data: bytes) -> list[str]:
+    """Lines as git sees them: only a line feed ends one."""
+    text = data.decode("utf-8", "replace")
+    lines = [line + "\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+def _hunks(before: list[str], after: list[str]) -> Iterator[str]:
+    for group in _groups(before, after):
+        first, last = group[0], group[-1]
+        yield f"@@ -{_span(first[1], last[2])} +{_span(first[3], last[4])} @@\n"
+        for tag, old_from, old_to, new_from, new_to in group:
+            if tag == "equal":
+                yield from _marked(" ", before[old_from:old_to])
+            else:
+                yield from _marked("-", before[old_from:old_to])
+                yield from _marked("+", after[new_from:new_to])
+
+
+def _groups(before: list[str], after: list[str]) -> Iterator[list[tuple[str, int, int, int, int]]]:
+    if len(before) * len(after) <= _MOST_COMPARED:
+        yield from difflib.SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(_CONTEXT)
+        return
+    # Comparing every line with every other would take minutes: only what is equal at both ends is told apart.
+    head = next((at for at, (one, two) in enumerate(zip(before, after, strict=False)) if one != two), 0)
+    pairs = zip(reversed(before[head:]), reversed(after[head:]), strict=False)
+    tail = next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(before), len(after)) - head)
+    start, old_end, new_end = max(0, head - _CONTEXT), len(before) - tail, len(after) - tail
+    shown = min(tail, _CONTEXT)
+    yield [
+        ("equal", start, head, start, head),
+        ("replace", head, old_end, head, new_end),
+        ("equal", old_end, old_end + shown, new_end, new_end + shown),
+    ]
+
+
+def _span(start: int, end: int) -> str:
+    length = end - start
+    if length == 1:
+        return str(start + 1)
+    return f"{start + 1 if length else start},{length}"
+
+
+def _marked(mark: str, lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        yield mark + line if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n"
+
+
+def _quoted(name: str) -> str:
+    """A name in a patch's header, in C's quotes where it holds what would be misread."""
+    if all(character.isprintable() and character not in _ESCAPED for character in name):
+        return name
+    return '"' + "".join(map(_escaped, name)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPED:
+        return _ESCAPED[character]
+    if character.isprintable():
+        return character
+    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+LARGEST = 1 << 26
+
+
+def working_files(repository: Repository, paths: tuple[str, ...]) -> dict[str, bytes]:
+    """The content of every regular file at or below some workspace paths."""
+    top = os.open(repository.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return dict(found for path in paths for found in _below(top, path))
+    finally:
+        os.close(top)
+
+
+def _below(top: int, path: str) -> Iterator[tuple[str, bytes]]:
+    *folders, name = path.split("/")
+    fd = os.dup(top)
+    try:
+        for folder in folders:
+            inner = io.open_file(folder, os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+            os.close(fd)
+            fd = inner
+        content = _read(fd, name, path)
+        if content is not None:
+            yield path, content
+            return
+        for folder, _, names, folder_fd in os.fwalk(name, dir_fd=fd, follow_symlinks=False):
+            where = path + folder.removeprefix(name)
+            for entry in sorted(names):
+                content = _read(folder_fd, entry, f"{where}/{entry}")
+                if content is not None:
+                    yield f"{where}/{entry}", content
+    except (FileNotFoundError, NotRegularFile):
+        return
+    finally:
+        os.close(fd)
+
+
+def _read(folder: int, name: str, path: str) -> bytes | None:
+    try:
+        fd = io.open_file(name, os.O_RDONLY | os.O_NONBLOCK, dir_fd=folder)
+    except (FileNotFoundError, NotRegularFile):
+        return None
+    try:
+        return io.read_regular(fd, path, LARGEST)
+    except (NotRegularFile, ItemTooLarge):
+        return None
+    finally:
+        os.close(fd)
+
+
+OWN_PATHS = ("ContextMemory", "memfs.toml")
+SHORT = 10
+_FIRST = datetime(1970, 1, 2, tzinfo=UTC)  # git reads no earlier time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One commit as a person reads it.
+
+    Attributes:
+        commit, short: its id, whole and abbreviated.
+        author, email: who wrote it; an agent where the commit names one.
+        committer: whose repository it was written in.
+        time: when it was committed.
+        subject, body: the message without its trailers.
+        trailers: ``Memfs-Agent`` and its like, each with all its values.
+        paths: what it changed below the workspace, against its first parent.
+    """
+
+    commit: str
+    short: str
+    author: str
+    email: str
+    committer: str
+    time: datetime
+    subject: str
+    body: str
+    trailers: Mapping[str, tuple[str, ...]]
+    paths: tuple[str, ...]
+
+
+def log(
+    repository: Repository,
+    paths: Iterable[str] = (),
+    limit: int = 20,
+    since: str | datetime | None = None,
+    revision: str = "",
+) -> list[Revision]:
+    """The newest commits that touched some workspace paths, newest first; without paths, any of memfs's own.
+
+    Args:
+        since: leave out commits before this time; a datetime or text such as ``7d``, ``2026-03-01``.
+        revision: the newest commit that counts, or a date; "" for HEAD.
+
+    Raises:
+        HistoryUnavailable: ``since`` is not a point in time, there is no such revision, or git's files are damaged.
+    """
+    head = repository.resolve(revision) if revision else repository.head_commit()
+    if head is None or limit <= 0:
+        return []
+    arguments = [f"--max-count={limit}", *_since(since)]
+    names = [one_line(repository.full(path)) for path in (tuple(paths) or OWN_PATHS)]
+    request = b"\n".join((head.encode(), b"--", *names, b""))
+    out = repository.git.run("rev-list", *arguments, "--stdin", data=request)
+    return revisions(repository, out.decode().split())
+
+
+def diff(repository: Repository, a: str, b: str | None = None, paths: Iterable[str] = ()) -> str:
+    """The patch from one revision to another, or to the working files where ``b`` is None; "" when nothing differs.
+
+    Raises:
+        HistoryUnavailable: a revision does not exist.
+    """
+    wanted = tuple(paths) or OWN_PATHS
+    before = _files(repository, repository.resolve(a), wanted)
+    if b is not None:
+        return differences(before, _files(repository, repository.resolve(b), wanted), repository.blob)
+    contents = working_files(repository, wanted)
+    after = {path: repository.blob_id(data) for path, data in contents.items()}
+    made = {after[path]: data for path, data in contents.items()}
+    return differences(before, after, lambda blob: made[blob] if blob in made else repository.blob(blob))
+
+
+def show(repository: Repository, revision: str, paths: Iterable[str] = ()) -> str:
+    """One commit: who, when, why, and its patch against its first parent.
+
+    Raises:
+        HistoryUnavailable: the revision does not exist.
+    """
+    commit = repository.resolve(revision)
+    shown = revisions(repository, [commit])[0]
+    parents = repository.commit_object(commit).parents
+    wanted = tuple(paths) or OWN_PATHS
+    before = _files(repository, parents[0], wanted) if parents else {}
+    patch = differences(before, _files(repository, commit, wanted), repository.blob)
+    return "\n".join((*_heading(shown), "", patch)) if patch else "\n".join((*_heading(shown), ""))
+
+
+def _heading(shown: Revision) -> list[str]:
+    lines = [f"commit {shown.commit}", f"Author: {shown.author} <{shown.email}>", f"Date: {format_time(shown.time)}"]
+    lines += ["", f"    {shown.subject}"]
+    if shown.body:
+        lines += ["", *(f"    {line}".rstrip() for line in shown.body.splitlines())]
+    trailers = [f"    {name}: {value}" for name, values in shown.trailers.items() for value in values]
+    return [*lines, "", *trailers] if trailers else lines
+
+
+def _since(since: str | datetime | None) -> list[str]:
+    if since is None:
+        return []
+    moment = since if isinstance(since, datetime) else parse_moment(since, utc_now())
+    if moment is None:
+        raise HistoryUnavailable(f"{since!a} is not a point in time", hint="2026-03-01, 7d, '3 days ago'")
+    # As a filter: one commit made while a clock was wrong must not hide those before it.
+    return [f"--since-as-filter={max(parse_time(moment), _FIRST):%Y-%m-%dT%H:%M:%S+00:00}"]
+
+
+def one_line(name: bytes) -> bytes:
+    """Return a path as git's input takes it.
+
+    Raises:
+        HistoryUnavailable: it holds a line break.
+    """
+    if b"\n" in name:
+        raise HistoryUnavailable("a path holds a line break", path=ascii(name)[2:-1], hint="rename the file")
+    return name
+
+
+def _files(repository: Repository, commit: str, paths: Sequence[str]) -> dict[str, str]:
+    files: dict[str, str] = {}
+    for path in paths:
+        entry = repository.entry(commit, path)
+        if entry is not None and entry.mode == FOLDER:
+            files |= repository.tree(commit, path)
+        elif entry is not None and entry.mode in REGULAR:
+            files[path] = entry.id
+    return files
+
+
+def revisions(repository: Repository, commits: Sequence[str]) -> list[Revision]:
+    """Some commits, by their ids, as a person reads them."""
+    changed = _changed(repository, commits)
+    found = []
+    for commit in commits:
+        read = parse_commit(repository.object(commit).data)
+        found.append(
+            Revision(
+                commit=commit,
+                short=commit[:SHORT],
+                author=read.author.name,
+                email=read.author.email,
+                committer=read.committer.name,
+                time=read.time,
+                subject=read.subject,
+                body=read.body,
+                trailers=read.trailers,
+                paths=changed.get(commit, ()),
+            )
+        )
+    return found
+
+
+def _changed(repository: Repository, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """What each commit changed below the workspace, against its first parent."""
+    if not commits:
+        return {}
+    arguments = ("-r", "-z", "--root", "--no-renames", "--name-only", "--no-ext-diff", "--diff-merges=first-parent")
+    out = repository.git.run("diff-tree", *arguments, "--stdin", data="\n".join((*commits, "")).encode())
+    changed: dict[str, list[str]] = {}
+    current: list[str] = []
+    for field in out.split(b"\0")[:-1]:
+        name = field.decode("ascii", "replace")
+        if HEX.fullmatch(name) and name in commits:
+            current = changed.setdefault(name, [])
+            continue
+        path = repository.below(field)
+        if path is not None:
+            current.append(path)
+    return {name: tuple(paths) for name, paths in changed.items()}

@@ -1,0 +1,591 @@
+"""Running git: the only module that knows GitPython, and the only one that starts git.
+
+Owns the closed list of verbs, the arguments that may never be passed, the working folder, the environment and the time
+limit. GitPython's ``Repo`` and ``Git`` are subclassed so that whatever goes through them passes the same gate. What the
+verbs mean is the callers' business.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from memfs.errors import GitBusy, GitFailed, HistoryUnavailable, WorkspaceClosed
+from memfs.fs import io
+from memfs.fs.lock import locked_within, renewed_in_child
+from memfs.git.layout import Layout
+from memfs.git.objects import Object
+from memfs.model.item import object_id
+
+if TYPE_CHECKING:
+    from git import Repo
+
+
+_DROPPED = frozenset({"LANG", "LANGUAGE", "PAGER", "EDITOR", "VISUAL", "SSH_ASKPASS", "LESS", "LV", "TERM", "EMAIL"})
+_FIXED = {
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_GRAFT_FILE": os.devnull,
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": ":",
+    "GIT_ASKPASS": "",
+    "GIT_DEFAULT_HASH": "sha1",
+    "GIT_DEFAULT_REF_FORMAT": "files",
+}
+SETTINGS = {
+    "advice.graftFileDeprecated": "false",  # it would stand before git's reason in every error
+    "core.hooksPath": "/dev/null",
+    "core.fsmonitor": "false",
+    "core.pager": "cat",
+    "core.editor": ":",
+    "core.askPass": "",
+    "core.sshCommand": "false",
+    "core.untrackedCache": "keep",
+    "core.fsync": "committed,reference",
+    "core.useReplaceRefs": "false",
+    "credential.helper": "",
+    "diff.external": "",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "log.showSignature": "false",
+    "protocol.allow": "never",
+    "safe.bareRepository": "explicit",
+}
+# How a person reaches their remotes: by environment, and by settings of their own that SETTINGS would switch off.
+_PERSONS = ("GIT_CONFIG_", "GIT_SSH", "GIT_SSL_", "GIT_PROXY_", "GIT_HTTP_")
+_FOR_REMOTES = frozenset({"core.sshCommand", "credential.helper", "protocol.allow"})
+_AT_REMOTES = {
+    "fetch.recurseSubmodules": "false",
+    "fetch.writeCommitGraph": "false",
+    "http.lowSpeedLimit": "1",
+    "http.lowSpeedTime": "60",
+    "push.followTags": "false",
+    "push.gpgSign": "false",
+    "push.recurseSubmodules": "no",
+    "submodule.recurse": "false",
+    "transfer.bundleURI": "false",
+}
+_DIGITS = 5
+
+
+def scrubbed(outer: Mapping[str, str], layout: Layout | None, folder: Path) -> dict[str, str]:
+    """The environment for a git process in this repository, or in none."""
+    inner = {name: value for name, value in _plain(outer).items() if not name.startswith("GIT_")}
+    for number, (name, value) in enumerate(SETTINGS.items()):
+        inner[f"GIT_CONFIG_KEY_{number}"] = name
+        inner[f"GIT_CONFIG_VALUE_{number}"] = value
+    inner["GIT_CONFIG_COUNT"] = str(len(SETTINGS))
+    return inner | _FIXED | _places(layout, folder)
+
+
+def for_settings(outer: Mapping[str, str], layout: Layout | None, folder: Path) -> dict[str, str]:
+    """The environment in which git tells the person's configuration: where it lies stays as the person set it."""
+    inner = {
+        name: value for name, value in _plain(outer).items() if name.startswith("GIT_CONFIG") or name[:4] != "GIT_"
+    }
+    return inner | _FIXED | _places(layout, folder)
+
+
+def for_remote(outer: Mapping[str, str], git_dir: Path, objects: Path, protocols: Collection[str]) -> dict[str, str]:
+    """The environment in which git talks to a remote: what the person configured for that holds, for these protocols.
+
+    Args:
+        git_dir: a folder of memfs's own that stands for a repository: the settings of the real one are not read.
+        objects: the real one's objects.
+    """
+    inner = {name: value for name, value in _plain(outer).items() if name[:4] != "GIT_" or name.startswith(_PERSONS)}
+    settings = {name: value for name, value in SETTINGS.items() if name not in _FOR_REMOTES} | _AT_REMOTES
+    count = outer.get("GIT_CONFIG_COUNT", "")
+    first = int(count) if count.isdecimal() and len(count) < _DIGITS else 0
+    for number, (name, value) in enumerate(settings.items(), first):
+        inner[f"GIT_CONFIG_KEY_{number}"] = name
+        inner[f"GIT_CONFIG_VALUE_{number}"] = value
+    inner["GIT_CONFIG_COUNT"] = str(first + len(settings))
+    places = {"GIT_DIR": str(git_dir), "GIT_OBJECT_DIRECTORY": str(objects)}
+    return inner | _FIXED | places | {"GIT_ALLOW_PROTOCOL": ":".join(sorted(protocols))}
+
+
+def search_path(outer: Mapping[str, str]) -> str:
+    """Where programs are looked for: the folders of ``PATH`` that are the same wherever we stand."""
+    return os.pathsep.join(filter(os.path.isabs, outer.get("PATH", os.defpath).split(os.pathsep)))
+
+
+def _plain(outer: Mapping[str, str]) -> dict[str, str]:
+    inner = {name: value for name, value in outer.items() if name not in _DROPPED and not name.startswith("LC_")}
+    return inner | {"PATH": search_path(outer)}
+
+
+def _places(layout: Layout | None, folder: Path) -> dict[str, str]:
+    # The working folder stands for the working tree: git finds no files and no attributes there to act upon, and takes
+    # every path from the top.
+    return {"GIT_DIR": str(layout.git_dir) if layout else os.devnull, "GIT_WORK_TREE": str(folder)}
+
+
+_LACKING = "'git fetch --unshallow', in a partial clone 'git fetch --refetch --no-filter'; if damaged, git fsck"
+_GITPYTHON_PROGRAM = "GIT_PYTHON_GIT_EXECUTABLE"
+TIMEOUT = 30.0
+_OWN_SCOPES = frozenset({"system", "global", "command"})
+
+# Each verb with the argument without which it could run something of the repository's, or write where it should not.
+VERBS: Mapping[str, str] = {
+    "cat-file": "",
+    "check-attr": "--stdin",
+    "commit-graph": "",
+    "config": "--get-regexp",
+    "diff-index": "--cached",
+    "diff-tree": "--no-ext-diff",
+    "fetch": "--no-tags",
+    "fsck": "--no-dangling",
+    "for-each-ref": "",
+    "index-pack": "--stdin",
+    "init": "--template=",
+    "ls-files": "-t",
+    "ls-remote": "--heads",
+    "ls-tree": "",
+    "merge-base": "",
+    "pack-objects": "-q",
+    "push": "--no-verify",
+    "repack": "-d",
+    "rev-list": "",
+    "update-index": "--index-info",
+    "update-ref": "--stdin",
+    "version": "",
+    "worktree": "--no-checkout",
+}
+FORBIDDEN = (
+    "--exec",
+    "--ext-diff",
+    "--filters",
+    "--force",
+    "--lost-found",
+    "--open-files-in-pager",
+    "--output",
+    "--prune",
+    "--receive-pack",
+    "--textconv",
+    "--upload-pack",
+)
+
+
+class GitCommands:
+    """Git for one repository, or for none (``layout`` None: reading the person's settings, making a repository).
+
+    Args:
+        folder: working folder of every process, by which other memfs processes know ours from a person's.
+    """
+
+    def __init__(self, layout: Layout | None, folder: Path) -> None:
+        self.layout = layout
+        self.folder = folder
+        self._lock = threading.Lock()
+        renewed_in_child(self)
+        self._repo: Repo | None = None
+        self._owner = 0
+        self.closed = False
+
+    @property
+    def repo(self) -> Repo:
+        """GitPython's view of the repository, behind the same gate; a process of its own after a fork."""
+        self.require_open()
+        if self._repo is None or self._owner != os.getpid():
+            self._repo, self._owner = _open(self), os.getpid()
+        return self._repo
+
+    def run(
+        self,
+        verb: str,
+        *arguments: str,
+        data: bytes = b"",
+        variables: Mapping[str, str] | None = None,
+        accept: Sequence[int] = (0,),
+        timeout: float = TIMEOUT,
+        keep: Sequence[int] = (),
+    ) -> bytes:
+        """Run one verb with ``data`` on its input; return its output. ``keep`` are descriptors that it inherits.
+
+        Raises:
+            GitFailed: the verb is not allowed, git is missing, failed or took too long.
+        """
+        env = self.environment() | dict(variables or {})
+        process = start((git_program(), verb, *arguments), self.folder, env, keep)
+        code, out, err = finish(process, data, timeout)
+        if code not in accept:
+            raise failure(verb, code, err)
+        return out
+
+    def settings(self, pattern: str) -> list[tuple[str, str]]:
+        """The person's git settings whose names match, as the person's own git would see them, in order."""
+        pairs = (record.partition("\n") for record in self._config("--get-regexp", pattern) if record)
+        return [(name, value) for name, _, value in pairs]
+
+    def own_settings(self, pattern: str) -> list[tuple[str, str]]:
+        """As ``settings``, without what the repository says: what only the person may decide."""
+        fields = self._config("--show-scope", "--get-regexp", pattern)
+        found = zip(fields[::2], fields[1::2], strict=False)
+        pairs = (record.partition("\n") for scope, record in found if scope in _OWN_SCOPES)
+        return [(name, value) for name, _, value in pairs]
+
+    def _config(self, *arguments: str) -> list[str]:
+        self.require_open()
+        env = for_settings(os.environ, self.layout, self.folder)
+        process = start((git_program(), "config", "-z", *arguments), self.folder, env)
+        code, out, err = finish(process, b"", TIMEOUT)
+        if code not in (0, 1):
+            raise failure("config", code, err)
+        return os.fsdecode(out).split("\0")
+
+    def open(
+        self, verb: str, *arguments: str, variables: Mapping[str, str], keep: Sequence[int] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Start a verb that is fed later; ``keep`` are descriptors it inherits. The caller finishes it."""
+        env = self.environment() | dict(variables)
+        return start((git_program(), verb, *arguments), self.folder, env, keep)
+
+    def object(self, name: str) -> Object:
+        """An object by its id, through a process that is kept.
+
+        Raises:
+            HistoryUnavailable: there is no such object.
+        """
+        self.require_open()
+        with self._lock:
+            try:
+                return self._object(name)
+            except (ValueError, OSError):
+                # It may be the kept process that is gone, not the object: ask a new one.
+                self.repo.git.clear_cache()
+            try:
+                return self._object(name)
+            except (ValueError, OSError) as error:
+                self.repo.git.clear_cache()
+                reason = f"the object {name} is not in the repository"
+                raise HistoryUnavailable(reason, hint=_LACKING) from error
+
+    def _object(self, name: str) -> Object:
+        _, kind, _, data = self.repo.git.get_object_data(name)
+        return Object(os.fsdecode(kind), data)
+
+    def environment(self) -> dict[str, str]:
+        """What our processes see."""
+        self.require_open()
+        return scrubbed(os.environ, self.layout, self.folder)
+
+    def require_open(self) -> None:
+        """Let only pass who comes before it is ``closed`` for good.
+
+        Raises:
+            WorkspaceClosed: a process that is started now nobody would end.
+        """
+        if self.closed:
+            raise WorkspaceClosed(path=str(self.folder))
+
+    def close(self) -> None:
+        """End the kept process; the next question begins another."""
+        if self._repo is not None and self._owner == os.getpid():
+            self._repo.close()
+        self._repo = None
+
+
+@cache
+def git_program() -> str:
+    """Where git is. A folder of ``PATH`` that depends on where we stand is not looked into: a clone may bring a git.
+
+    Raises:
+        GitFailed: it is not installed.
+    """
+    found = shutil.which("git", path=search_path(os.environ))
+    if found is None:
+        raise GitFailed("git is not installed", hint="install git 2.39 or later")
+    return found
+
+
+def check(command: Sequence[str]) -> None:
+    """Refuse a command that is not on the list.
+
+    Raises:
+        GitFailed: naming the verb or the argument.
+    """
+    verb, arguments = command[1] if len(command) > 1 else "", command[2:]
+    if verb not in VERBS:
+        raise GitFailed(f"memfs does not run 'git {verb}'", hint="see memfs.git.process.VERBS")
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        # git takes any unambiguous beginning of a long option
+        if name.startswith("--") and len(name) > 4 and any(option.startswith(name) for option in FORBIDDEN):
+            raise GitFailed(f"memfs does not pass '{name}' to git", hint="see memfs.git.process.FORBIDDEN")
+    if VERBS[verb] and VERBS[verb] not in arguments:
+        raise GitFailed(f"memfs runs 'git {verb}' only with {VERBS[verb]}", hint="see memfs.git.process.VERBS")
+
+
+def start(
+    command: Sequence[str], folder: Path, env: Mapping[str, str], keep: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
+    """Start an allowed git command, its three streams piped.
+
+    Its process group is its own, so that neither Ctrl-C nor the end of ours stops git in the middle of a ref update.
+    """
+    check(command)
+    pipe = subprocess.PIPE
+    with io.operation("git", command[1]):
+        return subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder, env=env, pass_fds=keep, process_group=0
+        )
+
+
+def finish(process: subprocess.Popen[bytes], data: bytes, timeout: float) -> tuple[int, bytes, str]:
+    """Feed a process, wait for its end; return code, output and messages.
+
+    Raises:
+        GitFailed: it took too long and was ended.
+    """
+    try:
+        out, err = process.communicate(data, timeout)
+    except subprocess.TimeoutExpired:
+        end(process)
+        raise GitFailed(f"git did not answer within {timeout:g} seconds", hint="is the disk reachable?") from None
+    except BaseException:
+        end(process)
+        raise
+    return process.returncode, out, err.decode("utf-8", "replace").strip()
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Ask a process and its children to end, then make them, and release the streams. Asked, git removes its locks."""
+    for number, patience in ((signal.SIGTERM, 2.0), (signal.SIGKILL, None)):
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(patience)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+
+
+def failure(verb: str, code: int, err: str) -> GitFailed:
+    """The error for a git process that failed."""
+    return GitFailed(f"git {verb} failed ({code}): {err or 'no message'}", hint="run git fsck if this repeats")
+
+
+# -- GitPython ----------------------------------------------------------------------------------------------------
+def _open(commands: GitCommands) -> Repo:
+    closed_git, closed_repo = _classes()
+    return closed_repo(commands, closed_git)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _only_this_git() -> Iterator[None]:
+    """GitPython looks for git along ``PATH`` when it is imported, and runs it: a clone may bring one."""
+    before = os.environ.get(_GITPYTHON_PROGRAM)
+    os.environ[_GITPYTHON_PROGRAM] = git_program()
+    try:
+        yield
+    finally:
+        os.environ.pop(_GITPYTHON_PROGRAM)
+        if before is not None:
+            os.environ[_GITPYTHON_PROGRAM] = before
+
+
+@cache
+def _classes() -> tuple[Any, Any]:
+    with _only_this_git():
+        return _closed_git(), _closed_repo()
+
+
+def _closed_git() -> Any:
+    from git import Git  # here: 90 ms that commands without a git process need not pay
+
+    class ClosedGit(Git):
+        """GitPython's command runner, behind ``check`` and the scrubbed environment."""
+
+        def __init__(self, commands: GitCommands) -> None:
+            super().__init__(str(commands.folder))
+            self._commands = commands
+
+        def execute(self, command: Any, istream: Any = None, **options: Any) -> Any:  # type: ignore[override]
+            process = start([git_program(), *command[1:]], self._commands.folder, self._commands.environment())
+            if options.get("as_process"):
+                return self.AutoInterrupt(_AnswerPipe(process), command)  # type: ignore[arg-type]
+            data = istream.read() if hasattr(istream, "read") else b""
+            return _as_gitpython(command[1], finish(process, data, TIMEOUT), options)
+
+    return ClosedGit
+
+
+def _closed_repo() -> Any:
+    from git import Repo  # as above
+    from git.db import GitCmdObjectDB
+
+    class ClosedRepo(Repo):
+        """GitPython's repository, laid out by ``memfs.git.layout`` instead of by environment and configuration."""
+
+        def __init__(self, commands: GitCommands, runner: Any) -> None:
+            layout = commands.layout
+            assert layout is not None  # commands without a repository never ask for one
+            self.git_dir = str(layout.git_dir)
+            self._working_tree_dir = str(layout.work_tree)
+            self._common_dir = str(layout.common_dir)
+            self._bare = False
+            self.working_dir = str(layout.work_tree)
+            self.git = runner(commands)
+            self.odb = GitCmdObjectDB(str(layout.common_dir / "objects"), self.git)
+
+    return ClosedRepo
+
+
+def _as_gitpython(verb: str, result: tuple[int, bytes, str], options: Mapping[str, Any]) -> Any:
+    code, out, err = result
+    if code and options.get("with_exceptions", True):
+        raise failure(verb, code, err)
+    if options.get("strip_newline_in_stdout", True):
+        out = out.removesuffix(b"\n")
+    answer = out.decode("utf-8", "surrogateescape") if options.get("stdout_as_string", True) else out
+    return (code, answer, err) if options.get("with_extended_output") else answer
+
+
+class _AnswerPipe:
+    """A kept process whose answers must begin within the time limit; else it is ended and its stream reads empty."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self.stdout = _Patient(process)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._process, name)
+
+
+class _Patient:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        self._stream: IO[bytes] = process.stdout  # type: ignore[assignment]
+
+    def readline(self, *size: int) -> bytes:
+        # Between two answers nothing is buffered here, so that silence of the pipe is silence of git.
+        poll = select.poll()
+        poll.register(self._stream, select.POLLIN | select.POLLHUP)
+        if not poll.poll(int(TIMEOUT * 1000)):
+            end(self._process)
+            return b""
+        return self._stream.readline(*size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+_AT_ONCE = 2_000
+_BYTES_AT_ONCE = 32 << 20
+
+
+def sizes(git: GitCommands, blobs: Iterable[str]) -> dict[str, int]:
+    """The sizes of blobs; those that are not there are left out."""
+    request = "".join(f"{blob}\n" for blob in dict.fromkeys(blobs)).encode()
+    out = git.run("cat-file", "--batch-check", data=request) if request else b""
+    rows = (line.split() for line in out.decode("ascii", "replace").splitlines())
+    return {row[0]: int(row[2]) for row in rows if len(row) == 3 and row[1] == "blob"}
+
+
+def contents(git: GitCommands, blobs: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
+    """The contents of blobs, each verified.
+
+    Args:
+        blobs: by id their sizes, as ``sizes`` gives them: so much is asked for at once as fits into memory.
+
+    Raises:
+        HistoryUnavailable: one is missing or damaged.
+    """
+    for chunk in _chunks(blobs):
+        out = git.run("cat-file", "--batch", data="".join(f"{blob}\n" for blob in chunk).encode())
+        at = 0
+        for blob in chunk:
+            end = out.find(b"\n", at)
+            facts = out[at:end].split()
+            if len(facts) != 3 or facts[0] != blob.encode():
+                raise HistoryUnavailable(f"the object {blob} is not in the repository", hint="run git fsck")
+            start, at = end + 1, end + 2 + int(facts[2])
+            data = out[start : at - 1]
+            if object_id("blob", data) != blob:
+                raise HistoryUnavailable(f"the object {blob} is damaged", hint="run git fsck")
+            yield blob, data
+
+
+def _chunks(blobs: Mapping[str, int]) -> Iterator[list[str]]:
+    chunk: list[str] = []
+    size = 0
+    for blob, length in blobs.items():
+        if chunk and (len(chunk) >= _AT_ONCE or size + length > _BYTES_AT_ONCE):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(blob)
+        size += length
+    if chunk:
+        yield chunk
+
+
+CHILDREN = "children"
+CHILD_PATIENCE = 10.0
+
+
+@contextmanager
+def tether(state: Path) -> Iterator[int]:
+    """A descriptor for git processes to inherit. The caller holds ``commit.lock``; for the person's index, the store's.
+
+    Args:
+        state: the workspace's own folder, for what a step changes; the one above it, for branches and working trees.
+    """
+    with _opened(state) as fd:
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        yield fd
+
+
+def wait_for_children(state: Path) -> None:
+    """Return when the git processes of an ended memfs process have ended too.
+
+    Raises:
+        GitBusy: they run on.
+    """
+    with _opened(state) as fd:
+        if not locked_within(fd, CHILD_PATIENCE):
+            raise GitBusy("a git process of an ended memfs process still runs", path=str(state))
+
+
+@contextmanager
+def _opened(state: Path) -> Iterator[int]:
+    io.refuse_links(state, state.parent.parent)
+    fd = io.make_file(state / CHILDREN, os.O_RDWR)
+    _open_tether.add(fd)
+    try:
+        yield fd
+    finally:
+        if fd in _open_tether:
+            _open_tether.discard(fd)
+            os.close(fd)
+
+
+_open_tether: set[int] = set()
+
+
+def _forget_in_child() -> None:
+    """A child that another thread forks meanwhile is no git: commits would wait for it as long as it lives."""
+    for fd in _open_tether:
+        os.close(fd)
+    _open_tether.clear()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)

@@ -1,0 +1,288 @@
+"""Where HEAD and branches point, read from git's own files.
+
+Owns the files format of refs: HEAD, loose refs, ``packed-refs``. Reads only and starts no process; moving a ref is
+git's own business.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import (
+    BranchRefused,
+    CorruptRecord,
+    HistoryError,
+    HistoryUnavailable,
+    ItemTooLarge,
+    MemfsError,
+    NotRegularFile,
+)
+from memfs.fs import io
+from memfs.git.layout import Layout, read_small
+
+if TYPE_CHECKING:
+    from memfs.git.repository import Repository
+
+
+HEX = re.compile(r"[0-9a-f]{40}")
+NULL = "0" * 40
+HEADS = "refs/heads/"
+PER_WORKTREE = ("refs/bisect/", "refs/worktree/", "refs/rewritten/")
+"""Refs of which each working tree has its own."""
+_BRANCH = re.compile(
+    r"refs/heads/(?!/)(?!.*(?:\.\.|//|@\{|\.lock(?:/|$)|/\.))[^\x00-\x20\x7f~^:?*\[\\.][^\x00-\x20\x7f~^:?*\[\\]*(?<![./])"
+)
+_DEPTH = 5
+_CHECK = "run git fsck; what memfs wrote since waits until this is repaired"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where HEAD points.
+
+    Attributes:
+        ref: the branch; None = detached, or not to be known.
+        commit: None = a branch without a commit yet, or, where ``damage`` says so, not to be known.
+        damage: what is wrong with git's own files, in words; "" when nothing is.
+    """
+
+    ref: str | None
+    commit: str | None
+    damage: str = ""
+
+    @property
+    def branch(self) -> str:
+        """The branch as people name it; "" where HEAD is detached, or nobody can tell."""
+        return (self.ref or "").removeprefix(HEADS)
+
+
+class Refs:
+    """The refs of one working tree. Every call looks at the disk; only the parsed ``packed-refs`` is kept."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._packed: tuple[tuple[int, int, int] | None, Mapping[str, str]] = (None, {})
+
+    def head(self) -> Head:
+        """Where HEAD points. Files that a power cut left empty or garbled are told as damage, never guessed at."""
+        path = self._layout.git_dir / "HEAD"
+        try:
+            text = f"ref: {os.readlink(path)}" if path.is_symlink() else read_small(path) or ""
+        except (MemfsError, OSError) as error:
+            return Head(None, None, f"HEAD is unreadable: {error}")
+        if HEX.fullmatch(text):
+            return Head(None, text)
+        ref = text.removeprefix("ref:").strip()
+        if not text.startswith("ref:") or not _sound(ref):
+            return Head(None, None, "HEAD is unreadable")
+        try:
+            return Head(ref, self.commit(ref))
+        except HistoryUnavailable as error:
+            return Head(ref, None, error.message)
+
+    def commit(self, ref: str) -> str | None:
+        """The commit a ref names; None when there is no such ref.
+
+        Raises:
+            HistoryUnavailable: its file is empty, garbled or cannot be read.
+        """
+        if not _sound(ref):
+            return None
+        try:
+            return self._commit(ref, _DEPTH)
+        except HistoryUnavailable:
+            raise
+        except (MemfsError, OSError) as error:
+            raise HistoryUnavailable(f"{ref!a} is unreadable: {error}", hint=_CHECK) from error
+
+    def _commit(self, ref: str, depth: int) -> str | None:
+        if not _sound(ref):
+            raise HistoryUnavailable(f"{ref!a} is no ref", hint=_CHECK)
+        folder = self._layout.git_dir if ref.startswith(PER_WORKTREE) else self._layout.common_dir
+        text = read_small(folder / ref)
+        if text is None and (text := self._packed_refs().get(ref)) is None:
+            return None
+        if text.startswith("ref:") and depth:
+            return self._commit(text.removeprefix("ref:").strip(), depth - 1)
+        if not HEX.fullmatch(text):
+            raise HistoryUnavailable(f"{ref} is unreadable", path=str(folder / ref), hint=_CHECK)
+        return text
+
+    def _packed_refs(self) -> Mapping[str, str]:
+        path = self._layout.common_dir / "packed-refs"
+        try:
+            facts = os.stat(path)
+        except FileNotFoundError:
+            return {}
+        known = (facts.st_ino, facts.st_size, facts.st_mtime_ns)
+        seen, packed = self._packed
+        if known != seen:
+            packed = parse_packed(io.read_file(path))
+            self._packed = (known, packed)
+        return packed
+
+
+def parse_packed(data: bytes) -> dict[str, str]:
+    """What each ref names, by the content of ``packed-refs``."""
+    lines = os.fsdecode(data).splitlines()
+    return {line[41:]: line[:40] for line in lines if line[:1] not in ("#", "^", "")}
+
+
+def _sound(ref: str) -> bool:
+    """Whether a text can be a ref that lies among the others; one cut off or filled up by a power cut cannot."""
+    try:
+        os.fsencode(ref)
+    except UnicodeEncodeError:
+        return False
+    return ref.startswith("refs/") and "\0" not in ref and {"", ".", ".."}.isdisjoint(ref.split("/"))
+
+
+def require_branch(ref: str) -> str:
+    """Return the ref unchanged if it is a well-formed branch name such as ``refs/heads/main``.
+
+    Raises:
+        HistoryError: it is not.
+    """
+    if not is_branch(ref):
+        raise HistoryError(f"{ref!a} is not a branch", hint="give a full name such as refs/heads/main")
+    return ref
+
+
+def is_branch(ref: str) -> bool:
+    """Whether a text is a well-formed full name of a branch."""
+    return _BRANCH.fullmatch(ref) is not None
+
+
+def at_a_tip(repository: Repository, path: str) -> bool:
+    """Whether HEAD's commit or that of any ref has a file at a workspace path; so too where that cannot be told.
+
+    What memfs keeps outside git beside such a file is then no leftover: whoever checks that branch out needs it.
+    """
+    try:
+        return bool(blobs_at_tips(repository, path))
+    except (MemfsError, OSError):
+        return True
+
+
+def blobs_at_tips(repository: Repository, path: str) -> set[str]:
+    """The ids of the blobs that a workspace path has in HEAD's commit and in those of all refs.
+
+    Raises:
+        HistoryError: git or its files are damaged or missing.
+    """
+    listed = repository.git.run("for-each-ref", "--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname)")
+    commits = {words[-1] for line in listed.splitlines() if (words := os.fsdecode(line).split())[-2] == "commit"}
+    head = repository.head_commit()
+    entries = (repository.entry(commit, path) for commit in {*commits, *([head] if head else [])})
+    return {entry.id for entry in entries if entry is not None}
+
+
+FILE = "memfs/branches.json"
+OURS = "memfs/"
+_LIMIT = 4 << 20
+_VERSION = 1
+_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchEntry:
+    """One branch that an agent was given.
+
+    Attributes:
+        branch: full ref.
+        folder: top of its working tree.
+        git_dir: its git folder below the common one, "" until git has made it.
+        start: the commit from which it began.
+        agent: who works there, "" where nobody was named.
+        time: when it was begun, as ISO 8601.
+        ready: whether its working tree is complete.
+    """
+
+    branch: str
+    folder: str
+    git_dir: str = ""
+    start: str = ""
+    agent: str = ""
+    time: str = ""
+    ready: bool = False
+
+    @property
+    def name(self) -> str:
+        """The branch as people name it here: without ``memfs/``."""
+        return short_name(self.branch)
+
+
+def short_name(ref: str) -> str:
+    """A branch as people name it here: without ``memfs/``."""
+    return ref.removeprefix(HEADS).removeprefix(OURS)
+
+
+def ref_of(name: str) -> str:
+    """The branch that a name means: ``memfs/NAME``, or, with a slash in it, the name as it stands.
+
+    Raises:
+        BranchRefused: no branch of memfs can be called so.
+    """
+    plain = name.removeprefix(HEADS)
+    ref = HEADS + (plain if "/" in plain else OURS + plain)
+    if not is_branch(ref) or not all(_PART.fullmatch(part) for part in plain.split("/")) or plain.endswith(".lock"):
+        hint = "use letters, digits, '-', '_' and '.', as in memfs branch start refactoring"
+        raise BranchRefused(f"no branch can be called {ascii(name)[:80]}", hint=hint)
+    return ref
+
+
+def read_list(common_dir: Path) -> dict[str, BranchEntry]:
+    """The branches by their refs.
+
+    Raises:
+        CorruptRecord: the list cannot be read.
+    """
+    path = common_dir / FILE
+    try:
+        value = json.loads(io.read_file(path, _LIMIT))
+        if value["version"] != _VERSION:
+            raise ValueError("another version")
+        rows = [_given(row) for row in value["branches"]]
+    except FileNotFoundError:
+        return {}
+    except (NotRegularFile, ItemTooLarge, ValueError, KeyError, TypeError, RecursionError) as error:
+        hint = "move it away; git worktree list still knows the folders"
+        raise CorruptRecord("the list of branches cannot be read", path=str(path), hint=hint) from error
+    return {row.branch: row for row in rows}
+
+
+def save_list(common_dir: Path, rows: Iterable[BranchEntry]) -> None:
+    """Replace the list, durably. The caller holds ``commit.lock``."""
+    listed = [asdict(row) for row in sorted(rows, key=lambda row: row.branch)]
+    io.make_private_folder(common_dir / "memfs")
+    text = json.dumps({"version": _VERSION, "branches": listed}, indent=2)
+    io.write_file(common_dir / FILE, text.encode() + b"\n")
+
+
+def agent_at(common_dir: Path, git_dir: Path) -> str:
+    """The agent that works in a working tree, by its git folder; "" where none was named, or nobody can tell."""
+    if git_dir == common_dir:
+        return ""
+    try:
+        rows = read_list(common_dir).values()
+    except MemfsError:
+        return ""
+    return next((row.agent for row in rows if row.git_dir and common_dir / row.git_dir == git_dir), "")
+
+
+def _given(row: Mapping[str, Any]) -> BranchEntry:
+    given = BranchEntry(**row)
+    texts = (given.branch, given.folder, given.git_dir, given.start, given.agent, given.time)
+    if not all(isinstance(text, str) and "\0" not in text for text in texts) or not is_branch(given.branch):
+        raise ValueError("not a branch")
+    if given.start and not HEX.fullmatch(given.start):
+        raise ValueError("not a commit")
+    if given.git_dir and not re.fullmatch(r"worktrees/(?!\.{1,2}$)[^/\0]+", given.git_dir):
+        raise ValueError("not a working tree")
+    return given

@@ -1,0 +1,355 @@
+"""Talking to a remote: what branches it has, fetching one, pushing one, and nothing else.
+
+Owns that git does so in a folder of memfs's own with the real repository's objects: no setting, hook or helper of the
+repository has a part in it, only what the person configured for themselves. Never forces. Moves no ref of the
+repository's; what the commits mean is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shlex
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs.errors import GitFailed, HistoryUnavailable, MemfsError, PushRefused, RemoteInvalid, RemoteUnreachable
+from memfs.fs import io
+from memfs.git import process as environment
+from memfs.git.config import quoted, read_config
+from memfs.git.process import GitCommands, finish, git_program, start
+from memfs.git.refs import HEADS, HEX, require_branch
+from memfs.git.repository import Repository
+
+_NAME = re.compile(r"(?!.*(?:\.\.|//|\.lock(?:/|$)|/\.))[A-Za-z0-9_][A-Za-z0-9._/-]{0,100}(?<![./])")
+_SCHEMES: Mapping[str, str] = {
+    "file": "file",
+    "git": "git",
+    "http": "http",
+    "https": "https",
+    "ssh": "ssh",
+    "git+ssh": "ssh",
+    "ssh+git": "ssh",
+}
+_SCHEME = re.compile(r"([A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
+_HELPER = re.compile(r"[A-Za-z0-9+.-]*::")
+_LOGIN = re.compile(r"(?<=://)[^/\n]*@")
+_REWRITES = r"^url\..*\.(insteadof|pushinsteadof)$"
+_LONGEST = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """A remote, as the repository names it.
+
+    Attributes:
+        name: its name.
+        fetch, push: its addresses.
+        protocols: the ways of transport that these addresses ask for, after the person's own rewriting.
+        local: whether it is a folder on this machine.
+    """
+
+    name: str
+    fetch: str
+    push: str
+    protocols: frozenset[str]
+    local: bool
+
+    @property
+    def shown(self) -> str:
+        """The address as it may be printed: without a password or token in it."""
+        return without_login(self.fetch)
+
+
+def without_login(text: str) -> str:
+    """A text without the names, passwords and tokens that addresses in it carry."""
+    return _LOGIN.sub("", text)
+
+
+def configured(repository: Repository) -> tuple[str, ...]:
+    """The names of the repository's remotes."""
+    keys = (key.rpartition(".") for key in read_config(repository.common_dir / "config"))
+    return tuple(dict.fromkeys(name.removeprefix("remote.") for name, _, key in keys if _is_url(name, key)))
+
+
+def upstream(repository: Repository, branch: str) -> tuple[str, str]:
+    """The remote and the branch there that a branch follows, each "" where the repository does not say."""
+    config = read_config(repository.common_dir / "config")
+    merge = config.get(f"branch.{branch}.merge", "")
+    return config.get(f"branch.{branch}.remote", ""), merge.removeprefix(HEADS)
+
+
+def remote_of(repository: Repository, name: str) -> Remote:
+    """A remote by its name.
+
+    Raises:
+        RemoteInvalid: there is none of that name, or its address is none that memfs goes to.
+    """
+    config = read_config(repository.common_dir / "config")
+    fetch = config.get(f"remote.{name}.url", "")
+    if not _NAME.fullmatch(name) or not fetch:
+        known = configured(repository)
+        hint = f"there is {', '.join(known)}" if known else "git remote add origin ADDRESS makes one"
+        raise RemoteInvalid(f"there is no remote {ascii(name)[1:-1][:100]!r}", hint=hint)
+    given = config.get(f"remote.{name}.pushurl", "")
+    fetch, push = _placed(repository, fetch), _placed(repository, given or fetch)
+    rules = GitCommands(None, repository.state).settings(_REWRITES)
+    coming = _rewritten(fetch, rules, "insteadof")
+    going = push if given else _rewritten(push, rules, "pushinsteadof")
+    going = going if going != push else _rewritten(push, rules, "insteadof")
+    protocols = frozenset(map(protocol_of, (coming, going)))
+    return Remote(name=name, fetch=fetch, push=push, protocols=protocols, local=protocols == {"file"})
+
+
+def protocol_of(address: str) -> str:
+    """The way of transport that an address asks for.
+
+    Raises:
+        RemoteInvalid: it would run a program, or is no address.
+    """
+    if not address or len(address) > _LONGEST or not address.isprintable() or address.startswith("-"):
+        raise RemoteInvalid("the remote's address is none", hint="git remote set-url gives it another one")
+    scheme = _SCHEME.match(address)
+    if scheme and not _HELPER.match(address):
+        known = _SCHEMES.get(scheme[1].lower())
+        if known is None or scheme[2].startswith("-"):
+            raise _not_taken(scheme[1])
+        return known
+    if _HELPER.match(address):
+        raise _not_taken(address.partition("::")[0] + "::")
+    before, colon, _ = address.partition(":")
+    if colon and "/" not in before:
+        return "ssh"
+    return "file"
+
+
+def _not_taken(scheme: str) -> RemoteInvalid:
+    return RemoteInvalid(
+        f"memfs does not go to {ascii(scheme)[1:-1][:40]} addresses: they can run programs",
+        hint="use https, ssh, or a path",
+    )
+
+
+def _placed(repository: Repository, address: str) -> str:
+    """An address as it means the same from any folder: a relative path begins at the working tree."""
+    if protocol_of(address) != "file" or "://" in address:
+        return address
+    return os.path.normpath(os.path.join(_base(repository), os.path.expanduser(address)))
+
+
+def _base(repository: Repository) -> Path:
+    """From where a relative address leads; a memory within the git folder goes by the working tree around that."""
+    common = repository.common_dir
+    return common.parent if repository.work_tree.is_relative_to(common) else repository.work_tree
+
+
+def _rewritten(address: str, rules: Sequence[tuple[str, str]], key: str) -> str:
+    """The address as the person's own configuration rewrites it: by the longest beginning that a rule names."""
+    matching = [
+        (value, name) for name, value in rules if name.endswith(f".{key}") and value and address.startswith(value)
+    ]
+    if not matching:
+        return address
+    beginning, name = max(matching, key=lambda rule: len(rule[0]))
+    return name.removeprefix("url.").removesuffix(f".{key}") + address[len(beginning) :]
+
+
+def _is_url(name: str, key: str) -> bool:
+    return key == "url" and name.startswith("remote.")
+
+
+FOLDER = "remote"
+LOCK = "sync.lock"
+"""Who holds it, in a workspace's state folder, may talk to remotes for that workspace."""
+PATIENCE = 300.0
+_TOLD = 400
+_FETCHED = "refs/memfs/fetched"
+# A remote that is a folder has settings and hooks of its own, which git would run as this user.
+_PLAIN_RECEIVER = (
+    *("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.alternateRefsCommand=true"),
+    *("-c", "receive.autogc=false", "-c", "receive.denyCurrentBranch=refuse", "-c", "receive.procReceiveRefs="),
+)
+_RACED = re.compile(
+    r"fetch first|non-fast-forward|stale info|failed to update ref|cannot lock ref|incorrect old value|already exists"
+)
+_HINTS = (
+    (r"No space left|[Qq]uota exceeded",
+     "free some space, here or there ('git prune' removes what a fetch left half-done); then sync again"),
+    (r"resolve host|unable to access|Connection (?:refused|timed out|reset)|No route|unreachable|early EOF|hung up",
+     "nothing is lost: sync again when the remote can be reached"),
+    (r"Authentication|Permission denied|could not read (?:User|Pass)|prompts disabled|Host key|publickey|40[13]",
+     "let git itself in once, with 'git fetch {name}'; memfs uses what your own git configuration says"),
+    (r"does not appear to be a git|not found|does not exist|No such file",
+     "'git remote -v' shows the address, 'git remote set-url {name} ADDRESS' corrects it"),
+    (r"dubious ownership", "git config --global --add safe.directory FOLDER, if you trust that repository"),
+)  # fmt: skip
+
+_WAYS_IN = re.compile(
+    r"credential\.|http\.(?:.*\.)?(?:extraheader|proxy|sslcert|sslkey|sslcainfo|cookiefile)$|core\.(?:sshcommand|askpass)$|"
+    r"url\..*\.(?:push)?insteadof$"
+)
+_GLOBALLY = "'git config --global NAME VALUE' says for yourself what it says"
+
+
+class Raced(Exception):
+    """Somebody else pushed in between; fetch and try again. Never leaves the sync."""
+
+
+class Talk:
+    """A conversation with one remote. Its folder belongs to whoever holds the workspace's sync lock."""
+
+    def __init__(self, repository: Repository, remote: Remote) -> None:
+        self._repository = repository
+        self._remote = remote
+        # A name of its own: git may outlive a sync that was killed, and still write what that one asked for.
+        self._folder = repository.state / FOLDER / secrets.token_hex(8)
+
+    def branches(self) -> dict[str, str]:
+        """The remote's branches by name, with their commits.
+
+        Raises:
+            RemoteUnreachable: with what git said, and what to do.
+        """
+        found = {}
+        for line in self._run("ls-remote", "--heads", "--quiet", self._remote.name).splitlines():
+            commit, _, ref = line.partition("\t")
+            if HEX.fullmatch(commit) and ref.startswith(HEADS):
+                found[ref.removeprefix(HEADS)] = commit
+        return found
+
+    def fetch(self, branch: str, known: Iterable[str]) -> str:
+        """Bring the objects of a branch; return its commit.
+
+        Args:
+            known: commits that are here, of which nothing need be sent.
+
+        Raises:
+            RemoteUnreachable: with what git said, and what to do.
+        """
+        ref = require_branch(HEADS + branch)
+        self._prepare(known)
+        quiet = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
+        self._run("fetch", *quiet, self._remote.name, f"{ref}:{_FETCHED}", prepared=True)
+        commit = io.read_file(self._folder / _FETCHED).decode("ascii", "replace").strip()
+        if not HEX.fullmatch(commit):
+            raise HistoryUnavailable("git fetched no commit", hint="run git fsck")
+        return commit
+
+    def push(self, commit: str, branch: str) -> None:
+        """Move a branch of the remote forward to a commit, or make it; never force.
+
+        Raises:
+            Raced: the branch holds something that the commit does not.
+            PushRefused: the remote takes no push to this branch.
+            RemoteUnreachable: with what git said, and what to do.
+        """
+        ref = require_branch(HEADS + branch)
+        quiet = ("--porcelain", "--no-verify", "--no-follow-tags", "--recurse-submodules=no")
+        said = self._run("push", *quiet, self._remote.name, f"{commit}:{ref}", accept=(0, 1))
+        refused = [line for line in said.splitlines() if line.startswith("!")]
+        if refused:
+            reason = refused[0].rpartition("\t")[2]
+            told = reason + _told(said)
+            if _RACED.search(reason):
+                raise Raced(told)
+            raise PushRefused(f"{self._remote.name} does not take the push: {told}", hint=_way_out(reason, branch))
+        if not any(line.startswith(("=", "*", " ")) and ref in line for line in said.splitlines()):
+            raise self._failure("push", said)
+
+    # -- internal -------------------------------------------------------------------------------------------------
+    def _run(self, verb: str, *arguments: str, prepared: bool = False, accept: tuple[int, ...] = (0,)) -> str:
+        if not prepared:
+            self._prepare(())
+        objects = self._repository.common_dir / "objects"
+        env = environment.for_remote(os.environ, self._folder, objects, self._remote.protocols)
+        command = (git_program(), verb, *arguments)
+        process = start(command, self._repository.state, env | self._shell(env))
+        try:
+            code, out, err = finish(process, b"", PATIENCE)
+        except GitFailed as error:
+            reason = f"{self._remote.name} did not answer within {PATIENCE:g} seconds"
+            raise RemoteUnreachable(reason, hint="nothing is lost: sync again when it can be reached") from error
+        text = out.decode("utf-8", "replace")
+        if code not in accept or (code and not text.strip()):
+            raise self._failure(verb, err)
+        return text + (f"\n{err}" if code else "")
+
+    def _shell(self, env: Mapping[str, str]) -> dict[str, str]:
+        """How ssh is called: as the person says, or else so that it never waits for an answer at the terminal."""
+        if {"GIT_SSH", "GIT_SSH_COMMAND"} & env.keys():
+            return {}
+        if GitCommands(None, self._repository.state).settings(r"^core\.sshcommand$"):
+            return {}
+        return {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
+
+    def _prepare(self, known: Iterable[str]) -> None:
+        """Make the folder that stands for a repository anew."""
+        folder, remote = self._folder, self._remote
+        self._sweep()
+        io.make_private_folder(folder)
+        io.make_folders(folder / "refs")
+        tips = sorted(dict.fromkeys(known))
+        packed = "# pack-refs with: peeled fully-peeled sorted \n" + "".join(
+            f"{commit} refs/memfs/known/{number:06}\n" for number, commit in enumerate(tips)
+        )
+        files = {"HEAD": f"ref: {HEADS}none\n", "config": _config(remote), "packed-refs": packed}
+        for name, text in files.items():
+            io.write_file(folder / name, os.fsencode(text), durable=False)
+
+    def _sweep(self) -> None:
+        """Remove the folder, and those of syncs that were killed."""
+        above = self._folder.parent
+        if above.is_symlink() or above.is_file():
+            io.unlink(above)
+        shutil.rmtree(above, ignore_errors=True)
+
+    def _failure(self, verb: str, said: str) -> RemoteUnreachable:
+        lines = [without_login(line).strip() for line in said.splitlines() if line.strip()]
+        told = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:", "remote:"))] or lines
+        text = " ".join(told)[:500] or "git said nothing"
+        whole = "\n".join(lines)
+        hint = next((hint for pattern, hint in _HINTS if re.search(pattern, whole)), "try 'git fetch {name}' by hand")
+        name = self._remote.name
+        hint, left = hint.format(name=name), self._left_aside()
+        if left:
+            hint += f". Of this repository's own configuration memfs uses none, and it sets {left}: {_GLOBALLY}"
+        return RemoteUnreachable(f"git {verb} with {name} failed: {text}", hint=hint)
+
+    def _left_aside(self) -> str:
+        """The repository's own settings that git's own fetch would use to get in, by name; never their values."""
+        try:
+            known = read_config(self._repository.common_dir / "config")
+        except MemfsError:
+            return ""
+        return ", ".join(without_login(name) for name in known if _WAYS_IN.match(name))[:_TOLD]
+
+    def close(self) -> None:
+        """Remove the folder."""
+        self._sweep()
+
+
+def _config(remote: Remote) -> str:
+    lines = ["[core]", "\trepositoryformatversion = 0", "\tbare = true", f"[remote {quoted(remote.name)}]"]
+    lines += [f"\turl = {quoted(remote.fetch)}", f"\tpushurl = {quoted(remote.push)}"]
+    if remote.push == remote.fetch:
+        lines.pop()  # or else the person's pushInsteadOf would not hold
+    if remote.local:
+        receiver = shlex.join([git_program(), *_PLAIN_RECEIVER, "receive-pack"])
+        lines.append(f"\treceivepack = {quoted(receiver)}")
+    return "\n".join(lines) + "\n"
+
+
+def _told(said: str) -> str:
+    """What the remote says of a push that it refuses: the reason of a hook or a protected branch is there alone."""
+    lines = [line.removeprefix("remote:").strip() for line in said.splitlines() if line.startswith("remote:")]
+    text = " ".join(filter(None, lines))[:_TOLD]
+    return f": {text}" if text else ""
+
+
+def _way_out(reason: str, branch: str) -> str:
+    if "checked out" in reason:
+        return f"{branch} is checked out there: make that repository bare, or sync with another branch"
+    return "nothing is lost: what was merged is committed here; ask who looks after the remote"

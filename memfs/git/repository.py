@@ -1,0 +1,442 @@
+"""The git repository that holds a workspace: where it is, where it stands, and what is in it.
+
+Owns finding and making it, and reading: HEAD, trees, blobs, what is staged, whether a person is busy. Does not write
+history; that is ``memfs.git.commits``. Importing it starts no process and imports no GitPython.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import GitFailed, HistoryError, HistoryUnavailable, MemfsError, PathEscape
+from memfs.git import objects
+from memfs.git import tree as trees
+from memfs.git.busy import Obstacle, obstacle
+from memfs.git.commit_object import ParsedCommit, parse_commit
+from memfs.git.identity import Identity, identity
+from memfs.git.index import StagedEntry, left_out, staged_changes
+from memfs.git.layout import Layout, Trusted, discover, require_own_folder, require_owner, state_folder
+from memfs.git.objects import Object, Tree, TreeEntry
+from memfs.git.process import GitCommands
+from memfs.git.quarantine import QuarantinedBranch, listed, require_readable, require_unmixed
+from memfs.git.refs import HEX, Head, Refs
+from memfs.git.signing import Signing
+from memfs.model.item import object_id
+from memfs.model.time import parse_until, parse_when, utc_now
+
+_LONGEST = 250
+_HINT = "give a commit, a branch, HEAD~2, a date such as 2026-03-01 or an age such as '3 days ago'"
+
+
+def resolve(git: GitCommands, text: str, now: datetime) -> str:
+    """The commit that a revision or date names.
+
+    A date means the newest commit of HEAD's own line that is not younger; a day means the end of it.
+
+    Raises:
+        HistoryUnavailable: there is no such commit.
+    """
+    wanted = text.strip()
+    if not wanted or len(wanted) > _LONGEST or not wanted.isprintable() or wanted.startswith("-"):
+        raise HistoryUnavailable(f"{ascii(text)[:80]} does not name a revision", hint=_HINT)
+    commit = _commit(git, wanted)
+    if commit:
+        return commit
+    moment = parse_moment(wanted, now, end=True)
+    if moment is None:
+        raise HistoryUnavailable(f"there is no revision {wanted!a}", hint=_HINT)
+    return _before(git, moment, wanted)
+
+
+def parse_moment(text: str, now: datetime, *, end: bool = False) -> datetime | None:
+    """The point in time of a text such as ``2026-03-01``, ``7d``, ``3 days ago``, ``yesterday``; None for others.
+
+    Args:
+        end: a day means its end, else its beginning.
+    """
+    try:
+        return (parse_until if end else parse_when)(text, now)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _commit(git: GitCommands, text: str) -> str | None:
+    request = f"{text}^{{commit}}\n".encode("utf-8", "surrogateescape")
+    try:
+        answer = git.run("cat-file", "--batch-check", data=request).decode("utf-8", "replace").rsplit(maxsplit=2)
+    except GitFailed as error:
+        _, fatal, reason = error.message.partition("fatal: ")
+        if not fatal:
+            raise
+        raise HistoryUnavailable(f"{text!a} names no revision: {reason}", hint=_HINT) from error
+    return answer[0] if len(answer) == 3 and answer[1] == "commit" else None
+
+
+def _before(git: GitCommands, moment: datetime, text: str) -> str:
+    seconds = int(moment.astimezone(UTC).timestamp())
+    if seconds >= 0 and _commit(git, "HEAD"):
+        found = git.run("rev-list", "--first-parent", "--max-count=1", f"--min-age={seconds}", "HEAD").decode().strip()
+        if found:
+            return found
+    raise HistoryUnavailable(f"the history has no commit before {text!a}", hint="see memfs log for its beginning")
+
+
+_COMMIT_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit")
+_KEPT = 4096
+_PERSON = r"^(user|author|committer)\.(name|email)$"
+
+Facts = tuple[int, int, int] | None
+"""Inode, size and time of change of a file; None when there is none."""
+
+
+class Repository:
+    """One workspace's view of its git repository. Reads may run in several threads.
+
+    Attributes:
+        workspace, work_tree, git_dir, common_dir, prefix: see ``memfs.git.layout.Layout``.
+        state: this workspace's own folder inside the git common folder, private to the user.
+        allow_detached: whether commits may go to a detached HEAD.
+        git: the commands that may be run in it.
+        signing: signs its commits.
+    """
+
+    def __init__(self, layout: Layout, allow_detached: bool = False, state: Path | None = None) -> None:
+        self.layout = layout
+        self.workspace, self.work_tree = layout.workspace, layout.work_tree
+        self.git_dir, self.common_dir, self.prefix = layout.git_dir, layout.common_dir, layout.prefix
+        self.allow_detached = allow_detached
+        self.state = state or state_folder(layout)
+        self.git = GitCommands(layout, self.state)
+        self.signing = Signing(self.git)
+        self._refs = Refs(layout)
+        self._trees: dict[str, Tree] = {}
+        self._roots: dict[str, str] = {}
+        self._identity: tuple[object, Identity] | None = None
+        self._staged: tuple[object, Mapping[bytes, StagedEntry]] | None = None
+        self._unmixed: tuple[str, tuple[QuarantinedBranch, ...]] | None = None
+
+    @classmethod
+    def find(
+        cls,
+        workspace: Path,
+        allow_detached: bool = False,
+        trusted: Callable[[Path], Trusted] | None = None,
+        state: Path | None = None,
+    ) -> Repository | None:
+        """The repository that holds a folder, None where there is none.
+
+        Args:
+            trusted: tells which other owners this user trusts at a work tree, and which git folder to be its own.
+            state: a private folder in place of the workspace's own, for a reader who can write nothing there.
+
+        Raises:
+            RepoUnsupported: bare, SHA-256, reftable or otherwise of a sort memfs does not handle.
+            RepoUntrusted: it belongs to another user.
+        """
+        layout = discover(workspace)
+        if layout is None:
+            return None
+        if layout.foreign or layout.elsewhere:
+            owners, git_dir = trusted(layout.work_tree) if trusted else (frozenset(), None)
+            require_own_folder(layout, git_dir)
+            require_owner(layout, _safe_folders() if layout.foreign else frozenset(), owners)
+        return cls(layout, allow_detached, state)
+
+    @classmethod
+    def create(cls, workspace: Path) -> Repository:
+        """Make a repository in a folder, without templates, on the branch the person's settings name or ``main``.
+
+        Raises:
+            GitFailed: git is missing or refused.
+        """
+        git = GitCommands(None, workspace)
+        branch = dict(git.settings(r"^init\.defaultbranch$")).get("init.defaultbranch", "main")
+        # An empty GIT_DIR value would be taken for a folder: init alone runs without one.
+        outside = {"GIT_DIR": str(workspace.absolute() / ".git"), "GIT_WORK_TREE": str(workspace.absolute())}
+        git.run("init", "--quiet", "--template=", f"--initial-branch={branch}", variables=outside)
+        repository = cls.find(workspace)
+        if repository is None:
+            raise HistoryError("git made no repository", path=str(workspace), hint="run git init there")
+        return repository
+
+    def close(self) -> None:
+        """End the processes it keeps, for good."""
+        self.git.close()
+        self.git.closed = True
+
+    # -- where it stands ------------------------------------------------------------------------------------------
+    def head(self) -> Head:
+        """Where HEAD points, read afresh from git's files.
+
+        Always answers: where those are damaged, ``damage`` says so, the commit is None, and commits wait (``busy``).
+        """
+        self.git.require_open()
+        return self._refs.head()
+
+    def head_commit(self) -> str | None:
+        """HEAD's commit; None on a branch without one.
+
+        Raises:
+            HistoryUnavailable: git's files are damaged, so that nobody can tell.
+        """
+        head = self.head()
+        if head.damage:
+            raise HistoryUnavailable(head.damage, hint="run git fsck")
+        return head.commit
+
+    def ref_commit(self, ref: str) -> str | None:
+        """The commit a full ref name points to; None when it does not exist.
+
+        Raises:
+            HistoryUnavailable: its file is damaged.
+        """
+        self.git.require_open()
+        return self._refs.commit(ref)
+
+    def obstacle(self) -> Obstacle | None:
+        """What stands in the way of a commit to HEAD's branch."""
+        return obstacle(self.layout, self.head(), self.allow_detached)
+
+    def require_readable(self) -> None:
+        """Refuse to give memory from a quarantined branch (``memfs.git.quarantine``).
+
+        Raises:
+            BranchQuarantined: it is checked out here, or was merged into what is.
+        """
+        self.git.require_open()
+        require_readable(self.layout)
+        entries = listed(self.common_dir)
+        head = self._refs.head().commit if entries else None
+        if head and (head, entries) != self._unmixed:
+            require_unmixed(self, head, entries)
+            self._unmixed = (head, entries)
+
+    def busy(self) -> str:
+        """Why commits must wait, in words; "" when they need not."""
+        found = self.obstacle()
+        return found.reason if found else ""
+
+    def skipped_hooks(self) -> tuple[str, ...]:
+        """The hooks that git would run for a commit here, and memfs does not."""
+        told = dict(self.git.settings(r"^core\.hookspath$")).get("core.hookspath", "")
+        folder = self.work_tree / os.path.expanduser(told) if told else self.common_dir / "hooks"
+        return tuple(
+            name for name in _COMMIT_HOOKS if os.path.isfile(folder / name) and os.access(folder / name, os.X_OK)
+        )
+
+    def identity(self) -> Identity:
+        """The person at work, by environment and git's configuration; asked again when either changes."""
+        self.git.require_open()
+        names = [name for name in os.environ if name.startswith(("GIT_", "EMAIL"))]
+        key = (
+            [(name, os.environ[name]) for name in sorted(names)],
+            [facts_of(path) for path in self._settings_files()],
+        )
+        kept = self._identity
+        if kept is None or kept[0] != key:
+            kept = self._identity = (key, identity(os.environ, dict(self.git.settings(_PERSON))))
+        return kept[1]
+
+    def _settings_files(self) -> tuple[Path, ...]:
+        home = Path(os.environ.get("HOME", "/nonexistent"))
+        xdg = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+        return (self.common_dir / "config", self.git_dir / "config.worktree", home / ".gitconfig", xdg / "git/config")
+
+    # -- paths ----------------------------------------------------------------------------------------------------
+    def full(self, path: str) -> bytes:
+        """A workspace path as git names it, below the work tree.
+
+        Raises:
+            PathEscape: it leads elsewhere.
+        """
+        try:
+            name = os.fsencode(f"{self.prefix}/{path}" if self.prefix else path)
+        except UnicodeEncodeError:
+            raise PathEscape("no file can have such a name", path=ascii(path)[1:-1], hint="use a valid path") from None
+        trees.split(name)
+        return name
+
+    def below(self, name: bytes) -> str | None:
+        """A path that git names, as a workspace path; None when it lies outside."""
+        prefix = os.fsencode(self.prefix) + b"/" if self.prefix else b""
+        return os.fsdecode(name[len(prefix) :]) if name.startswith(prefix) else None
+
+    # -- objects --------------------------------------------------------------------------------------------------
+    def object(self, name: str) -> Object:
+        """An object by its id, verified.
+
+        Raises:
+            HistoryUnavailable: it is missing or damaged.
+        """
+        self.git.require_open()
+        if not HEX.fullmatch(name):
+            raise HistoryUnavailable(f"{name!a} is no object id", hint="give all 40 digits")
+        found = objects.read_loose(self.common_dir / "objects", name)
+        if found is None:
+            found = self.git.object(name)
+            if object_id(found.kind, found.data) != name:
+                raise HistoryUnavailable(f"the object {name} is damaged", hint="run git fsck")
+        return found
+
+    def read_tree(self, name: str) -> Tree:
+        """The names in a tree object; the recently used ones are kept."""
+        kept = self._trees.get(name)
+        if kept is None:
+            kept = {} if name == objects.EMPTY_TREE else objects.parse_tree(self._of_kind(name, "tree"))
+            _trim(self._trees)
+            self._trees[name] = kept
+        return kept
+
+    def remember(self, made: Mapping[str, Tree]) -> None:
+        """Keep trees that were just stored, so that the next commit need not read them."""
+        if len(self._trees) + len(made) < _KEPT:
+            self._trees.update(made)
+
+    def commit_object(self, commit: str) -> ParsedCommit:
+        """A commit, read."""
+        return parse_commit(self._of_kind(commit, "commit"))
+
+    def _of_kind(self, name: str, kind: str) -> bytes:
+        found = self.object(name)
+        if found.kind != kind:
+            raise HistoryUnavailable(f"{name} is a {found.kind}, not a {kind}", hint=f"give a {kind}")
+        return found.data
+
+    def root(self, commit: str) -> str:
+        """The tree of a commit."""
+        kept = self._roots.get(commit)
+        if kept is None:
+            kept = self.commit_object(commit).tree
+            _trim(self._roots)
+            self._roots[commit] = kept
+        return kept
+
+    def blob(self, blob_id: str) -> bytes:
+        """The content of a file, by its blob id."""
+        return self.object(blob_id).data
+
+    def blob_id(self, data: bytes) -> str:
+        """What git would call these bytes."""
+        return object_id("blob", data)
+
+    # -- content at a revision ------------------------------------------------------------------------------------
+    def resolve(self, revision: str) -> str:
+        """The commit that a revision or a date names.
+
+        Raises:
+            HistoryUnavailable: there is none.
+        """
+        if HEX.fullmatch(revision) and self._is_commit(revision):
+            return revision
+        try:
+            return resolve(self.git, revision, utc_now())
+        except HistoryUnavailable as error:
+            if (self.common_dir / "shallow").exists():
+                error.hint = "this clone is shallow: 'git fetch --unshallow' brings the history that it lacks"
+            raise
+
+    def _is_commit(self, name: str) -> bool:
+        try:
+            return self.object(name).kind == "commit"
+        except HistoryUnavailable:
+            return False
+
+    def entry(self, commit: str | None, path: str) -> TreeEntry | None:
+        """What a workspace path names at a commit."""
+        parts = trees.split(self.full(path))
+        return trees.find(self.read_tree, self.root(commit) if commit else None, parts)
+
+    def tree(self, revision: str, folder: str = "ContextMemory") -> dict[str, str]:
+        """Every file below a workspace folder at a revision: path to blob id. Links are left out."""
+        commit = self.resolve(revision)
+        entry = self.entry(commit, folder)
+        if entry is None or entry.mode != objects.FOLDER:
+            return {}
+        return {f"{folder}/{os.fsdecode(name)}": found.id for name, found in trees.walk(self.read_tree, entry.id)}
+
+    def read(self, revision: str, path: str) -> bytes | None:
+        """A file's content at a revision; None when it was not there."""
+        entry = self.entry(self.resolve(revision), path)
+        return self.blob(entry.id) if entry and entry.mode in objects.REGULAR else None
+
+    def head_blob(self, path: str) -> str | None:
+        """The blob id a path has in HEAD's commit; None when it is not there.
+
+        Raises:
+            HistoryUnavailable: git's files or objects are damaged or missing, or git is. Whoever has the working file
+                can go on without this answer.
+        """
+        self.git.require_open()
+        try:
+            entry = self.entry(self.head_commit(), path)
+        except (HistoryUnavailable, PathEscape):
+            raise
+        except (MemfsError, OSError) as error:
+            raise HistoryUnavailable(f"HEAD's files cannot be read: {error}", hint="run git fsck") from error
+        return entry.id if entry and entry.mode in objects.REGULAR else None
+
+    # -- the person's index ---------------------------------------------------------------------------------------
+    def staged(self, paths: Iterable[str]) -> dict[str, str | None]:
+        """The blob ids that the person's index holds for some paths, None where it holds nothing."""
+        changed = self.staged_changes(self.head_commit(), facts_of(self.git_dir / "index"))
+        return {
+            path: changed[name].blob if (name := self.full(path)) in changed else self.head_blob(path) for path in paths
+        }
+
+    def staged_differently(self, paths: Iterable[str]) -> set[str]:
+        """Those of the paths whose entry in the person's index differs from HEAD."""
+        changed = self.staged_changes(self.head_commit(), facts_of(self.git_dir / "index"))
+        return {path for path in paths if self.full(path) in changed}
+
+    def left_out(self, paths: Iterable[str]) -> set[str]:
+        """Those of the paths that git keeps out of the working tree by the person's wish (sparse checkout)."""
+        absent = left_out(self.git)
+        return {path for path in paths if self.full(path) in absent}
+
+    def staged_changes(
+        self, commit: str | None, facts: Facts, index: Path | None = None
+    ) -> Mapping[bytes, StagedEntry]:
+        """How the person's index differs from a commit; asked of git again only when either has changed.
+
+        Args:
+            facts: those of the person's index.
+            index: a copy of it to read, None for itself.
+        """
+        kept = self._staged
+        if kept is None or kept[0] != (facts, commit):
+            kept = self._staged = ((facts, commit), staged_changes(self.git, commit, index))
+        return kept[1]
+
+    def restaged(self, commit: str, facts: Facts, paths: Collection[bytes]) -> None:
+        """Note that an index with these facts was written, which agrees with a new commit about some paths."""
+        kept = self._staged
+        if kept is not None:
+            others = {path: entry for path, entry in kept[1].items() if path not in paths}
+            self._staged = ((facts, commit), others)
+
+
+def _safe_folders() -> frozenset[str]:
+    safe: set[str] = set()
+    for _, folder in GitCommands(None, Path("/")).settings(r"^safe\.directory$"):
+        # As git reads it: an empty value forgets the ones before it.
+        safe = safe | {folder.rstrip("/") or "/"} if folder else set()
+    return frozenset(safe)
+
+
+def _trim(kept: dict[str, Any]) -> None:
+    """Make room in a cache. Another thread may be at it too, and may read: nothing is asked twice of a dictionary."""
+    if len(kept) >= _KEPT:
+        kept.clear()
+
+
+def facts_of(path: Path) -> Facts:
+    """By which a file is known to be the same: a rename or a second name does not change them."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

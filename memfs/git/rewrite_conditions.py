@@ -1,0 +1,290 @@
+"""When history may be rewritten at all.
+
+Owns the list of what forbids it, each with the way out. Looks only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+import tomllib
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+from memfs.errors import EraseRefused, GitFailed, MemfsError
+from memfs.fs import io
+from memfs.git.busy import running_git, situation
+from memfs.git.commit_object import SOURCE, parse_commit
+from memfs.git.config import read_config
+from memfs.git.index import staged_changes
+from memfs.git.objects import FILE
+from memfs.git.refs import BranchEntry, read_list
+from memfs.git.repository import Repository
+from memfs.git.rewrite_survey import PATIENCE
+from memfs.git.rewrite_swap import fsck
+from memfs.git.transaction import index_of
+from memfs.model.item import object_id
+
+CUT = "cut"
+"""The source of a commit that stands for the history before it."""
+_PATIENCE = 5.0
+_PAUSE = 0.05
+_LARGEST = 1 << 31
+# What only reads, or lasts as long as an editor is open, is in nobody's way.
+_HARMLESS = frozenset(
+    {"blame", "cat-file", "check-ignore", "config", "credential-cache--daemon", "describe", "diff", "for-each-ref"}
+    | {"fsmonitor--daemon", "grep", "log", "ls-files", "ls-tree", "rev-list", "rev-parse", "show", "status"}
+)
+# What a killed memfs may have left at work: it would bring back what is taken out, or write into what is prepared.
+_OF_OURS = frozenset(
+    {"commit-graph", "fetch", "index-pack", "pack-objects", "push", "repack", "unpack-objects", "update-index"}
+    | {"update-ref"}
+)
+_ROW = re.compile(
+    rb"(.) (\d{6}) ([0-9a-f]{40}) (\d)\t([^\0]+)\0"
+    rb"  ctime: (\d+):(\d+)\n  mtime: (\d+):(\d+)\n  dev: \d+\tino: (\d+)\n"
+    rb"  uid: \d+\tgid: \d+\n  size: (\d+)\t[^\n]*\n"
+)
+_NANO = 10**9
+_SHOWN = 3
+
+
+def refuse_kind(repository: Repository) -> None:
+    """Refuse a repository whose objects are not all its own, or which others work in.
+
+    Raises:
+        EraseRefused: with the way out.
+    """
+    for check in _KINDS:
+        check(repository)
+
+
+def refuse_state(repository: Repository, waiting: Collection[bytes], target: Callable[[bytes], bool]) -> None:
+    """Refuse while a person is at work, or has changes that are not committed.
+
+    Args:
+        waiting: paths that memfs itself has written and not committed yet.
+        target: whether a path is one that is about to go.
+
+    Raises:
+        EraseRefused: with the way out.
+    """
+    refuse_busy(repository)
+    head = repository.head()
+    staged = [path for path in _staged(repository, head.commit) if path not in waiting and not target(path)]
+    if staged:
+        raise EraseRefused(f"changes are staged: {_named(staged)}", hint="commit them, or 'git restore --staged' them")
+    dirty = [path for path in changed_files(repository) if path not in waiting and not target(path)]
+    if dirty:
+        raise EraseRefused(
+            f"files are changed and not committed: {_named(dirty)}",
+            hint="commit them, 'git stash' or 'git restore' them",
+        )
+
+
+def refuse_damage(repository: Repository) -> bool:
+    """Refuse a damaged repository; return whether it passes git's strict check, which old ones may not.
+
+    Raises:
+        EraseRefused: it is damaged.
+    """
+    try:
+        fsck(repository, strict=True)
+    except GitFailed:
+        try:
+            fsck(repository, strict=False)
+        except GitFailed as error:
+            raise EraseRefused(
+                f"the repository is damaged: {error.message}", hint="'git fsck --full' names what is missing"
+            ) from error
+        return False
+    return True
+
+
+def changed_files(repository: Repository) -> Iterator[bytes]:
+    """Tracked files whose content or mode is not what the person's index says. No filter of the repository's runs."""
+    out = repository.git.run("ls-files", "-t", "-s", "-z", "--debug")
+    stamp = _mtime(index_of(repository.git_dir))
+    for row in _ROW.finditer(out):
+        tag, mode, blob, _, path, *facts = row.groups()
+        if tag in (b"S", b"s") or mode in (b"160000",):
+            continue
+        numbers = [int(text) for text in facts]
+        place = repository.work_tree / os.fsdecode(path)
+        if not _vouched(place, numbers, stamp) and not _same(place, mode.decode(), blob.decode()):
+            yield path
+
+
+def _vouched(place: Path, facts: list[int], index: int) -> bool:
+    """Whether the file is the one git looked at, and was not changed in the moment of that look."""
+    try:
+        found = os.lstat(place)
+    except OSError:
+        return False
+    changed, modified = facts[0] * _NANO + facts[1], facts[2] * _NANO + facts[3]
+    known = (modified, changed, facts[4] & 0xFFFFFFFF, facts[5] & 0xFFFFFFFF)
+    now = (found.st_mtime_ns, found.st_ctime_ns, found.st_ino & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
+    return known == now and modified < index
+
+
+def _same(place: Path, mode: str, blob: str) -> bool:
+    try:
+        if mode == "120000":
+            return object_id("blob", os.fsencode(os.readlink(place))) == blob
+        data = io.read_file(place, _LARGEST)
+        executable = bool(os.lstat(place).st_mode & 0o100)
+    except (OSError, MemfsError):
+        return False
+    return object_id("blob", data) == blob and executable == (mode != FILE)
+
+
+def _mtime(path: Path) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _staged(repository: Repository, commit: str | None) -> list[bytes]:
+    return list(staged_changes(repository.git, commit))
+
+
+def refuse_busy(repository: Repository) -> None:
+    """Refuse while git is in the middle of something, or a person's own command runs.
+
+    Raises:
+        EraseRefused: with the way out.
+    """
+    until = time.monotonic() + _PATIENCE
+    while True:
+        found = situation(repository.layout, repository.head(), allow_detached=False)
+        reason = found.reason if found else _running(repository)
+        if not reason:
+            return
+        if (found and not found.transient) or time.monotonic() >= until:
+            hint = "'git switch' to a branch first" if reason == "HEAD is detached" else "finish it first"
+            raise EraseRefused(reason, hint=hint)
+        time.sleep(_PAUSE)
+
+
+def _running(repository: Repository) -> str:
+    layout = repository.layout
+    for process in running_git():
+        folder = Path(process.folder)
+        inside = folder.is_relative_to(layout.work_tree) or folder.is_relative_to(layout.common_dir)
+        ours = folder.is_relative_to(layout.common_dir / "memfs")
+        if inside and (process.verb in _OF_OURS if ours else process.verb not in _HARMLESS):
+            return f"git {process.verb} is running (process {process.pid})"
+    return ""
+
+
+# -- sorts of repositories ------------------------------------------------------------------------------------------
+def _no_other_trees(repository: Repository) -> None:
+    folder = repository.common_dir / "worktrees"
+    others = sorted(os.listdir(folder)) if folder.is_dir() else []
+    if repository.git_dir != repository.common_dir:
+        raise EraseRefused(
+            "this is a linked working tree, and others use the same history",
+            hint=f"run it in the main working tree; before, {_way_out(repository, others)}",
+        )
+    if others:
+        raise EraseRefused(
+            f"other working trees use this history: {', '.join(others)}",
+            hint=_way_out(repository, others),
+        )
+
+
+def _way_out(repository: Repository, trees: Collection[str]) -> str:
+    """How to be rid of other working trees: memfs's own have caches and a state that git knows nothing of."""
+    given: dict[str, BranchEntry] = {}
+    with suppress(MemfsError):  # a list that cannot be read says nothing of any of them
+        given = read_list(repository.common_dir)
+    rows = {row.git_dir.rpartition("/")[2]: row for row in given.values() if row.git_dir}
+    drops = [f"'memfs branch drop {rows[name].name}'" for name in trees if name in rows]
+    steps = [f"{' and '.join(drops)}, where need be after 'memfs branch merge'"] if drops else []
+    if len(drops) < len(trees):
+        steps.append(f"'git worktree remove' {'the others' if drops else 'them'}, or 'git worktree prune' those gone")
+    return "; ".join(steps)
+
+
+def _no_foreign_objects(repository: Repository) -> None:
+    top = repository.common_dir / "objects"
+    if (
+        any(path.is_symlink() for path in (top, *top.iterdir()))
+        or os.stat(top).st_dev != os.stat(repository.state).st_dev
+    ):
+        raise EraseRefused("the objects lie elsewhere", path=str(top), hint="move them into the git folder")
+    for name in ("alternates", "http-alternates"):
+        if (top / "info" / name).exists():
+            raise EraseRefused(
+                "the repository borrows objects from another one",
+                path=str(top / "info" / name),
+                hint="'git repack -a -d' and remove that file; then erase in the other one, too",
+            )
+
+
+def _whole(repository: Repository) -> None:
+    if (repository.common_dir / "shallow").exists():
+        raise EraseRefused("this is a shallow clone", hint="'git fetch --unshallow' first")
+    settings = read_config(repository.common_dir / "config")
+    promised = any(name.startswith("remote.") and name.endswith(".promisor") for name in settings)
+    if promised or "extensions.partialclone" in settings:
+        raise EraseRefused("this is a partial clone", hint="clone it anew without --filter")
+
+
+def _not_replaced(repository: Repository) -> None:
+    common = repository.common_dir
+    packed = common / "packed-refs"
+    named = packed.exists() and b" refs/replace/" in io.read_file(packed)
+    if named or any(names for _, _, names in os.walk(common / "refs/replace")) or (common / "info/grafts").exists():
+        raise EraseRefused(
+            "the repository replaces objects by others", hint="'git replace -d' them, and remove .git/info/grafts"
+        )
+
+
+def _plain_index(repository: Repository) -> None:
+    if any(name.startswith("sharedindex.") for name in os.listdir(repository.git_dir)):
+        raise EraseRefused(
+            "the index is split", hint="'git update-index --no-split-index' and remove .git/sharedindex.*"
+        )
+
+
+def _no_submodule(repository: Repository) -> None:
+    parts = repository.common_dir.parts
+    if any(above == ".git" and name == "modules" for above, name in pairwise(parts)):
+        raise EraseRefused(
+            "this repository is a submodule: the one above it names its commits",
+            hint="clone it on its own, erase there, and name the new commit above",
+        )
+
+
+_KINDS = (_no_other_trees, _no_foreign_objects, _whole, _not_replaced, _plain_index, _no_submodule)
+
+
+def _named(paths: list[bytes]) -> str:
+    shown = ", ".join(ascii(path)[2:-1] for path in paths[:_SHOWN])
+    return shown + (f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else "")
+
+
+def is_shared(repository: Repository) -> bool:
+    """Whether memfs did not make the repository: its first commit would be memfs's own, and say so.
+
+    That is the one of ``init``, or the one that a cut of the history of such a repository put first.
+    """
+    head = repository.head_commit()
+    if head is None:
+        return repository.prefix != ""
+    roots = repository.git.run("rev-list", "--max-parents=0", head, timeout=PATIENCE).decode().split()
+    if len(roots) != 1 or repository.prefix:
+        return True
+    first = parse_commit(repository.object(roots[0]).data)
+    settings = repository.read(roots[0], "memfs.toml")
+    try:
+        adopt = tomllib.loads((settings or b"").decode()).get("history", {}).get("adopt")
+    except (ValueError, AttributeError):
+        adopt = None
+    sources = first.trailers.get(SOURCE, ())
+    return CUT not in sources and ("init" not in sources or adopt != "auto")

@@ -1,0 +1,418 @@
+"""Taking an item out of one git object or one line of a reflog: bytes in, bytes out.
+
+Owns which parts of trees, commits, tags and reflogs name other objects, and what betrays an item in a text. Reads and
+stores nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from memfs.errors import HistoryUnavailable
+from memfs.fs import io
+from memfs.git.layout import Layout
+from memfs.git.refs import HEX, NULL, PER_WORKTREE, parse_packed
+
+ERASED = b"[erased]"
+_TELLING = 12
+_TO = slice(41, 81)  # of a line of a reflog: the id that the ref had afterwards
+_SIGNED = (b"gpgsig", b"gpgsig-sha256", b"mergetag")
+_NO_PARENT = b"parent " + NULL.encode()
+_SIGNATURE = re.compile(rb"^-----BEGIN (?:PGP|SSH|SIGNED) (?:SIGNATURE|MESSAGE)-----", re.MULTILINE)
+_ID = re.compile(rb"(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f])")
+_OWN = re.compile(rb"[-0-9 ]|[^\x00-\x7f]")
+_NEVER = re.compile(rb"(?!)")
+_ENTRY = re.compile(rb"(\d+) ([^\0]+)\0(.{20})", re.DOTALL)
+_ID_ONLY = re.compile(rb"\d+ [^\0]+\0(.{20})", re.DOTALL)
+_NAME_ONLY = re.compile(rb"\d+ ([^\0]+)\0.{20}", re.DOTALL)
+_FOLDER = re.compile(rb"(?:1\d+ [^\0]+\0.{20})*+0?40000 ([^\0]+)\0(.{20})", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What betrays an item.
+
+    Attributes:
+        versions: for each version its phrases: whole lines and values, as they stand in a file.
+        names: what it is called in messages: its ids, and its words as commits say them.
+    """
+
+    versions: tuple[frozenset[bytes], ...]
+    names: tuple[bytes, ...]
+
+    @cached_property
+    def phrases(self) -> tuple[bytes, ...]:
+        """Every phrase of every version, the longest first."""
+        return tuple(sorted(frozenset().union(*self.versions), key=lambda phrase: (-len(phrase), phrase)))
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[bytes]:
+        return re.compile(b"|".join(map(re.escape, self.phrases))) if self.phrases else _NEVER
+
+    @cached_property
+    def telling(self) -> tuple[bytes, ...]:
+        """The names that are so much its own that they go from any message, not only from those about the item."""
+        return tuple(name for name in self.names if len(name) >= _TELLING and _OWN.search(name))
+
+    @cached_property
+    def _any_name(self) -> re.Pattern[bytes]:
+        return _words(self.names)
+
+    @cached_property
+    def _telling_name(self) -> re.Pattern[bytes]:
+        return _words(self.telling)
+
+    def quoted_in(self, data: bytes) -> bool:
+        """Whether some phrase stands there."""
+        return any(phrase in data for phrase in self.phrases)
+
+    def copied_in(self, data: bytes) -> bool:
+        """Whether all phrases of some version stand there."""
+        return any(version and all(phrase in data for phrase in version) for version in self.versions)
+
+    def redact(self, text: bytes, names: bool = False) -> bytes:
+        """The text without phrases and telling names; with ``names`` without the others, too."""
+        plain = self._pattern.sub(ERASED, text)
+        return (self._any_name if names else self._telling_name).sub(ERASED, plain)
+
+
+def _words(names: Collection[bytes]) -> re.Pattern[bytes]:
+    if not names:
+        return _NEVER
+    words = b"|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.compile(rb"(?<![A-Za-z0-9._-])(?:%s)(?![A-Za-z0-9_-]|\.[A-Za-z0-9])" % words, re.IGNORECASE)
+
+
+def entries(tree: bytes) -> list[tuple[bytes, bytes, bytes]]:
+    """Mode, name and binary id of everything in a tree, as it stands there."""
+    return _ENTRY.findall(tree)
+
+
+def folders(tree: bytes) -> list[tuple[bytes, str]]:
+    """Name and id of the folders in a tree; the files between them are skipped without a look."""
+    rows = []
+    found = _FOLDER.match(tree)
+    while found is not None:  # not by findall, which would look for a beginning at every byte
+        rows.append((found[1], found[2].hex()))
+        found = _FOLDER.match(tree, found.end())
+    return rows
+
+
+def ids(tree: bytes) -> set[bytes]:
+    """The binary ids in a tree."""
+    return set(_ID_ONLY.findall(tree))
+
+
+def names(tree: bytes) -> set[bytes]:
+    """The names in a tree."""
+    return set(_NAME_ONLY.findall(tree))
+
+
+def located(tree: bytes, wanted: Collection[bytes]) -> list[tuple[bytes, bytes, int, int]]:
+    """Binary id, name, beginning and end of those entries of a tree that have one of some ids."""
+    present = ids(tree).intersection(wanted)
+    return _spans(tree, _finding_ids(frozenset(present))) if present else []
+
+
+def edit_tree(tree: bytes, cut: Collection[bytes], table: Mapping[bytes, bytes | None]) -> bytes:
+    """A tree without some names, and with other ids; those that become None are left out.
+
+    All other bytes stay as they are, so that an old tree of a strange form stays one.
+    """
+    changes = {start: (end, name, table[found]) for found, name, start, end in located(tree, table.keys())}
+    if cut:
+        for _, name, start, end in _spans(tree, _finding_names(frozenset(cut))):
+            changes[start] = (end, name, None)
+    kept, at = [], 0
+    for start, (end, _, new) in sorted(changes.items()):
+        kept += [tree[at:start], b"" if new is None else tree[start : end - 20] + new]
+        at = end
+    return b"".join((*kept, tree[at:]))
+
+
+def _spans(tree: bytes, pattern: re.Pattern[bytes]) -> list[tuple[bytes, bytes, int, int]]:
+    rows = []
+    found = pattern.match(tree)
+    while found is not None:
+        rows.append((found[3], found[2], found.start(2) - len(found["mode"]) - 1, found.end()))
+        found = pattern.match(tree, found.end())
+    return rows
+
+
+@lru_cache(maxsize=64)
+def _finding_ids(wanted: frozenset[bytes]) -> re.Pattern[bytes]:
+    # Entries are skipped whole, from the beginning on: the bytes of an id may look like anything.
+    some = b"|".join(map(re.escape, sorted(wanted)))
+    return re.compile(rb"(?:\d+ [^\0]+\0.{20})*?(?P<mode>\d+) ([^\0]+)\0(%s)" % some, re.DOTALL)
+
+
+@lru_cache(maxsize=64)
+def _finding_names(wanted: frozenset[bytes]) -> re.Pattern[bytes]:
+    some = b"|".join(map(re.escape, sorted(wanted)))
+    return re.compile(rb"(?:\d+ [^\0]+\0.{20})*?(?P<mode>\d+) (%s)\0(.{20})" % some, re.DOTALL)
+
+
+def encode_entries(rows: Collection[tuple[bytes, bytes, str]]) -> bytes:
+    """A tree of modes, names and ids, in git's order."""
+    ordered = sorted((name + b"/" if mode == b"40000" else name, mode, name, found) for mode, name, found in rows)
+    return b"".join(b"%s %s\0%s" % (mode, name, bytes.fromhex(found)) for _, mode, name, found in ordered)
+
+
+def headers(data: bytes) -> tuple[list[bytes], bytes]:
+    """The headers of a commit or tag, continued lines joined to theirs, and its message."""
+    head, _, message = data.partition(b"\n\n")
+    found: list[bytes] = []
+    for line in head.split(b"\n"):
+        if line.startswith(b" ") and found:
+            found[-1] += b"\n" + line
+        else:
+            found.append(line)
+    return found, message
+
+
+def named_in_commit(data: bytes) -> tuple[str, tuple[str, ...]]:
+    """Tree and parents of a commit."""
+    rows = [line.partition(b" ") for line in headers(data)[0]]
+    tree = next((value.decode("ascii", "replace") for name, _, value in rows if name == b"tree"), "")
+    return tree, tuple(value.decode("ascii", "replace") for name, _, value in rows if name == b"parent")
+
+
+def edit_commit(data: bytes, replaced: Mapping[str, str], traces: Traces, names: bool) -> bytes:
+    """A commit with other ids and a message without traces; one that changes loses its signatures.
+
+    A parent that becomes ``NULL`` is left out.
+    """
+    rows, message = headers(data)
+    new = [_replace_id(line, (b"tree", b"parent"), replaced) for line in rows]
+    plain = traces.redact(message, names)
+    if new == rows and plain == message:
+        return data
+    kept = [line for line in new if line.split(b" ", 1)[0] not in _SIGNED and line != _NO_PARENT]
+    return b"\n".join(kept) + b"\n\n" + plain
+
+
+def edit_tag(data: bytes, replaced: Mapping[str, str], traces: Traces) -> bytes:
+    """As ``edit_commit``, for an annotated tag."""
+    rows, message = headers(data)
+    new = [_replace_id(line, (b"object",), replaced) for line in rows]
+    plain = traces.redact(message)
+    if new == rows and plain == message:
+        return data
+    signature = _SIGNATURE.search(plain)
+    return b"\n".join(new) + b"\n\n" + (plain[: signature.start()] if signature else plain)
+
+
+def is_signed(data: bytes) -> bool:
+    """Whether a commit or tag carries a signature."""
+    rows, message = headers(data)
+    return any(line.startswith(b"gpgsig") for line in rows) or (
+        rows[0].startswith(b"object ") and _SIGNATURE.search(message) is not None
+    )
+
+
+def edit_reflog(data: bytes, replaced: Mapping[str, str], traces: Traces) -> bytes:
+    """A reflog with other ids, in its messages, too, and messages without traces.
+
+    A step to a commit that becomes ``NULL`` is left out; one from there begins with nothing.
+    """
+    lines = []
+    for line in data.split(b"\n"):
+        if replaced.get(line[_TO].decode("ascii", "replace")) == NULL:
+            continue
+        facts, tab, message = edit_ids(line, replaced).partition(b"\t")
+        lines.append(facts + tab + traces.redact(message))
+    return b"\n".join(lines)
+
+
+def edit_lines(data: bytes, replaced: Mapping[str, str]) -> bytes:
+    """Lines that name objects, with other ids; those that name one which becomes ``NULL`` are left out."""
+    lines = data.splitlines(keepends=True)
+    return b"".join(edit_ids(line, replaced) for line in lines if NULL not in map(replaced.get, ids_in(line)))
+
+
+def edit_ids(text: bytes, replaced: Mapping[str, str]) -> bytes:
+    """A text with the ids in it replaced."""
+    return _ID.sub(lambda found: replaced.get(found[0].decode(), found[0].decode()).encode(), text)
+
+
+def ids_in(text: bytes) -> set[str]:
+    """Every object id in a text."""
+    return {found.decode() for found in _ID.findall(text)}
+
+
+def _replace_id(line: bytes, fields: Collection[bytes], replaced: Mapping[str, str]) -> bytes:
+    name, _, value = line.partition(b" ")
+    if name not in fields:
+        return line
+    old = value.decode("ascii", "replace")
+    return name + b" " + replaced.get(old, old).encode()
+
+
+_HEADER = b"# pack-refs with: sorted \n"
+_HEADS = re.compile(r"[A-Z_]*HEAD|AUTO_MERGE")
+_MESSAGES = re.compile(r"[A-Z_]+(?:_EDITMSG|_MSG|_DESCRIPTION)|ADD_EDIT\.patch|SQUASH_MSG|MERGE_MSG")
+_SMALL = 1 << 26
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What names objects at one moment.
+
+    Attributes:
+        packed, loose: id by ref; a loose one holds before a packed one. Symbolic refs name no object and are left out.
+        logs: content of each reflog, by its path below ``logs/``.
+        heads: content of ``ORIG_HEAD``, ``FETCH_HEAD`` and their like, and of ``HEAD`` itself.
+    """
+
+    packed: Mapping[str, str]
+    loose: Mapping[str, str]
+    logs: Mapping[str, bytes]
+    heads: Mapping[str, bytes]
+
+    @property
+    def refs(self) -> dict[str, str]:
+        """The id that each ref names."""
+        return {**self.packed, **self.loose}
+
+    def ids(self, heads: bool = True) -> set[str]:
+        """Every id that is named anywhere; without ``heads`` not those whose objects git does not keep."""
+        found = set(self.refs.values())
+        for text in (*self.logs.values(), *(self.heads.values() if heads else ())):
+            found |= ids_in(text)
+        return found - {NULL}
+
+
+def read_names(layout: Layout) -> Names:
+    """What names objects now.
+
+    Raises:
+        HistoryUnavailable: a ref cannot be read.
+    """
+    common = layout.common_dir
+    loose = {}
+    for path in _files(common / "refs"):
+        ref = path.relative_to(common).as_posix()
+        if ref.endswith(".lock"):
+            continue
+        text = os.fsdecode(io.read_file(path, _SMALL)).strip()
+        if text.startswith("ref:"):
+            continue
+        if not HEX.fullmatch(text):
+            raise HistoryUnavailable(f"{ref} is unreadable", path=str(path), hint="run git fsck")
+        loose[ref] = text
+    logs = {
+        path.relative_to(common / "logs").as_posix(): io.read_file(path, _SMALL) for path in _files(common / "logs")
+    }
+    heads = {
+        path.name: io.read_file(path, _SMALL)
+        for path in sorted(layout.git_dir.iterdir())
+        if _HEADS.fullmatch(path.name) and _is_file(path)
+    }
+    return Names(packed=_read_packed(common / "packed-refs"), loose=loose, logs=logs, heads=heads)
+
+
+def packed_text(refs: Mapping[str, str]) -> bytes:
+    """The content of ``packed-refs`` for these refs."""
+    rows = sorted((os.fsencode(ref), found.encode()) for ref, found in refs.items())
+    return _HEADER + b"".join(b"%s %s\n" % (found, ref) for ref, found in rows)
+
+
+def changed_loose(names: Names, mapped: Mapping[str, str]) -> list[str]:
+    """The refs with a file of their own whose id changes."""
+    return [ref for ref, found in names.loose.items() if found in mapped]
+
+
+def turn(layout: Layout, names: Names, mapped: Mapping[str, str]) -> None:
+    """Change every ref at once; the caller holds their locks and that of ``packed-refs``.
+
+    Until the last rename every ref names what it named before. A ref whose id becomes ``NULL`` is gone then.
+    """
+    common = layout.common_dir
+    changed = changed_loose(names, mapped)
+    shared = [ref for ref in changed if not ref.startswith(PER_WORKTREE)]
+    before = {**names.packed, **{ref: names.loose[ref] for ref in shared}}
+    if shared:
+        _rewrite(common / "packed-refs", packed_text(before))
+    for ref in shared:
+        io.unlink(common / ref, missing_ok=True)
+    for folder in {(common / ref).parent for ref in shared}:
+        io.sync_folder(folder)
+    after = _turned(before, mapped)
+    if after != before:
+        _rewrite(common / "packed-refs", packed_text(after))
+    for ref in set(changed) - set(shared):
+        _rewrite(common / ref, f"{mapped[names.loose[ref]]}\n".encode())
+
+
+def edit_logs(layout: Layout, mapped: Mapping[str, str], traces: Traces) -> int:
+    """Write the reflogs, ``ORIG_HEAD`` and its like anew where they name what was replaced; return how many files."""
+    count = 0
+    for path in _files(layout.common_dir / "logs"):
+        count += _edit(path, lambda data: edit_reflog(data, mapped, traces))
+    if _is_file(layout.common_dir / "info/refs"):
+        count += _edit(layout.common_dir / "info/refs", lambda data: edit_lines(data, mapped))
+    for path in sorted(layout.git_dir.iterdir()):
+        if path.name != "HEAD" and _HEADS.fullmatch(path.name) and _is_file(path):
+            count += _edit(path, lambda data: traces.redact(edit_lines(data, mapped)))
+        elif _MESSAGES.fullmatch(path.name) and _is_file(path):
+            count += _edit(path, lambda data: traces.redact(data))
+    return count
+
+
+def new_names(names: Names, mapped: Mapping[str, str], traces: Traces) -> Names:
+    """What will name objects when all is done."""
+    return Names(
+        packed=_turned(names.refs, mapped),
+        loose={},
+        logs={path: edit_reflog(data, mapped, traces) for path, data in names.logs.items()},
+        heads={name: edit_lines(data, mapped) for name, data in names.heads.items()},
+    )
+
+
+def _turned(refs: Mapping[str, str], mapped: Mapping[str, str]) -> dict[str, str]:
+    after = {ref: mapped.get(found, found) for ref, found in refs.items()}
+    return {ref: found for ref, found in after.items() if found != NULL}
+
+
+def _edit(path: Path, edit: Callable[[bytes], bytes]) -> int:
+    before = io.read_file(path, _SMALL)
+    after = edit(before)
+    if after == before:
+        return 0
+    if after:
+        _rewrite(path, after)
+    else:
+        io.unlink(path, missing_ok=True)
+    return 1
+
+
+def _rewrite(path: Path, data: bytes) -> None:
+    mode = stat.S_IMODE(os.stat(path if path.exists() else path.with_name("HEAD")).st_mode)
+    io.write_file(path, data, mode)
+    if stat.S_IMODE(os.stat(path).st_mode) != mode:
+        io.chmod(path, mode)
+
+
+def _read_packed(path: Path) -> dict[str, str]:
+    try:
+        return parse_packed(io.read_file(path))
+    except FileNotFoundError:
+        return {}
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for place, _, names in os.walk(folder):
+        yield from (path for name in sorted(names) if _is_file(path := Path(place) / name))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False

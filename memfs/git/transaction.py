@@ -1,0 +1,475 @@
+"""One step of the person's index and a branch together, so that neither is ever behind the other for long.
+
+The order is: new index beside the old one, ``index.lock`` by ``link()``, look again, index, branch, unlock. A step that
+failed or was interrupted is kept if the branch has its commit, and undone otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from memfs.errors import GitBusy, GitFailed, HistoryError, NotRegularFile
+from memfs.fs import io
+from memfs.git.ancestry import is_ancestor
+from memfs.git.busy import OWN_LINK, at_work, lock_reason, persons_command
+from memfs.git.layout import Layout, read_small
+from memfs.git.objects import TreeEntry
+from memfs.git.process import TIMEOUT, end, finish, tether
+from memfs.git.refs import HEX, NULL, Head, is_branch
+from memfs.git.repository import Facts, Repository, facts_of
+
+STANDING_STILL = 0.5
+RECORD, BEFORE, PUT = "commit.json", "index.before", "index.put"
+_NAMES = (PUT, BEFORE, OWN_LINK, f"{OWN_LINK}.lock")
+_PAUSE = 0.01
+_SECOND = 10**9
+_GIT_DIR = re.compile(r"\.|worktrees/(?!\.{1,2}$)[^/\0]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """What a step is about to do, written before it begins.
+
+    Attributes:
+        ref: the branch, or ``HEAD`` where it is detached.
+        old, new: its commit before ("" = none) and after.
+        git_dir: the working tree's git folder, below the common one.
+        had_index: whether there was an index.
+    """
+
+    ref: str
+    old: str
+    new: str
+    git_dir: str
+    had_index: bool
+
+
+def index_of(git_dir: Path) -> Path:
+    """The index of a working tree. Where it is a link to beside it, git replaces what that points to, and so do we."""
+    index = git_dir / "index"
+    target = Path(os.path.realpath(index))
+    return target if target.parent == Path(os.path.realpath(git_dir)) else index
+
+
+def lock_of(index: Path) -> Path:
+    """The file by which git locks an index."""
+    return index.with_name(index.name + ".lock")
+
+
+def keep_date(index: Path, before: int) -> None:
+    """Give an index that was written anew the second of the one before it, in nanoseconds.
+
+    By it git tells which files it must read although their size and date are as it knows them: those that may have been
+    edited in the second in which it looked. Our git looks at no file; with its own date such an edit would be unseen.
+    """
+    io.touch(index, before - before % _SECOND + time.time_ns() % _SECOND)
+
+
+def settle(repository: Repository, state: Path, *, died: bool = False) -> StepRecord | None:
+    """Bring an ended step to an end: keep it if the branch has its commit, else give the person's index back; unlock.
+
+    Args:
+        died: the step's git was killed, alone or with whoever took the step, and may have left its locks.
+
+    Returns the record if something was left to do. Without a lock of ours there is nothing to do but to sweep.
+    """
+    record = _read_record(state)
+    pending = record is not None and _settle_index(repository, state, record, died)
+    io.unlink(state / RECORD, missing_ok=True)
+    sweep(state)
+    return record if pending else None
+
+
+def _settle_index(repository: Repository, state: Path, record: StepRecord, died: bool) -> bool:
+    git_dir = Path(os.path.normpath(repository.common_dir / record.git_dir))
+    index = index_of(git_dir)
+    lock = lock_of(index)
+    locked, replaced = _same(state / OWN_LINK, lock), _same(state / OWN_LINK, index)
+    if not locked and not (replaced and not _arrived(repository, git_dir, record)):
+        return False
+    if not locked:
+        # Somebody removed our lock: the index is ahead of the branch, and is put back under a lock all the same.
+        try:
+            io.link(str(state / OWN_LINK), str(lock))
+        except FileExistsError:
+            return False
+    if replaced and not _arrived(repository, git_dir, record):
+        if record.had_index:
+            io.rename(str(state / BEFORE), str(index))
+        else:
+            io.unlink(index, missing_ok=True)
+    _drop_ref_locks(repository, state, git_dir, record, died)
+    io.unlink(lock, missing_ok=True)
+    io.sync_folder(git_dir)
+    return True
+
+
+def _arrived(repository: Repository, git_dir: Path, record: StepRecord) -> bool:
+    """Whether the branch holds the record's commit."""
+    now = read_small(git_dir / "HEAD") if record.ref == "HEAD" else repository.ref_commit(record.ref)
+    return now not in (None, "", record.old) and is_ancestor(repository, record.new, now)
+
+
+def _drop_ref_locks(repository: Repository, state: Path, git_dir: Path, record: StepRecord, died: bool) -> None:
+    """Remove the locks of branch and HEAD that the step's git left when it died: it took them under our index lock.
+
+    The branch's own lock tells by the commit that only we were about to write. HEAD's holds nothing, nor may the
+    branch's after a power cut; such a one is ours if it is no older than our record, stands still, and no git is seen.
+    """
+    branch = [] if record.ref == "HEAD" else [repository.common_dir / f"{record.ref}.lock"]
+    for lock in (*branch, git_dir / "HEAD.lock"):
+        content = read_small(lock)
+        if content is None:
+            continue
+        tells = HEX.fullmatch(content) or content.startswith("ref:")
+        layout = _layout_of(repository, git_dir)
+        if content == record.new or (died and not tells and _is_left(layout, state / RECORD, lock)):
+            io.unlink(lock, missing_ok=True)
+
+
+def _layout_of(repository: Repository, git_dir: Path) -> Layout:
+    """The working tree in which a step was taken: it may be another one than ours, and people's git works there."""
+    if git_dir == repository.git_dir:
+        return repository.layout
+    told = read_small(git_dir / "gitdir")
+    top = Path(os.path.normpath(git_dir / told)) if told else git_dir
+    return replace(repository.layout, git_dir=git_dir, work_tree=top.parent)
+
+
+def _is_left(layout: Layout, record: Path, lock: Path) -> bool:
+    """Whether a lock without a content was left by the step that a record is of."""
+    try:
+        facts = os.lstat(lock)
+        if facts.st_mtime_ns < os.lstat(record).st_mtime_ns or not stat.S_ISREG(facts.st_mode):
+            return False
+        until = time.monotonic() + STANDING_STILL
+        while time.monotonic() < until:
+            if at_work(layout) or not os.path.samestat(os.lstat(lock), facts):
+                return False
+            time.sleep(_PAUSE)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def unfinished(repository: Repository) -> list[Path]:
+    """The state folders, of any working tree or workspace of this repository, that hold a begun and not ended step.
+
+    A step that ended before its record was written left second names of indexes only: it is one of them too.
+    """
+    folder = repository.common_dir / "memfs"
+    return [folder / name for name in sorted(os.listdir(folder)) if _has_traces(folder / name)]
+
+
+def _has_traces(state: Path) -> bool:
+    return any(os.path.lexists(state / name) for name in (RECORD, *_NAMES))
+
+
+def _read_record(state: Path) -> StepRecord | None:
+    try:
+        record = StepRecord(**json.loads(io.read_file(state / RECORD)))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, RecursionError, NotRegularFile):
+        # A record is complete before a lock is taken: a torn one stands for a step that never began.
+        return None
+    return record if _is_sound(record) else None
+
+
+def _is_sound(record: StepRecord) -> bool:
+    """Whether the record leads nowhere but into this repository: it may have been unpacked together with it."""
+    return (
+        isinstance(record.ref, str)
+        and (record.ref == "HEAD" or is_branch(record.ref))
+        and all(isinstance(name, str) and HEX.fullmatch(name or NULL) for name in (record.old, record.new))
+        and isinstance(record.git_dir, str)
+        and _GIT_DIR.fullmatch(record.git_dir) is not None
+    )
+
+
+def sweep(state: Path) -> None:
+    """Remove the second names of indexes that a step needs."""
+    for name in _NAMES:
+        io.unlink(state / name, missing_ok=True)
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two names are of one file; a link is nobody's name."""
+    try:
+        facts = os.lstat(one), os.lstat(other)
+    except OSError:
+        return False
+    return os.path.samestat(*facts) and stat.S_ISREG(facts[0].st_mode)
+
+
+LOCK_PATIENCE = 1.0
+_STDIN = ("--stdin", "-m", "memfs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefIndexStep:
+    """A branch's way from one commit to the next.
+
+    Attributes:
+        head: where HEAD points while the step is taken.
+        ref, old, new: as in ``Record``.
+        entries: what the index is to hold for the changed paths; empty where the branch is not HEAD's.
+        contents: every blob this step's commits gave a path: an entry with one of them is ours to replace.
+    """
+
+    head: Head
+    ref: str
+    old: str | None
+    new: str
+    entries: Mapping[bytes, TreeEntry | None]
+    contents: Mapping[bytes, frozenset[str | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewIndex:
+    """A new index, ready to be put in place.
+
+    Attributes:
+        left: paths whose entry stays the person's.
+        before: facts of the index it was made from.
+        after: its own facts; the same as before where nothing is to be changed.
+    """
+
+    left: frozenset[bytes]
+    before: Facts
+    after: Facts
+
+
+def take(repository: Repository, step: RefIndexStep) -> frozenset[bytes] | None:
+    """Take the step; return the paths whose entry was left to the person.
+
+    None means that HEAD or the index moved meanwhile, or a person's command began: nothing has changed, look again.
+
+    Raises:
+        GitBusy: somebody holds a lock.
+        GitFailed, StorageIO: nothing has changed, or the branch has the commit.
+    """
+    with _ref_update(repository) as child:
+        try:
+            prepared = _prepare(repository, step)
+            done = prepared is not None and _locked_part(repository, step, prepared, child)
+            settle(repository, repository.state, died=_was_killed(child))
+        except BaseException:
+            end(child)
+            settle(repository, repository.state, died=_was_killed(child))
+            raise
+    if not done or prepared is None:
+        return None
+    if step.entries:
+        # What the person had staged elsewhere they still have: no need to ask git again before the next step.
+        repository.restaged(step.new, prepared.after, step.entries.keys() - prepared.left)
+    _sync(repository, step.ref)
+    return prepared.left
+
+
+@contextmanager
+def index_lock(repository: Repository) -> Iterator[None]:
+    """Hold the lock of the person's index, so that no git command of theirs changes files meanwhile.
+
+    A checkout holds it until it has laid out all files and written their entries: who has it finds in the index which
+    files git takes for the branch's own, whatever HEAD says yet. If the process is killed, ``commits.recover`` unlocks.
+    The caller holds ``commit.lock``.
+
+    Raises:
+        GitBusy: somebody else holds it.
+    """
+    state, index = repository.state, index_of(repository.git_dir)
+    sweep(state)
+    try:
+        facts = _copy(index, state / OWN_LINK)
+        _sync_file(state / OWN_LINK)
+        where = os.path.relpath(repository.git_dir, repository.common_dir)
+        record = StepRecord(ref="HEAD", old=NULL, new=NULL, git_dir=where, had_index=facts is not None)
+        io.write_file(state / RECORD, json.dumps(asdict(record)).encode())
+        _lock(repository, index)
+        yield
+    finally:
+        settle(repository, state)
+
+
+def _was_killed(child: subprocess.Popen[bytes]) -> bool:
+    """Whether git ended without removing its locks: it did not hear in time that it should end, or memory was short."""
+    return child.returncode == -signal.SIGKILL
+
+
+def _locked_part(
+    repository: Repository, step: RefIndexStep, prepared: NewIndex, child: subprocess.Popen[bytes]
+) -> bool:
+    state, index = repository.state, index_of(repository.git_dir)
+    _lock(repository, index)
+    if repository.head() != step.head or facts_of(index) != prepared.before:
+        return False
+    if repository.obstacle() is not None:
+        return False
+    if prepared.after != prepared.before:
+        io.link(str(state / OWN_LINK), str(state / PUT))
+        io.rename(str(state / PUT), str(index))
+    code, _, err = finish(child, _orders(step), TIMEOUT)
+    now = repository.head().commit if step.ref == "HEAD" else repository.ref_commit(step.ref)
+    if code and now == step.old:
+        raise _refused(repository, step, err)
+    if now == step.new and persons_command(repository.layout) is not None:
+        return not _moved_back(repository, step)
+    return now == step.new
+
+
+def _moved_back(repository: Repository, step: RefIndexStep) -> bool:
+    """Give the branch back to a person's command that began meanwhile, while the index is still locked.
+
+    It may have read the branch before it moved: a checkout would then lay out the old commit under the new one, and the
+    person's next commit take off what is new.
+    """
+    order = f"update {step.ref} {step.old} {step.new}" if step.old else f"delete {step.ref} {step.new}"
+    data, variables = os.fsencode(f"{order}\n"), repository.identity().committer.in_reflogs
+    with tether(repository.state) as held:
+        try:
+            repository.git.run("update-ref", *_STDIN, data=data, variables=variables, keep=(held,))
+        except GitFailed:  # it has moved on from there
+            return False
+    return True
+
+
+def _orders(step: RefIndexStep) -> bytes:
+    return os.fsencode(f"start\nupdate {step.ref} {step.new} {step.old or NULL}\nprepare\ncommit\n")
+
+
+def _refused(repository: Repository, step: RefIndexStep, err: str) -> HistoryError:
+    for lock in (repository.git_dir / "HEAD.lock", repository.common_dir / f"{step.ref}.lock"):
+        reason = lock_reason(repository.layout, lock)
+        if reason:
+            return GitBusy(reason, hint="commits wait until it is gone")
+    return GitFailed(f"git update-ref failed: {err or 'no message'}", hint="run git fsck if this repeats")
+
+
+@contextmanager
+def _ref_update(repository: Repository) -> Iterator[subprocess.Popen[bytes]]:
+    """The process that will move the branch, started early so that the index is locked for less time."""
+    variables = repository.identity().committer.in_reflogs
+    with tether(repository.state) as held:
+        child = repository.git.open("update-ref", *_STDIN, variables=variables, keep=(held,))
+    try:
+        yield child
+    finally:
+        end(child)
+
+
+def _prepare(repository: Repository, step: RefIndexStep) -> NewIndex | None:
+    """Build the new index and write the record; None if the index changed meanwhile."""
+    state, index = repository.state, index_of(repository.git_dir)
+    sweep(state)
+    before = _copy(index, state / OWN_LINK)
+    entries, left = _to_change(repository, step, before)
+    if entries:
+        lines = b"".join(map(_line, entries.items()))
+        variables = {"GIT_INDEX_FILE": str(state / OWN_LINK)}
+        with tether(state) as held:
+            repository.git.run("update-index", "-z", "--index-info", data=lines, variables=variables, keep=(held,))
+        if before is not None:
+            keep_date(state / OWN_LINK, before[2])
+    _sync_file(state / OWN_LINK)
+    if before is not None and not _save(index, state / BEFORE, before):
+        return None
+    where = os.path.relpath(repository.git_dir, repository.common_dir)
+    record = StepRecord(ref=step.ref, old=step.old or "", new=step.new, git_dir=where, had_index=before is not None)
+    io.write_file(state / RECORD, json.dumps(asdict(record)).encode())
+    return NewIndex(left=left, before=before, after=facts_of(state / OWN_LINK) if entries else before)
+
+
+def _save(index: Path, saved: Path, facts: Facts) -> bool:
+    """Give the person's index a second name; false if it is no longer the one that was copied."""
+    try:
+        io.link(str(index), str(saved))
+    except FileNotFoundError:
+        return False
+    return facts_of(saved) == facts
+
+
+def _to_change(
+    repository: Repository, step: RefIndexStep, facts: Facts
+) -> tuple[dict[bytes, TreeEntry | None], frozenset[bytes]]:
+    """The entries to write, and the paths that the person has staged differently."""
+    if not step.entries:
+        return {}, frozenset()
+    staged = repository.staged_changes(step.old, facts, repository.state / OWN_LINK)
+    entries, left = dict(step.entries), set()
+    for path in staged.keys() & step.entries.keys():
+        if staged[path].blob not in step.contents[path]:
+            left.add(path)
+            del entries[path]
+    return entries, frozenset(left)
+
+
+def _line(item: tuple[bytes, TreeEntry | None]) -> bytes:
+    path, entry = item
+    return f"{entry.mode if entry else 0} {entry.id if entry else NULL}\t".encode() + path + b"\0"
+
+
+# -- the lock -----------------------------------------------------------------------------------------------------
+def _lock(repository: Repository, index: Path) -> None:
+    lock = lock_of(index)
+    until = time.monotonic() + LOCK_PATIENCE
+    while True:
+        try:
+            io.link(str(repository.state / OWN_LINK), str(lock))
+        except FileExistsError:
+            if time.monotonic() >= until:
+                reason = lock_reason(repository.layout, lock) or "index.lock is taken again and again"
+                raise GitBusy(reason, path=str(lock), hint="commits wait until it is gone") from None
+            time.sleep(_PAUSE)
+        else:
+            return
+
+
+def _copy(index: Path, target: Path) -> Facts:
+    """Copy the index; return the facts of what was copied, None where there is none: git then makes the target."""
+    try:
+        source = io.open_file(index, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for ever
+    except FileNotFoundError:
+        return None
+    try:
+        found = os.fstat(source)
+        data = io.read_regular(source, str(index), 1 << 32)
+    except NotRegularFile as error:
+        raise GitBusy("the index is not a regular file", path=str(index), hint="move it away") from error
+    finally:
+        os.close(source)
+    fd = io.make_file(target, os.O_WRONLY | os.O_EXCL, stat.S_IMODE(found.st_mode))
+    try:
+        io.write_all(fd, data, str(target))
+    finally:
+        os.close(fd)
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _sync_file(path: Path) -> None:
+    """Make a file durable; an empty one is made where there is none, as a lock needs a file to be a name of."""
+    fd = io.make_file(path, os.O_RDONLY)
+    try:
+        io.fsync(fd, str(path))
+    finally:
+        os.close(fd)
+
+
+def _sync(repository: Repository, ref: str) -> None:
+    """Make the moved branch and the released lock durable."""
+    folder = repository.git_dir if ref == "HEAD" else (repository.common_dir / ref).parent
+    while folder not in (repository.common_dir / "refs", repository.git_dir):
+        io.sync_folder(folder)
+        folder = folder.parent
+    if ref == "HEAD":
+        io.sync_folder(repository.git_dir)

@@ -1,0 +1,322 @@
+"""Arriving: memories that another store kept, taken in once and only once.
+
+Owns what becomes of each: stored, brought up to date, passed over because it is there or says what another one says,
+left alone because somebody edited it here, or refused. An arrival's id follows from what names it in its source; so
+importing again, or after being killed, does nothing twice. How a source writes its memories, it does not know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from memfs.errors import Conflict, ContentError, IdExists
+from memfs.format.plain import canonical
+from memfs.format.secrets import ALLOWED
+from memfs.intake.neighbours import Neighbourhood, Neighbours
+from memfs.model import MemoryItem, Query
+from memfs.model.ids import slug
+from memfs.model.item import VOUCHED, Link
+from memfs.recall.similarity import normalised
+from memfs.recall.tokens import gist
+from memfs.store import Store
+from memfs.store.parts import Parts
+from memfs.store.values import Batch
+
+FROM = "imported_from"
+"""The key below ``metadata`` that says where a memory comes from."""
+SOURCE = "import"
+MOST = 10_000
+"""So many arrivals are taken in at once at most: they are one batch, and one commit."""
+_TRIES = 3
+_SUFFIX = 8
+_DIGITS = 16
+
+
+Step = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """One memory as its source has it.
+
+    Attributes:
+        key: what names it in its source, the same at every import.
+        item: what is to be stored, without an id; ``name`` is what its id begins with.
+        where: file and line, for people.
+        links: keys of other arrivals, each with what they are to this one.
+        facts: what else is to be known of where it comes from: file, line, id, times.
+        id: the id that it keeps; "" for one that follows from its key.
+    """
+
+    key: str
+    item: MemoryItem
+    name: str = ""
+    where: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
+
+
+class Became(StrEnum):
+    """What became of an arrival."""
+
+    STORED = "stored"
+    UPDATED = "updated"
+    SAME = "same"
+    REPEATED = "repeated"
+    KEPT = "kept"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportResult:
+    """What became of one arrival: the ``id`` that holds it, "" where none does, and ``reason`` where there is one.
+
+    Attributes:
+        near: ids of items that say nearly the same; ``contradicts``: of those that say otherwise.
+    """
+
+    arrival: Arrival
+    became: Became
+    id: str = ""
+    reason: str = ""
+    near: tuple[str, ...] = ()
+    contradicts: tuple[str, ...] = ()
+
+
+class ImportService:
+    """Takes in what other stores kept."""
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store = store
+        self._clock = parts.clock
+        self._neighbourhood = Neighbourhood(store, parts.kinds)
+
+    def take_in(
+        self,
+        source: str,
+        arrivals: Sequence[Arrival],
+        *,
+        message: str = "",
+        replace: bool = False,
+        allow_secret: str = "",
+        dry_run: bool = False,
+        step: Step = lambda _done, _total: None,
+    ) -> list[ImportResult]:
+        """Store what is new or has changed in its source, as one batch: all of it or nothing (B5).
+
+        An arrival that is refused, such as one with a secret, is left out of the batch and named.
+
+        Args:
+            source: the name of the store they come from, such as ``mem0``.
+            arrivals: what it holds.
+            message: for the commit.
+            replace: what was edited here and has changed there is replaced, too; history keeps the edit.
+            allow_secret: why what looks like a secret may stay, as for ``Store.put``.
+            dry_run: tell what would become of each, and store nothing.
+            step: is told how many of how many were compared with what is here.
+
+        Returns:
+            What became of each, in their order.
+
+        Raises:
+            ContentError: there are more than ``MOST``.
+            Conflict, StorageIO: as ``Store.batch``; nothing was stored.
+        """
+        if len(arrivals) > MOST:
+            raise ContentError(f"{len(arrivals):,} memories at once, limit {MOST:,}", hint="import them in parts")
+        taking = _ImportBatch(self._store, source, replace, allow_secret, self._neighbours(arrivals, source, step))
+        sentence = message or f"Import from {source}"
+        for left in reversed(range(_TRIES)):
+            self._store.refresh()
+            try:
+                return taking.run(arrivals, sentence, dry_run)
+            except (Conflict, IdExists):  # somebody wrote one of them at this very moment
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
+
+    def gone(self, source: str, fates: Iterable[ImportResult], is_covered: Callable[[str], bool]) -> list[MemoryItem]:
+        """What came from a source earlier, and is no longer there: it stays, as it may still hold.
+
+        Args:
+            source: the name of the store.
+            fates: what became of what it holds.
+            is_covered: whether a file, as ``facts["file"]`` named it, was looked at.
+        """
+        there = {name for fate in fates for name in (fate.id, id_of(source, fate.arrival))}
+        found = self._store.select(Query(text=source, limit=MOST))
+        return [item for item in found if item.id not in there and _is_of(item, source, is_covered)]
+
+    def _neighbours(self, arrivals: Sequence[Arrival], source: str, step: Step) -> dict[str, Neighbours]:
+        """What is here already, for each arrival that is not."""
+        self._store.refresh()
+        now = self._clock()
+        absent = [one for one in arrivals if not self._store.locate(id_of(source, one))]
+        found = {}
+        for number, one in enumerate(absent, 1):
+            found[one.key] = self._neighbourhood.of(one.item, now)
+            step(number, len(absent))
+        return found
+
+
+class _ImportBatch:
+    """One import: what is known of each arrival while they are decided on."""
+
+    def __init__(
+        self, store: Store, source: str, replace: bool, allow_secret: str, neighbours: Mapping[str, Neighbours]
+    ) -> None:
+        self._store, self._source = store, source
+        self._replace, self._allow_secret = replace, allow_secret
+        self._neighbours = neighbours
+        self._refused: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
+
+    def run(self, arrivals: Sequence[Arrival], message: str, dry_run: bool) -> list[ImportResult]:
+        """Decide on all and store them; anew without those refused, so that nothing links to what is not there."""
+        while True:
+            known = len(self._refused)
+            twins = _twins(arrivals, self._source, self._neighbours)
+            self._ids = {one.key: twins.get(one.key) or id_of(self._source, one) for one in arrivals}
+            with self._store.batch(message, source=SOURCE) as batch:
+                fates = list(self._fates(arrivals, twins, batch))
+                if dry_run or len(self._refused) > known:
+                    batch.plans.clear()
+            if len(self._refused) == known:
+                return fates
+
+    def _fates(self, arrivals: Iterable[Arrival], twins: Mapping[str, str], batch: Batch) -> Iterator[ImportResult]:
+        seen: set[str] = set()
+        for one in arrivals:
+            if one.key in seen:
+                yield ImportResult(
+                    arrival=one, became=Became.REPEATED, id=self._ids[one.key], reason="it stands there twice"
+                )
+            else:
+                yield self._fate(one, twins.get(one.key, ""), batch)
+            seen.add(one.key)
+
+    def _fate(self, one: Arrival, twin: str, batch: Batch) -> ImportResult:
+        if reason := self._refused.get(one.key):
+            return ImportResult(arrival=one, became=Became.REFUSED, reason=reason)
+        if twin:
+            return ImportResult(arrival=one, became=Became.REPEATED, id=twin, reason=f"{twin} says the same")
+        try:
+            name = self._ids[one.key]
+            existing = self._store.get(name) if self._store.locate(name) else None
+            return self._new(one, name, batch) if existing is None else self._again(one, existing, batch)
+        except (IdExists, Conflict):
+            raise
+        except ContentError as error:
+            self._refused[one.key] = error.sentence
+            return ImportResult(arrival=one, became=Became.REFUSED, reason=error.sentence)
+
+    def _new(self, one: Arrival, name: str, batch: Batch) -> ImportResult:
+        found = self._neighbours.get(one.key, Neighbours())
+        own = self._links(one)
+        held = {link.to for link in own}
+        links = (*own, *(link for link in found.links() if link.to not in held))
+        item = one.item.replace(id=name, links=links, metadata={**_metadata(one), FROM: self._facts(one)})
+        batch.put(item, "", allow_secret=self._allow_secret)
+        near = tuple(item.id for item in found.near)
+        against = tuple(item.id for item, _ in found.contradicts)
+        return ImportResult(arrival=one, became=Became.STORED, id=name, near=near, contradicts=against)
+
+    def _again(self, one: Arrival, existing: MemoryItem, batch: Batch) -> ImportResult:
+        """What becomes of an arrival that was taken in before."""
+        recorded = existing.metadata.get(FROM)
+        known = recorded if isinstance(recorded, dict) else {}
+        facts = self._facts(one)
+        if known.get("seen") == facts["seen"]:
+            return self._vouched_for(one, existing, batch)
+        if known.get("kept") != _digest(existing) and not self._replace:
+            reason = f"{existing.id} was edited here, and differs from the source"
+            return ImportResult(arrival=one, became=Became.KEPT, id=existing.id, reason=reason)
+        ours = one.item
+        item = existing.replace(
+            memory_type=ours.memory_type,
+            title=ours.title,
+            content=ours.content,
+            tags=ours.tags,
+            data=ours.data,
+            timestamp=ours.timestamp or existing.timestamp,
+            expires=ours.expires,
+            origin=ours.origin,
+            trust=ours.trust,
+            links=_united(existing.links, self._links(one)),
+            metadata={**existing.metadata, **_metadata(one), FROM: facts},
+        )
+        batch.put(item, existing.sha256, allow_secret=self._allow_secret)
+        return ImportResult(arrival=one, became=Became.UPDATED, id=existing.id)
+
+    def _vouched_for(self, one: Arrival, existing: MemoryItem, batch: Batch) -> ImportResult:
+        """What becomes of an arrival that is here as it is there: a person may stand behind it who did not before."""
+        if one.item.trust not in VOUCHED or existing.trust in VOUCHED:
+            return ImportResult(arrival=one, became=Became.SAME, id=existing.id)
+        batch.put(existing.replace(trust=one.item.trust), existing.sha256)
+        return ImportResult(arrival=one, became=Became.UPDATED, id=existing.id)
+
+    def _links(self, one: Arrival) -> tuple[Link, ...]:
+        own = self._ids[one.key]
+        there = self._ids.keys() - self._refused.keys()
+        aims = [(self._ids[key], relation) for key, relation in one.links if key in there]
+        return tuple(dict.fromkeys(Link(to=aim, relation=relation) for aim, relation in aims if aim != own))
+
+    def _facts(self, one: Arrival) -> dict[str, Any]:
+        """Where an arrival comes from, what was seen of it there, and what was kept of that here."""
+        kept = _digest(one.item)
+        free = [_metadata(one)] if one.item.metadata else []
+        seen = _short(canonical([kept, sorted(map(list, one.links)), *free]))
+        return {"source": self._source, **one.facts, "seen": seen, "kept": kept}
+
+
+def id_of(source: str, one: Arrival) -> str:
+    """The id of an arrival, the same for ever: what it is called, and what follows from its key."""
+    if one.id:
+        return one.id
+    digest = hashlib.sha256("\n".join((source, one.key)).encode("utf-8", "replace")).hexdigest()
+    return f"{slug(one.name) or slug(source)}-{digest[:_SUFFIX]}"
+
+
+def _twins(arrivals: Iterable[Arrival], source: str, neighbours: Mapping[str, Neighbours]) -> dict[str, str]:
+    """For each arrival that says what an item here or an earlier arrival says: that one's id."""
+    first: dict[tuple[str, str], str] = {}
+    twins: dict[str, str] = {}
+    for one in arrivals:
+        said = (one.item.memory_type, f"{one.item.title}\n{normalised(gist(one.item))}")
+        found = neighbours.get(one.key)
+        repeated = found.repeated.id if found is not None and found.repeated is not None else ""
+        name = first.setdefault(said, repeated or id_of(source, one))
+        if name != id_of(source, one):
+            twins[one.key] = name
+    return twins
+
+
+def _is_of(item: MemoryItem, source: str, is_covered: Callable[[str], bool]) -> bool:
+    recorded = item.metadata.get(FROM)
+    if not isinstance(recorded, dict) or recorded.get("source") != source:
+        return False
+    file = recorded.get("file")
+    return isinstance(file, str) and is_covered(file)
+
+
+def _metadata(one: Arrival) -> dict[str, Any]:
+    """The free facts of an arrival; a reason why a secret may stay is a person's to give here, and nobody else's."""
+    return {key: value for key, value in one.item.metadata.items() if key != ALLOWED}
+
+
+def _united(one: Iterable[Link], other: Iterable[Link]) -> tuple[Link, ...]:
+    return tuple(dict.fromkeys((*one, *other)))
+
+
+def _digest(item: MemoryItem) -> str:
+    """What an item says, in few letters; what feedback, links and reviews change does not count."""
+    return _short(canonical([item.memory_type, item.title, item.content, list(item.tags), dict(item.data)]))
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGITS]

@@ -1,0 +1,317 @@
+"""Intake: from a draft to a stored memory (seed 003, C3).
+
+Owns the order trivial filter, extraction, review, what is there already, storing; and what is told of each. How each
+step decides is the business of its own module.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from memfs.errors import Conflict
+from memfs.fs.lock import renewed_in_child
+from memfs.intake.features import dates, keywords, names
+from memfs.intake.filter import TrivialFilter
+from memfs.intake.neighbours import Neighbourhood, Neighbours
+from memfs.model import MemoryItem, Phase
+from memfs.model.item import BY_TRUST, Link
+from memfs.model.occasion import Fire
+from memfs.model.review import ReviewResult, StoreResult
+from memfs.recall.review import Review
+from memfs.recall.reviewers import reviewers_of
+from memfs.recall.tokens import gist
+from memfs.settings import ReviewSettings
+from memfs.store import Store
+from memfs.store.commit_message import of_items
+from memfs.store.parts import Parts
+from memfs.usage import Usage
+
+
+def merged(existing: MemoryItem, draft: MemoryItem) -> MemoryItem:
+    """The existing item with what the draft adds; the existing item itself where it adds nothing.
+
+    Args:
+        existing: an item with the same text.
+        draft: the draft, as it was given: what was worked out of it changes no item that there is.
+    """
+    ours, theirs = _rank(existing), _rank(draft)
+    if theirs < ours:
+        return existing
+    if theirs > ours:
+        return draft.replace(
+            id=existing.id,
+            path=existing.path,
+            sha256=existing.sha256,
+            created=existing.created,
+            timestamp=existing.timestamp,
+            importance=max(existing.importance, draft.importance),
+            pinned=existing.pinned or draft.pinned,
+            links=_united(existing, draft.links),
+        )
+    return existing.replace(
+        title=existing.title or draft.title,
+        tags=tuple(dict.fromkeys((*existing.tags, *draft.tags))),
+        importance=max(existing.importance, draft.importance),
+        pinned=existing.pinned or draft.pinned,
+        status=existing.status or draft.status,
+        expires=_later(existing, draft),
+        supersedes=tuple(one for one in (*existing.supersedes, *draft.supersedes) if one != existing.id),
+        links=_united(existing, existing.links, draft.links),
+        context=_added(existing.context, draft.context),
+        metadata=_added(existing.metadata, draft.metadata),
+    )
+
+
+def _rank(item: MemoryItem) -> int:
+    return BY_TRUST.index(item.trust) if item.trust in BY_TRUST else 0
+
+
+def _later(existing: MemoryItem, draft: MemoryItem) -> Any:
+    """What was said again with a later end holds until then."""
+    if existing.expires is None or draft.expires is None:
+        return existing.expires
+    return max(existing.expires, draft.expires)
+
+
+def _united(existing: MemoryItem, *rows: tuple[Link, ...]) -> tuple[Link, ...]:
+    """All links, each once; an item that is linked already gets no second link of another sort."""
+    found: dict[str, Link] = {}
+    for row in rows:
+        for link in row:
+            if link.to != existing.id:
+                found.setdefault(link.to, link)
+    return tuple(found.values())
+
+
+def _added(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+    return {**ours, **{name: value for name, value in theirs.items() if name not in ours}}
+
+
+_TITLED_FROM = 100
+_TITLE_LENGTH = 80
+_NAME_LENGTH = 200
+_ORIGIN: Mapping[str, tuple[str, ...]] = {
+    "session": ("session_id", "session"),
+    "agent": ("agent_id", "agent_name", "agent"),
+    "task": ("task_id", "task"),
+    "tool": ("tool_name", "tool"),
+    "speaker": ("speaker",),
+    "role": ("role",),
+    "phase": ("phase", "edrr_phase"),
+}
+_MARKUP = re.compile(r"^[#>*\-\s]+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^a-z])")
+
+
+def extract(item: MemoryItem, now: datetime) -> MemoryItem:
+    """The draft with what its text and metadata say of it, each in its own field.
+
+    A title, where it has none and its text is longer than one glance; ``metadata.keywords``, ``metadata.entities`` and
+    ``metadata.dates``, where it has none and the text gives any; the parts of ``origin`` that are unknown and that
+    ``metadata``, or else ``context``, names: ``session_id``, ``agent_id``, ``task_id``, ``tool_name``, ``speaker``,
+    ``role``, ``phase``, ``sequence``.
+    """
+    text = gist(item)
+    said = (item.timestamp or now).date()
+    found = {"keywords": keywords(text), "entities": names(text), "dates": dates(text, said)}
+    added = {name: list(values) for name, values in found.items() if values and name not in item.metadata}
+    return item.replace(
+        title=item.title or _title(item.content),
+        metadata={**item.metadata, **added},
+        origin=dataclasses.replace(item.origin, **_origin(item)),
+    )
+
+
+def _title(content: str) -> str:
+    """The first sentence of a longer text; "" for a short one, which is its own title."""
+    lines = [line for line in map(str.strip, content.splitlines()) if _MARKUP.sub("", line)]
+    if not lines or (len(lines) == 1 and len(content) <= _TITLED_FROM):
+        return ""
+    first = " ".join(_SENTENCE.split(_MARKUP.sub("", lines[0]), maxsplit=1)[0].split())
+    if len(first) <= _TITLE_LENGTH:
+        return first.rstrip(":.") or first
+    cut = first[:_TITLE_LENGTH]
+    return (cut.rpartition(" ")[0] or cut).rstrip(",;:-") + "…"
+
+
+def _origin(item: MemoryItem) -> dict[str, Any]:
+    """The parts of the origin that are unknown and that metadata or context names."""
+    found: dict[str, Any] = {}
+    for part, keys in _ORIGIN.items():
+        if not getattr(item.origin, part) and (name := _named(item, keys)):
+            found[part] = name
+    if found.get("phase") not in (None, *(phase.value for phase in Phase)):
+        del found["phase"]
+    place = item.metadata.get("sequence")
+    if item.origin.sequence is None and isinstance(place, int) and not isinstance(place, bool) and place >= 0:
+        found["sequence"] = place
+    return found
+
+
+def _named(item: MemoryItem, keys: tuple[str, ...]) -> str:
+    for values in (item.metadata, item.context):
+        for key in keys:
+            value = values.get(key)
+            if isinstance(value, int) and not isinstance(value, bool):
+                value = str(value)
+            if isinstance(value, str) and value.strip() and len(value) <= _NAME_LENGTH and value.isprintable():
+                return value.strip()
+    return ""
+
+
+Judge = Callable[[MemoryItem], ReviewResult]
+Extraction = Callable[[MemoryItem], tuple[MemoryItem, Mapping[str, str]]]
+_TRIES = 3
+
+
+class Intake:
+    """Takes drafts into one workspace. May be used from several threads."""
+
+    def __init__(
+        self,
+        store: Store,
+        parts: Parts,
+        usage: Usage,
+        judge: Judge,
+        *,
+        extraction: Extraction = lambda item: (item, {}),
+        threshold: float = 6.0,
+        fire: Fire,
+    ) -> None:
+        """Take drafts in.
+
+        Args:
+            store, parts: where they go.
+            usage: where a repeated draft counts as a use of the item it repeats.
+            judge: what is said of a draft, such as ``Review.storage``.
+            extraction: what reads a draft before it is judged, such as ``Review.extraction``.
+            threshold: the mean score, 0 to 10, from which a draft is stored.
+            fire: raises an occasion with its facts, as ``Behaviours.fire`` does.
+        """
+        self._store = store
+        self._clock = parts.clock
+        self._usage = usage
+        self._judge = judge
+        self._extraction = extraction
+        self._threshold = threshold
+        self._fire = fire
+        self._trivial = TrivialFilter()
+        self._neighbourhood = Neighbourhood(store, parts.kinds)
+        self._turn = threading.RLock()
+        renewed_in_child(self)
+
+    def reviewed_by(self, judge: Judge) -> Intake:
+        """This intake with another judge."""
+        other = copy.copy(self)
+        other._judge = judge
+        return other
+
+    def store(
+        self, item: MemoryItem, *, review: bool = True, source: str = "", merge: bool = True, allow_secret: str = ""
+    ) -> StoreResult:
+        """Store a draft if it is worth it.
+
+        Args:
+            item: the draft; with an id it is stored under that one, which must be free.
+            review: whether the trivial filter and the reviewers are asked; without, every draft is stored.
+            source: which door it came through, for the commit's trailers.
+            merge: whether a draft that repeats an item of the same type and scope is merged into that item.
+            allow_secret: as for ``Store.put``.
+
+        Returns:
+            What became of it; a draft that is refused is no error.
+
+        Raises:
+            IdInvalid, IdExists, Conflict, ContentError, StorageIO: as ``Store.put``; nothing was changed.
+        """
+        self._store.require_open()
+        if review and not item.data and (trivial := self._trivial.reason(gist(item))):
+            return StoreResult(stored=False, memory_id=None, consensus_score=0.0, reason=trivial)
+        draft, unread = self._extraction(extract(item, self._clock()))
+        verdict = self._judge(draft) if review else None
+        if verdict is not None and unread:
+            verdict = replace(verdict, absent={**unread, **verdict.absent})
+        score = verdict.consensus_score if verdict else 0.0
+        if verdict is not None and (refusal := self._refusal(verdict)):
+            return StoreResult(stored=False, memory_id=None, consensus_score=score, reason=refusal, review=verdict)
+        kept = StoreResult(stored=True, memory_id="", consensus_score=score, reason="", review=verdict)
+        put = partial(self._store.put, source=source, allow_secret=allow_secret)
+        with self._turn:  # of two threads with the same text, the second finds what the first stored
+            found = self._neighbours(draft)
+            if merge and not item.id and (into := self._merged_into(found, draft, put)):
+                reason = f"merged: {into} says the same"
+                return replace(kept, memory_id=into, merged_into=into, reason=reason, **_told(found))
+            stored = put(draft.replace(links=_linked(draft, found)), expected="")
+        self._fire("memory_stored", {"item": stored})
+        praise = _praise(verdict, self._threshold, verdict.absent if verdict else unread)
+        return replace(kept, memory_id=stored.id, reason=praise, **_told(found))
+
+    def _neighbours(self, draft: MemoryItem) -> Neighbours:
+        return self._neighbourhood.of(draft, self._clock())
+
+    def _refusal(self, verdict: ReviewResult) -> str:
+        """Why a draft is not stored; "" where it is."""
+        if not verdict.agent_scores:
+            why = "; ".join(f"{name}: {reason}" for name, reason in verdict.absent.items())
+            return f"no reviewer answered ({why or 'there is none'}), so it was not stored"
+        if verdict.consensus_score >= self._threshold:
+            return ""
+        scores = ", ".join(f"{name} {score:.1f}" for name, score in verdict.agent_scores.items())
+        return f"below the threshold of {self._threshold:g}: {verdict.consensus_score:.1f} ({scores})"
+
+    def _merged_into(self, found: Neighbours, draft: MemoryItem, put: Callable[..., MemoryItem]) -> str:
+        """Unite a draft with the item it repeats; return the item's id, "" where it repeats none."""
+        existing = found.repeated
+        for _ in range(_TRIES):
+            if existing is None:
+                return ""
+            self._usage.touch([existing.id], self._clock())
+            united = merged(existing, draft)
+            if united == existing:
+                return existing.id
+            try:
+                return put(united, expected=existing.sha256, message=of_items("Repeat", [existing])).id
+            except Conflict:  # somebody changed it since the index was asked: it may say something else now
+                self._store.refresh([existing.path])
+                existing = self._neighbours(draft).repeated
+        return ""
+
+
+def _linked(draft: MemoryItem, found: Neighbours) -> tuple[Any, ...]:
+    """The draft's own links, and those to its neighbours that it does not link yet."""
+    own = {link.to for link in draft.links}
+    return (*draft.links, *(link for link in found.links() if link.to not in own))
+
+
+def _told(found: Neighbours) -> dict[str, Any]:
+    return {
+        "near": tuple(item.id for item in found.near),
+        "contradicts": tuple(item.id for item, _ in found.contradicts),
+    }
+
+
+def _praise(verdict: ReviewResult | None, threshold: float, absent: Mapping[str, str]) -> str:
+    left_out = f"; left out: {', '.join(absent)}" if absent else ""
+    if verdict is None:
+        return f"stored without review{left_out}"
+    return f"stored: {verdict.consensus_score:.1f} of at least {threshold:g}{left_out}"
+
+
+def intake_of(store: Store, parts: Parts, usage: Usage, settings: ReviewSettings, fire: Fire) -> Intake:
+    """The intake of a workspace, as its settings say.
+
+    Raises:
+        SettingInvalid: a reviewer is named that there is none of, or the endpoint cannot be asked.
+    """
+    review = Review(reviewers_of(settings), settings.seconds)
+    return Intake(
+        store, parts, usage, review.storage, extraction=review.extraction, threshold=settings.threshold, fire=fire
+    )

@@ -1,0 +1,542 @@
+"""Conflicts: memories that cannot both hold, brought before a person, and what they decide (seed 004, P7).
+
+Owns which pairs are asked about, and that a decision is written into both items at once and is not asked about again.
+How a contradiction is told is ``memfs.intake.contradictions``' business, the form of a decision
+``memfs.learning.conflicts``'.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid, StorageIO
+from memfs.format.secrets import refuse_text
+from memfs.fs import io
+from memfs.intake.contradictions import traces
+from memfs.intake.neighbours import Neighbourhood, is_momentary, may_meet
+from memfs.model import MemoryItem, Query
+from memfs.model.conflict import BOTH, Decision, Disagreement
+from memfs.model.item import Link
+from memfs.model.time import format_time
+from memfs.recall.conflict_notes import COMPATIBLE, CONTRADICTS, OVER, SUPERSEDED
+from memfs.recall.tokens import gist
+from memfs.store import Store
+from memfs.store.commit_message import excerpt, of_items
+from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.reader import Browsable
+from memfs.version import __version__
+
+KEY = "decided"
+"""The key below ``metadata`` that holds, by the other item's id, what was decided about the two."""
+REPLACED_BY = "superseded_by"
+_DIGITS = 16
+_OURS = frozenset({CONTRADICTS, COMPATIBLE, REPLACED_BY})
+
+
+def texts(one: MemoryItem, other: MemoryItem) -> str:
+    """A digest of what the two say, whichever is named first; the rest of them does not count."""
+    parts = sorted(hashlib.sha256(gist(item).strip().encode()).hexdigest() for item in (one, other))
+    return hashlib.sha256("".join(parts).encode()).hexdigest()[:_DIGITS]
+
+
+def record_of(one: MemoryItem, other: MemoryItem) -> Mapping[str, Any] | None:
+    """What was decided about the two, as either of them has it; None where nothing was."""
+    for item, name in ((one, other.id), (other, one.id)):
+        decided = item.metadata.get(KEY)
+        if isinstance(decided, Mapping) and isinstance(found := decided.get(name), Mapping):
+            return found
+    return None
+
+
+def covers(record: Mapping[str, Any] | None, one: MemoryItem, other: MemoryItem) -> bool:
+    """Whether a decision says that both hold, of the texts that they have now."""
+    return record is not None and record.get("kept") == BOTH and record.get("texts") == texts(one, other)
+
+
+def decided_about(item: MemoryItem) -> Iterator[str]:
+    """Ids of the items about which and this one something was decided."""
+    decided = item.metadata.get(KEY)
+    if isinstance(decided, Mapping):
+        yield from (name for name in decided if isinstance(name, str))
+
+
+def holds(item: MemoryItem, now: datetime) -> bool:
+    """Whether an item counts at present: it was not replaced, and has not expired."""
+    return item.status.strip() not in OVER and (item.expires is None or item.expires > now)
+
+
+def both_kept(one: MemoryItem, other: MemoryItem, reason: str, now: datetime) -> tuple[MemoryItem, MemoryItem]:
+    """The two as they are once somebody decided that both hold; neither replaces the other any more."""
+    record = _record(BOTH, one, other, reason, now)
+    return _compatible(one, other, record), _compatible(other, one, record)
+
+
+def _compatible(item: MemoryItem, other: MemoryItem, record: Mapping[str, Any]) -> MemoryItem:
+    replaced = item.status == SUPERSEDED and item.id in other.supersedes
+    return _with(item, other, record).replace(
+        links=_links(item, other, COMPATIBLE),
+        supersedes=tuple(name for name in item.supersedes if name != other.id),
+        status=_status_before(item, other) if replaced and not _by_third(item, other) else item.status,
+    )
+
+
+def _by_third(item: MemoryItem, other: MemoryItem) -> bool:
+    """Whether a decision about another than these two replaced the item: that one stands."""
+    return item.status == SUPERSEDED and any(
+        link.relation == REPLACED_BY and link.to != other.id for link in item.links
+    )
+
+
+def one_kept(kept: MemoryItem, lost: MemoryItem, reason: str, now: datetime) -> tuple[MemoryItem, MemoryItem]:
+    """The two as they are once somebody decided which one holds: that one, and the one it replaces."""
+    record = _record(kept.id, kept, lost, reason, now)
+    holding = _with(kept, lost, record).replace(
+        links=_links(kept, lost),
+        supersedes=tuple(dict.fromkeys((*kept.supersedes, lost.id))),
+        status=_status_before(kept, lost) if kept.status.strip() in OVER and not _by_third(kept, lost) else kept.status,
+    )
+    was = _status_before(lost, kept) if lost.status == SUPERSEDED else lost.status
+    replaced = _with(lost, kept, {**record, **({"was": was} if was else {})}).replace(
+        links=_links(lost, kept, REPLACED_BY),
+        supersedes=tuple(name for name in lost.supersedes if name != kept.id),
+        status=SUPERSEDED,
+    )
+    return holding, replaced
+
+
+def _status_before(item: MemoryItem, other: MemoryItem) -> str:
+    """The status that an item had before a decision took it away: the one about the other, else one about a third."""
+    decided = item.metadata.get(KEY)
+    records = {**decided} if isinstance(decided, Mapping) else {}
+    first = records.pop(other.id, None)
+    found = (record.get("was") for record in (first, *records.values()) if isinstance(record, Mapping))
+    return next((was for was in found if isinstance(was, str)), "")
+
+
+def _record(kept: str, one: MemoryItem, other: MemoryItem, reason: str, now: datetime) -> dict[str, Any]:
+    """What was decided; one that says the same as the one before keeps its time, and its reason without another."""
+    said = texts(one, other)
+    before = record_of(one, other) or {}
+    if (before.get("kept"), before.get("texts")) == (kept, said):
+        why, when = reason or before.get("reason", ""), before.get("when", "")
+    else:
+        why, when = reason, ""
+    moment = when or format_time(now.replace(microsecond=0))
+    return {"kept": kept, **({"reason": why} if why else {}), "texts": said, "when": moment}
+
+
+def _with(item: MemoryItem, other: MemoryItem, record: Mapping[str, Any]) -> MemoryItem:
+    before = item.metadata.get(KEY)
+    decided = {**(before if isinstance(before, Mapping) else {}), other.id: dict(record)}
+    return item.replace(metadata={**item.metadata, KEY: decided})
+
+
+def _links(item: MemoryItem, other: MemoryItem, relation: str = "") -> tuple[Link, ...]:
+    """The item's links with what a decision made of those to the other; links of other sorts stay."""
+    kept = [link for link in item.links if link.to != other.id or link.relation not in _OURS]
+    return (*kept, *((Link(to=other.id, relation=relation),) if relation else ()))
+
+
+Step = Callable[[int, int], None]
+"""Told how many are done, and of how many."""
+
+FILE = "compared.json"
+_LARGEST = 64 << 20
+_STEP = 200
+_AT_ONCE = 20_000
+_MOST_OTHERS = 32
+"""With so many others of those that say nearly the same an item is compared."""
+_MOST_FOUND = 5
+
+
+@dataclass(slots=True)
+class _Note:
+    """By path the content that was compared, and the pairs that were found to contradict each other."""
+
+    compared: dict[str, str] = field(default_factory=dict)
+    pairs: set[tuple[str, str]] = field(default_factory=set)
+
+
+class ConflictScan:
+    """Compares the items of one workspace."""
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store = store
+        self._parts = parts
+        self._neighbourhood = Neighbourhood(store, parts.kinds)
+
+    def found(self) -> set[tuple[str, str]]:
+        """The pairs of ids that the last scan found; whether they contradict each other still is not said."""
+        return self._read().pairs
+
+    def scan(self, step: Step | None = None) -> set[tuple[str, str]]:
+        """Compare every item that changed since the last scan with all others; the pairs of all scans.
+
+        Every file is read for it, where one changed. Of many that say nearly the same only some are compared.
+        """
+        self._store.follow()
+        note = self._read()
+        stamps = {path: stamp.blob for path, (_, stamp) in self._parts.index.stamps().items()}
+        changed = {path for path, blob in stamps.items() if note.compared.get(path) != blob}
+        if changed or note.compared.keys() != stamps.keys():
+            texts = self._texts(stamps, step) if changed else {}
+            note.pairs.update(self._pairs(texts, changed))
+            there = {name for name, _ in self._parts.index.stamps().values()}
+            note.pairs = {pair for pair in note.pairs if there.issuperset(pair)}
+            note.compared = stamps
+            self._write(note)
+        return note.pairs
+
+    def objection(self, one: MemoryItem, other: MemoryItem) -> str:
+        """Why the two cannot both hold, "" where they can."""
+        if one.id in other.supersedes or other.id in one.supersedes or not may_meet(one, other):
+            return ""
+        return self._neighbourhood.objection(one, other)
+
+    # -- comparing ------------------------------------------------------------------------------------------------
+    def _texts(self, paths: Collection[str], step: Step | None) -> dict[str, str]:
+        """What each item says that may contradict another."""
+        now = self._parts.clock()
+        found = {}
+        for done, path in enumerate(paths):
+            if step is not None and done % _STEP == 0:
+                step(done, len(paths))
+            item = self._load(path)
+            if item is not None and not is_momentary(item) and holds(item, now):
+                found[path] = gist(item)
+        if step is not None:
+            step(len(paths), len(paths))
+        return found
+
+    def _pairs(self, texts: Mapping[str, str], changed: Collection[str]) -> set[tuple[str, str]]:
+        """The pairs that contradict each other, of which one changed at least."""
+        found: set[tuple[str, str]] = set()
+        for path, others in _candidates(texts, changed):
+            item = self._load(path)
+            against = 0
+            for other in map(self._load, others):
+                if item is None or against == _MOST_FOUND:
+                    break
+                if other is not None and other.id != item.id and self.objection(item, other):
+                    found.add(in_order(item.id, other.id))
+                    against += 1
+        return found
+
+    def _load(self, path: str) -> MemoryItem | None:
+        try:
+            return self._store.read(path)
+        except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+            return None
+
+    # -- the note -------------------------------------------------------------------------------------------------
+    def _path(self) -> Path:
+        return self._parts.index.folder / FILE
+
+    def _read(self) -> _Note:
+        """The note; an empty one where there is none that can be understood, so that all is compared anew."""
+        try:
+            written = json.loads(io.read_file(self._path(), _LARGEST))
+        except (MemfsError, FileNotFoundError, ValueError, RecursionError):
+            return _Note()
+        return _understood(written)
+
+    def _write(self, note: _Note) -> None:
+        values = {"version": __version__, "compared": note.compared, "pairs": sorted(note.pairs)}
+        with suppress(StorageIO, FileNotFoundError):  # without it the next scan takes longer
+            io.write_file(self._path(), json.dumps(values).encode(), durable=False)
+
+
+def _candidates(texts: Mapping[str, str], changed: Collection[str]) -> Iterator[tuple[str, list[str]]]:
+    """Each item that changed, with the others that it may contradict.
+
+    Traces take more room than texts: of many items some are looked at in a pass, and made anew for the next.
+    """
+    passes = len(texts) // _AT_ONCE + 1
+    for turn in range(passes):
+        places: dict[int, list[str]] = {}
+        for path, text in texts.items():
+            for trace in traces(text):
+                if trace % passes == turn:
+                    places.setdefault(trace, []).append(path)
+        beside: dict[str, dict[str, None]] = {}
+        for paths in places.values():
+            if len(paths) > 1:
+                for at, path in enumerate(paths):
+                    if path in changed:
+                        near = paths[max(0, at - _MOST_OTHERS // 2) : at + _MOST_OTHERS // 2]
+                        beside.setdefault(path, {}).update(dict.fromkeys(near))
+        for path, others in beside.items():
+            yield path, [other for other in others if other != path][:_MOST_OTHERS]
+
+
+def in_order(one: str, other: str) -> tuple[str, str]:
+    """A pair of ids, the same whichever is named first."""
+    return (one, other) if one < other else (other, one)
+
+
+def _understood(written: Any) -> _Note:
+    if not isinstance(written, dict) or written.get("version") != __version__:
+        return _Note()
+    compared, pairs = written.get("compared"), written.get("pairs")
+    if not isinstance(compared, dict) or not isinstance(pairs, list):
+        return _Note()
+    found = {(one[0], one[1]) for one in pairs if isinstance(one, list) and len(one) == 2 and _are_texts(one)}
+    return _Note({path: blob for path, blob in compared.items() if isinstance(blob, str)}, found)
+
+
+def _are_texts(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+_TRIES = 5
+_LONGEST_REASON = 500
+_SIGNS = (CONTRADICTS.encode(), KEY.encode())
+_LINKED = "a link says so, though the texts do not show it"
+
+
+class Conflicts:
+    """Finds and settles contradictions in one workspace. May be used from several threads."""
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store = store
+        self._parts = parts
+        self._scan = ConflictScan(store, parts)
+        self._plain: dict[str, str] = {}
+
+    # -- finding --------------------------------------------------------------------------------------------------
+    def list(self, scan: bool = False, step: Step | None = None) -> builtins.list[Disagreement]:
+        """The pairs of items that contradict each other and that nobody decided about, the newest first (P7).
+
+        Asked about are pairs that a link names, that an earlier scan found, and that contradict each other anew since
+        it was decided about them. Items that were replaced or have expired contradict nothing.
+
+        Args:
+            scan: first compare what nobody compared, such as files written by hand or pulled.
+            step: is told how far the scan is.
+        """
+        if scan:
+            self._scan.scan(step)
+        self._store.follow()
+        return self._undecided(self._marked(), self._item, self._scan.found(), self._parts.clock())
+
+    def list_in(self, store: Browsable, now: datetime) -> builtins.list[Disagreement]:
+        """As ``list``, of another time: the pairs that a link names, among the items that there were.
+
+        Args:
+            store: the items.
+            now: what counts as the present.
+        """
+        loaded = (store.load(candidate) for candidate in store.seeking.every(Query()))
+        items = {one.item.id: one.item for one in loaded if one is not None}
+        return self._undecided(items, items.get, set(), now)
+
+    def _undecided(
+        self,
+        items: Mapping[str, MemoryItem],
+        item_of: Callable[[str], MemoryItem | None],
+        scanned: Collection[tuple[str, str]],
+        now: datetime,
+    ) -> builtins.list[Disagreement]:
+        pairs = {pair for item in items.values() for pair in _named(item)}.union(scanned)
+        found = []
+        for pair in sorted(pairs):
+            one, other = (items.get(name) or item_of(name) for name in pair)
+            if one is None or other is None or not (holds(one, now) and holds(other, now)):
+                continue
+            if (told := self._told(one, other)) is not None:
+                found.append(told)
+        return sorted(found, key=lambda told: (_moment(told.one), told.ids), reverse=True)
+
+    def _told(self, one: MemoryItem, other: MemoryItem) -> Disagreement | None:
+        """What is to be decided about two items; None where nothing is."""
+        record = record_of(one, other)
+        if covers(record, one, other):
+            return None
+        newer, older = sorted((one, other), key=lambda item: (_moment(item), item.id), reverse=True)
+        linked = _is_linked(one, other)
+        reason = self._scan.objection(newer, older)
+        if not reason and not linked:
+            return None
+        return Disagreement(one=newer, other=older, reason=reason or _LINKED, linked=linked, anew=record is not None)
+
+    def _marked(self) -> dict[str, MemoryItem]:
+        """The items that name another they contradict, or a decision, by id.
+
+        Files are read for it, as the index knows no links; one that was without a sign is read again when it changed.
+        """
+        found = {}
+        for path, (_, stamp) in self._parts.index.stamps().items():
+            if self._plain.get(path) == stamp.blob:
+                continue
+            try:
+                data = self._parts.seen.read(path, READ_LIMIT).data
+                if any(sign in data for sign in _SIGNS):
+                    item = self._store.read(path)
+                    found[item.id] = item
+                else:
+                    self._plain[path] = stamp.blob
+            except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+                continue
+        return found
+
+    def _item(self, name: str) -> MemoryItem | None:
+        try:
+            return self._store.get(name)
+        except MemfsError:
+            return None
+
+    # -- deciding -------------------------------------------------------------------------------------------------
+    def resolve(
+        self,
+        one: str,
+        other: str,
+        *,
+        keep: str,
+        reason: str = "",
+        seen: Mapping[str, str] | None = None,
+        source: str = "",
+    ) -> Decision:
+        """Write down what a person decided about two items, in one commit; it is not asked about again (P7).
+
+        Of two, the one kept gets the other into ``supersedes``, the other the status ``superseded``. Where both are
+        kept, links ``compatible`` take the place of ``contradicts``, until an edit makes them contradict each other
+        anew. Deciding the same again changes nothing.
+
+        Args:
+            one, other: ids, paths, or beginnings of ids.
+            keep: the id of the one that holds, or ``both``.
+            reason: why; it stands in both items and in the commit.
+            seen: by id, the sha256 of the items as the person saw them.
+            source: which door it came through, for the commit's trailers.
+
+        Raises:
+            ItemNotFound, QueryInvalid: the two, or what is to be kept, cannot be understood.
+            Conflict: an item says something else than what was seen. Nothing was written.
+            SecretDetected, StorageIO: nothing was written.
+        """
+        reason = _checked_reason(reason)
+        pair = self._pair(one, other)
+        kept = _kept(keep, pair)
+        began, known = texts(*pair), self._is_known(*pair)
+        for _ in range(_TRIES):
+            _refuse_unseen(pair, seen or {})
+            after = self._decided(pair, kept, reason)
+            if after == pair:
+                return Decision(kept=kept, one=pair[0], other=pair[1], changed=False)
+            try:
+                stored = self._write(pair, after, _sentence(pair, kept, reason), source)
+                return Decision(kept=kept, one=stored[0], other=stored[1], known=known)
+            except Conflict:
+                pair = self._pair(pair[0].id, pair[1].id)
+                if texts(*pair) != began:
+                    raise
+        raise Conflict("others keep changing the two memories", path=pair[0].path, hint="try again")
+
+    def _is_known(self, one: MemoryItem, other: MemoryItem) -> bool:
+        """Whether anything says that the two contradict each other."""
+        return _is_linked(one, other) or record_of(one, other) is not None or bool(self._scan.objection(one, other))
+
+    def _decided(self, pair: tuple[MemoryItem, MemoryItem], kept: str, reason: str) -> tuple[MemoryItem, MemoryItem]:
+        now = self._parts.clock()
+        one, other = pair
+        if kept == BOTH:
+            return both_kept(one, other, reason, now)
+        if kept == one.id:
+            return one_kept(one, other, reason, now)
+        holding, replaced = one_kept(other, one, reason, now)
+        return replaced, holding
+
+    def _write(
+        self,
+        before: tuple[MemoryItem, MemoryItem],
+        after: tuple[MemoryItem, MemoryItem],
+        message: str,
+        source: str,
+    ) -> tuple[MemoryItem, MemoryItem]:
+        with self._store.batch(message, source=source) as batch:
+            one, other = (batch.put(new, expected=old.sha256) for old, new in zip(before, after, strict=True))
+        return one, other
+
+    def _pair(self, one: str, other: str) -> tuple[MemoryItem, MemoryItem]:
+        first, second = self._store.find(one), self._store.find(other)
+        if first.id == second.id:
+            raise QueryInvalid(f"both names mean {first.id!r}", field="other", hint="name two memories")
+        for item in (first, second):
+            if not item.sha256:
+                raise ItemNotFound(f"no memory has the id {item.id!r}", hint="memfs list shows what there is")
+        return first, second
+
+
+def _named(item: MemoryItem) -> Iterator[tuple[str, str]]:
+    for link in item.links:
+        if link.relation == CONTRADICTS:
+            yield in_order(item.id, link.to)
+    for name in decided_about(item):
+        yield in_order(item.id, name)
+
+
+def _is_linked(one: MemoryItem, other: MemoryItem) -> bool:
+    return any(
+        link.to == theirs.id and link.relation == CONTRADICTS
+        for item, theirs in ((one, other), (other, one))
+        for link in item.links
+    )
+
+
+def _moment(item: MemoryItem) -> float:
+    moment = item.timestamp or item.created
+    return moment.timestamp() if moment else 0.0
+
+
+def _checked_reason(reason: str) -> str:
+    """A reason on one line.
+
+    Raises:
+        QueryInvalid: it is too long.
+        SecretDetected.
+    """
+    line = " ".join(reason.split())
+    if len(line) > _LONGEST_REASON:
+        raise QueryInvalid(
+            f"a reason of {len(line)} characters is too long", field="reason", hint=f"use at most {_LONGEST_REASON}"
+        )
+    refuse_text(line, "reason")
+    return line
+
+
+def _kept(keep: str, pair: tuple[MemoryItem, MemoryItem]) -> str:
+    """Which one is kept, by its whole id, or ``both``."""
+    if keep == BOTH:
+        return BOTH
+    meant = [item.id for item in pair if keep in (item.id, item.path)] or [
+        item.id for item in pair if keep and item.id.startswith(keep)
+    ]
+    if len(meant) != 1:
+        ids = f"{pair[0].id!r}, {pair[1].id!r}"
+        raise QueryInvalid(f"{ascii(keep)[:100]} is neither of the two", field="keep", hint=f"keep {ids} or 'both'")
+    return meant[0]
+
+
+def _refuse_unseen(pair: tuple[MemoryItem, MemoryItem], seen: Mapping[str, str]) -> None:
+    for item in pair:
+        if item.id in seen and seen[item.id] != item.sha256:
+            raise Conflict(
+                f"{item.id!r} changed since it was looked at",
+                current=item.sha256,
+                path=item.path,
+                hint="look at the two again, then decide",
+            )
+
+
+def _sentence(pair: tuple[MemoryItem, MemoryItem], kept: str, reason: str) -> str:
+    first, other = pair[::-1] if pair[1].id == kept else pair
+    verb, way = ("Decide that both hold", "as does") if kept == BOTH else ("Decide for", "against")
+    return of_items(verb, [first], f"{way}: {excerpt(other)}{'; ' if reason else ''}{reason}")

@@ -1,0 +1,577 @@
+"""Consolidation: what a session's working memory leaves behind when the session ends (seed 003, C7).
+
+Owns which working memories are worth keeping, what becomes of them, and that promoting and clearing is one commit that
+can be taken back. When a session ends is somebody else's business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from json import dumps
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, QueryInvalid
+from memfs.format.secrets import reason_in
+from memfs.learning.corrections import is_correction
+from memfs.learning.pattern_learner import PatternStore
+from memfs.learning.patterns import Pattern, find_common_context, when
+from memfs.model import Candidate, Layer, Link, MemoryItem, Origin, Query, Trust
+from memfs.model.ids import slug, stem_of
+from memfs.model.item import BY_TRUST
+from memfs.model.occasion import Fire
+from memfs.model.query import MOST
+from memfs.model.suggestion import Source, Suggestion
+from memfs.model.time import utc_now
+from memfs.recall.cues import spoken
+from memfs.recall.similarity import SAME, TextShape, alike, normalised
+from memfs.recall.tokens import gist
+from memfs.store import Store
+from memfs.store.authorship import current_signer, signed_by
+from memfs.store.parts import CONTENT
+from memfs.store.values import Batch
+from memfs.usage import NEVER, Usage
+
+if TYPE_CHECKING:
+    from memfs.learning.inbox import Inbox
+
+
+READ = 500
+"""So many of the newest notes of a task or session are read."""
+MOST_LEARNINGS = 10
+"""So many learnings a task leaves at most."""
+_LONGEST = 400
+_FEWEST_WORDS = 4
+_COMPARED = 8
+_TRIES = 3
+_SOURCE = "learnings"
+_TABLE = "learnings"
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+def telling(text: str) -> bool:
+    """Whether a text tells a decision, a cause or a lesson, and is not a mere question."""
+    return _cue("telling", text) and not text.rstrip().endswith("?")
+
+
+def achieved(text: str) -> bool:
+    """Whether a text begins by telling what was achieved."""
+    return any(language.pattern(f"{_TABLE}.achieved").match(text) for language in spoken(_TABLE))
+
+
+def stated(text: str) -> str:
+    """What of a person's message to an agent tells a decision, a cause or a lesson; "" where nothing does.
+
+    What the message asks for was wanted then, and how things are to be done, preferences keep.
+    """
+    told = (one.strip() for one in _SENTENCE.split(text[: _LONGEST * READ]) if _cue("stated", one))
+    return " ".join(one for one in told if not (one.endswith("?") or _requests(one) or is_correction(one)))
+
+
+def _cue(name: str, text: str) -> bool:
+    frame = r"(?<!\w){}(?!\w)"
+    return any(language.pattern(f"{_TABLE}.{name}", frame).search(text) for language in spoken(_TABLE))
+
+
+def _requests(sentence: str) -> bool:
+    return any(language.pattern(f"{_TABLE}.request").match(sentence) for language in spoken(_TABLE))
+
+
+def extract_learnings(store: Store, facts: Mapping[str, Any], inbox: Inbox | None = None) -> list[MemoryItem]:
+    """Keep what a task taught as ``semantic`` items, in one commit; what is known already is not kept again.
+
+    At most ``READ`` notes are read and ``MOST`` learnings kept; no occasion is raised.
+
+    Args:
+        store: where notes are, and where learnings go.
+        facts: ``task`` and ``session``, names of which one may be missing, and ``outcome``, a text.
+        inbox: where learnings are suggested, in place of being stored.
+
+    Returns:
+        The new items, none where nothing was learned, or it was only suggested.
+
+    Raises:
+        Conflict: files kept changing.
+        ContentError, StorageIO: as ``Store.put``.
+    """
+    task, session = str(facts.get("task") or ""), str(facts.get("session") or "")
+    notes = _notes(store, task, session)
+    outcome = facts.get("outcome")
+    if isinstance(outcome, str) and len(outcome.split()) >= _FEWEST_WORDS:
+        notes.append(MemoryItem(outcome, "task_history", trust=Trust.AGENT.value))
+    drafts = [draft for note in notes for draft in _drafts(note, task, session)]
+    if inbox is not None:
+        _suggest(store, drafts, task or session, inbox)
+        return []
+    for _ in range(_TRIES):
+        try:
+            return _kept(store, drafts, task or session)
+        except Conflict:
+            continue
+    raise Conflict("what was learned keeps changing while it is written", hint="try again")
+
+
+def _notes(store: Store, task: str, session: str) -> list[MemoryItem]:
+    """What was noted in a task, oldest first; of a session whose notes name no task, all of it."""
+    layers = frozenset({Layer.SHORT_TERM.value, Layer.EPISODIC.value})
+    sessions = frozenset({session}) if session else frozenset()
+    if not (task or session):
+        return []
+    found = [item for item in store.select(Query(layers=layers, sessions=sessions, limit=READ)) if _of_itself(item)]
+    of_task = [item for item in found if task and task in (item.origin.task, item.metadata.get("task"))]
+    return (of_task or (found if session else []))[::-1]
+
+
+def _of_itself(item: MemoryItem) -> bool:
+    return not reason_in(item.metadata) and "learned_from" not in item.metadata
+
+
+def _drafts(note: MemoryItem, task: str, session: str) -> Iterator[MemoryItem]:
+    for sentence in _sentences(note.content):
+        key = sha256(normalised(sentence).encode()).hexdigest()[:8]
+        yield MemoryItem(
+            sentence,
+            "semantic",
+            id=f"{slug(sentence) or 'learning'}-{key}",
+            timestamp=note.timestamp,
+            origin=Origin(agent=note.origin.agent, session=note.origin.session or session, task=task),
+            trust=(Trust.TOOL if note.trust == Trust.TOOL.value else Trust.AGENT).value,
+            importance=note.importance,
+            links=(Link(to=note.id, relation="derived_from"),) if note.id else (),
+            context=dict(note.context),
+            metadata={"learned_from": task or session},
+        )
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for sentence in _SENTENCE.split(text[: _LONGEST * READ]):
+        plain = sentence.strip().lstrip("-*# \t").strip()
+        if len(plain) <= _LONGEST and len(plain.split()) >= _FEWEST_WORDS and telling(plain):
+            yield plain
+
+
+def _kept(store: Store, drafts: list[MemoryItem], name: str) -> list[MemoryItem]:
+    """Store those drafts that say something new."""
+    kept: list[MemoryItem] = []
+    with store.batch(f"Learn from {name[:80]}", source=_SOURCE) as batch:
+        for draft in drafts:
+            if len(kept) == MOST_LEARNINGS:
+                break
+            if _is_known(store, draft, kept):
+                continue
+            try:
+                kept.append(batch.put(draft, expected=""))
+            except IdExists:
+                continue
+    return kept
+
+
+def _suggest(store: Store, drafts: list[MemoryItem], name: str, inbox: Inbox) -> None:
+    """Suggest those drafts that say something new."""
+    fresh: list[MemoryItem] = []
+    for draft in drafts:
+        if len(fresh) < MOST_LEARNINGS and not reason_in(draft.metadata) and not _is_known(store, draft, fresh):
+            fresh.append(draft)
+    told, now = f"learned in {name}", utc_now()
+    inbox.add(
+        Suggestion(item=one, source=Source.LESSON, reason=told, made=now, evidence=tuple(link.to for link in one.links))
+        for one in fresh
+    )
+
+
+def _is_known(store: Store, draft: MemoryItem, kept: list[MemoryItem]) -> bool:
+    shape = TextShape(draft.content)
+    query = Query(text=draft.content, types=frozenset({"semantic"}), limit=_COMPARED)
+    return any(alike(shape, TextShape(item.content), SAME) >= SAME for item in [*kept, *store.select(query)])
+
+
+WORKING, LASTING = "working", "semantic"
+IMPORTANT = 1.5
+"""From this importance on, its uses folded in, a working memory is kept for itself."""
+_HIGHEST = 10.0
+_LISTED = 10
+_ATTEMPTS = 5
+_SETTLE_SECONDS = 2.0
+_UNREADABLE = "its file cannot be read as it is now"
+_WRITER = "consolidation"
+_PERSON = "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """What is kept of working memory.
+
+    Attributes:
+        item: as it is stored, or would be.
+        why: ``decision``, ``outcome``, ``important``, ``repeated`` or ``pattern``.
+        sources: ids of the working memories it was made of.
+        known: whether an item that says the same was there already, and was brought up to date.
+    """
+
+    item: MemoryItem
+    why: str
+    sources: tuple[str, ...]
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsolidationResult:
+    """What became of a session's working memory.
+
+    Attributes:
+        session: which.
+        read: how many working memories it had.
+        promoted: what is kept.
+        cleared: ids of the working memories that were removed.
+        pinned: ids of those that are pinned, which were not touched.
+        left: ids of those that stay because they could not be kept, with why.
+        dry_run: whether nothing was changed.
+    """
+
+    session: str
+    read: int = 0
+    promoted: tuple[Promotion, ...] = ()
+    cleared: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
+    left: Mapping[str, str] = field(default_factory=dict)
+    dry_run: bool = False
+
+
+class Consolidation:
+    """Ends the sessions of one workspace. May be used from several threads and processes.
+
+    Each run ends: it reads every working memory of one session once, compares each with a bounded number of others, and
+    tries at most five times where somebody else changes the same files.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        usage: Usage,
+        patterns: PatternStore,
+        search: Callable[[Query], list[Candidate]],
+        fire: Fire,
+        inbox: Callable[[], Inbox],
+    ) -> None:
+        """Begin.
+
+        Args:
+            store: where memories are.
+            usage: how often each was brought back.
+            patterns: finish learning from the session before it is cleared, and say what is similar.
+            search: asks the index without looking for changed files first.
+            fire: raises ``session_ended``.
+            inbox: gives where what matters is suggested that is not to be written.
+        """
+        self._store = store
+        self._usage = usage
+        self._patterns = patterns
+        self._search = search
+        self._fire = fire
+        self._inbox = inbox
+
+    def run(self, session: str, dry_run: bool = False, *, suggest: bool = False) -> ConsolidationResult:
+        """Promote what is significant in a session's working memory, and clear the rest of it with that, in one commit.
+
+        Kept is what tells a decision, a lesson or an outcome, what is important with its uses folded in, what was said
+        repeatedly, and what several have in common. A second run finds nothing.
+        ``session_ended`` is raised when it is done.
+
+        Args:
+            session: its name.
+            dry_run: only say what would be done.
+            suggest: what matters goes to the inbox, and waits there for somebody to accept it.
+
+        Raises:
+            QueryInvalid: no session is named.
+            Conflict: the files kept changing; nothing was changed.
+            StorageIO: nothing was changed.
+        """
+        done = self._tried(session, lambda: self._run(session, dry_run, suggest))
+        if not dry_run:
+            self._fire("session_ended", {"session": session})
+        return done
+
+    def clear(self, session: str) -> int:
+        """Remove a session's working memory, all but pinned items, in one commit, and keep nothing of it.
+
+        Returns:
+            How many were removed.
+
+        Raises:
+            As ``run``.
+        """
+        return len(self._tried(session, lambda: self._clear(session)).cleared)
+
+    def _tried(self, session: str, act: Callable[[], ConsolidationResult]) -> ConsolidationResult:
+        if not session.strip():
+            raise QueryInvalid("no session is named", field="session", hint="name the session that ended")
+        self._patterns.settle(_SETTLE_SECONDS)
+        for _ in range(_ATTEMPTS):
+            try:
+                done = act()
+            except (Conflict, ItemNotFound):
+                continue
+            if not done.dry_run:
+                self._usage.forget(done.cleared)
+            return done
+        raise Conflict("the session's files keep changing", hint="try again when nobody writes them")
+
+    def _clear(self, session: str) -> ConsolidationResult:
+        items, left = self._working(session)
+        free = [item for item in items if not item.pinned]
+        clearing = self._store.batch(f"Clear the working memory of session {session[:80]}", source=_WRITER)
+        with _in_its_name(items, session), clearing as batch:
+            for item in free:
+                batch.delete(item.id, expected=item.sha256)
+        return _result(session, items, (), [item.id for item in free], left)
+
+    def _run(self, session: str, dry_run: bool, suggest: bool) -> ConsolidationResult:
+        items, left = self._working(session)
+        free = [item for item in items if not item.pinned]
+        found = list(self._significant(free))
+        if suggest and not dry_run:  # first: what is cleared is gone
+            left |= self._suggest(found, session, free)
+            free, found = [item for item in free if item.id not in left], []
+        message = f"Consolidate session {session[:80]}: keep {len(found)} of {len(free)} working memories"
+        refused: dict[str, str] = {}
+        with _in_its_name(free, session), self._store.batch(message, source=_WRITER) as batch:
+            promoted = [kept for one in found if (kept := self._promote(batch, one, session, free, refused))]
+            cleared = [item.id for item in free if item.id not in refused]
+            for item in free:
+                if item.id not in refused:
+                    batch.delete(item.id, expected=item.sha256)
+            if dry_run:
+                batch.plans.clear()
+        return _result(session, items, promoted, cleared, left | refused, dry_run)
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+    def _working(self, session: str) -> tuple[list[MemoryItem], dict[str, str]]:
+        """Every working memory of a session, oldest first, and the ids of those that cannot be read now, with why."""
+        named = Query(types=frozenset({WORKING}), sessions=frozenset({session}))
+        items, left = self._loaded(self._store.seeking.every(named))
+        told, _ = self._loaded(self._search(Query(text=session, types=frozenset({WORKING}), limit=MOST)))
+        items |= {key: item for key, item in told.items() if item.metadata.get("session_id") == session}
+        for problem in self._store.problems():  # a file that was never readable says no session
+            if problem.path.startswith(f"{CONTENT}/memories/{WORKING}/"):
+                left.setdefault(stem_of(problem.path), _UNREADABLE)
+        return sorted(items.values(), key=lambda item: (when(item), item.id)), left
+
+    def _loaded(self, candidates: Iterable[Candidate]) -> tuple[dict[str, MemoryItem], dict[str, str]]:
+        items: dict[str, MemoryItem] = {}
+        left: dict[str, str] = {}
+        for candidate in candidates:
+            loaded = self._store.load(candidate)
+            if loaded is None or loaded.stale:
+                left[candidate.id] = _UNREADABLE
+            else:
+                items[candidate.id] = loaded.item
+        return items, left
+
+    # -- choosing ---------------------------------------------------------------------------------------------------
+    def _significant(self, items: Sequence[MemoryItem]) -> Iterator[Promotion]:
+        """What is worth keeping; no working memory is kept twice in the same words."""
+        uses = self._usage.of(item.id for item in items)
+        folded = {item.id: min(item.importance * uses.get(item.id, NEVER).relevance, _HIGHEST) for item in items}
+        same = _by_text(items)
+        taken: set[str] = set()
+        for group in same.values():
+            why = _why(group, folded)
+            if why:
+                taken.update(item.id for item in group)
+                yield Promotion(item=_told(group, folded), why=why, sources=_ids(group))
+        for pattern in self._patterns.detector().detect_all(items):
+            members = [item for item in items if item.id in pattern.members and item.id not in taken]
+            if members:
+                yield Promotion(item=self._summed(pattern, members, folded), why="pattern", sources=pattern.members)
+
+    def _summed(self, pattern: Pattern, members: Sequence[MemoryItem], folded: Mapping[str, float]) -> MemoryItem:
+        """What a pattern of a session tells, in words."""
+        texts = list(dict.fromkeys(map(gist, members)))
+        more = len(texts) - _LISTED
+        lines = [f"{pattern.template} ({pattern.occurrences} times)", *(f"- {text}" for text in texts[:_LISTED])]
+        known = self._store.locate(pattern.id)
+        return MemoryItem(
+            "\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])]),
+            LASTING,
+            timestamp=pattern.last_seen,
+            trust=_trust(members),
+            importance=max(folded[item.id] for item in members),
+            tags=_tags(members),
+            links=(Link(to=pattern.id, relation="pattern"),) if known else (),
+            context=dict(pattern.common_context),
+        )
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+    def _promote(
+        self, batch: Batch, found: Promotion, session: str, free: Sequence[MemoryItem], refused: dict[str, str]
+    ) -> Promotion | None:
+        """Plan to keep something; None where that is done already, or cannot be: then its sources stay."""
+        draft = _draft(found, session, {item.id for item in free})
+        known = self._known(draft)
+        try:
+            if known is not None:
+                stored = batch.put(_joined(known, draft), expected=known.sha256)
+            else:
+                # a reason for a secret was given for these very words
+                stored = batch.put(draft, expected="", allow_secret=reason_in(draft.metadata))
+        except IdExists:
+            return None
+        except ContentError as error:
+            refused.update(dict.fromkeys(found.sources, error.message))
+            return None
+        return Promotion(item=stored, why=found.why, sources=found.sources, known=known is not None)
+
+    def _suggest(self, found: Sequence[Promotion], session: str, free: Sequence[MemoryItem]) -> dict[str, str]:
+        """Suggest what is worth keeping; returns the ids of what cannot be suggested, which stays, with why."""
+        refused: dict[str, str] = {}
+        cleared = {item.id for item in free}
+        for one in found:
+            draft = _draft(one, session, cleared)
+            if self._known(draft) is not None:
+                continue
+            suggestion = Suggestion(
+                item=draft,
+                source=Source.SESSION,
+                made=utc_now(),
+                count=len(one.sources),
+                reason=f"{one.why} in session {session}",
+            )
+            try:
+                self._inbox().add([suggestion])
+            except ContentError as error:
+                refused.update(dict.fromkeys(one.sources, error.message))
+        return refused
+
+    def _known(self, draft: MemoryItem) -> MemoryItem | None:
+        """The lasting memory that says the same, None where there is none."""
+        if not normalised(draft.content):
+            return None
+        query = Query(text=draft.content[:5000], types=frozenset({LASTING}), limit=_COMPARED)
+        found, _ = self._loaded(self._search(query))
+        project = draft.context.get("project")
+        same = (item for item in found.values() if item.context.get("project") == project)
+        return next((item for item in same if _said(item) == _said(draft)), None)
+
+
+def _in_its_name(items: Iterable[MemoryItem], session: str) -> AbstractContextManager[None]:
+    """A session ends in the name of the agent whose it was, unless another one ends it by name, or it had several."""
+    agents = {item.origin.agent for item in items}
+    if current_signer() is not None or len(agents) != 1 or agents == {""}:
+        return nullcontext()
+    return signed_by(Origin(agent=agents.pop(), session=session))
+
+
+def _result(
+    session: str,
+    items: Sequence[MemoryItem],
+    promoted: Iterable[Promotion],
+    cleared: Iterable[str],
+    left: Mapping[str, str],
+    dry_run: bool = False,
+) -> ConsolidationResult:
+    return ConsolidationResult(
+        session=session,
+        read=len(items),
+        promoted=tuple(promoted),
+        cleared=tuple(cleared),
+        pinned=tuple(item.id for item in items if item.pinned),
+        left=dict(left),
+        dry_run=dry_run,
+    )
+
+
+def _by_text(items: Iterable[MemoryItem]) -> dict[Hashable, list[MemoryItem]]:
+    groups: dict[Hashable, list[MemoryItem]] = {}
+    for item in items:
+        groups.setdefault(_said(item), []).append(item)
+    return groups
+
+
+def _said(item: MemoryItem) -> Hashable:
+    """What memories must have in common to say the same: of two with other titles or data, each tells its own."""
+    return normalised(gist(item)), normalised(item.title), _data(item)
+
+
+def _data(item: MemoryItem) -> str:
+    return dumps(item.data, sort_keys=True, default=str)
+
+
+def _why(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> str:
+    """Why memories that say the same are kept, "" where they are not."""
+    if any(map(_decides, group)):
+        return "decision"
+    if any(achieved(gist(item)) for item in group):
+        return "outcome"
+    if any(folded[item.id] >= IMPORTANT for item in group):
+        return "important"
+    return "repeated" if len(group) > 1 else ""
+
+
+def _decides(item: MemoryItem) -> bool:
+    return bool(stated(item.content)) if item.origin.role == _PERSON else telling(gist(item))
+
+
+def _told(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> MemoryItem:
+    """The newest of memories that say the same, with what the others add."""
+    newest = group[-1]
+    said = stated(newest.content) if newest.origin.role == _PERSON else ""  # without what the message asks for
+    return newest.replace(
+        content=said or newest.content,
+        trust=_trust(group),
+        importance=max(folded[item.id] for item in group),
+        tags=_tags(group),
+        links=tuple(dict.fromkeys(link for item in group for link in item.links)),
+        context=find_common_context([item.context for item in group]),
+    )
+
+
+def _draft(found: Promotion, session: str, cleared: set[str]) -> MemoryItem:
+    """The lasting item: the same words of the same working memories of a session always give the same id."""
+    item = found.item
+    basis = "\0".join((session, found.why, *sorted(found.sources), item.title, item.content, _data(item)))
+    added = {"promoted_from": WORKING, "promoted_as": found.why, "promoted_ids": list(found.sources)[:_LISTED]}
+    return item.replace(
+        id=f"{slug(item.title or item.content) or 'memory'}-{sha256(basis.encode()).hexdigest()[:8]}",
+        memory_type=LASTING,
+        created=None,
+        updated=None,
+        path="",
+        sha256="",
+        status="",
+        origin=item.origin if item.origin.session else replace(item.origin, session=session),
+        links=tuple(link for link in item.links if link.to not in cleared),
+        metadata={**item.metadata, **added},
+    )
+
+
+def _joined(known: MemoryItem, draft: MemoryItem) -> MemoryItem:
+    """A lasting item with what a session adds to it."""
+    sessions = dict.fromkeys([*_list(known.metadata.get("promoted_in")), draft.origin.session])
+    return known.replace(
+        importance=max(known.importance, draft.importance),
+        tags=tuple(dict.fromkeys((*known.tags, *draft.tags))),
+        links=tuple(dict.fromkeys((*known.links, *draft.links))),
+        metadata={**known.metadata, "promoted_from": WORKING, "promoted_in": list(sessions)[-_LISTED:]},
+    )
+
+
+def _list(value: object) -> list[object]:
+    return list(value) if isinstance(value, (list, tuple)) else []
+
+
+def _ids(items: Iterable[MemoryItem]) -> tuple[str, ...]:
+    return tuple(item.id for item in items)
+
+
+def _tags(items: Iterable[MemoryItem]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag for item in items for tag in item.tags))
+
+
+def _trust(items: Iterable[MemoryItem]) -> str:
+    """The least of what stands behind memories; several together are at most an agent's word."""
+    standing = [BY_TRUST.index(item.trust) if item.trust in BY_TRUST else 0 for item in items]
+    return BY_TRUST[min(standing)] if len(standing) == 1 else BY_TRUST[min(*standing, 1)]

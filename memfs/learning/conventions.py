@@ -1,0 +1,326 @@
+"""Conventions: what a team agreed on, and for which files it holds (seed 004, P3).
+
+Owns reading them as values, and their order. How they travel between workspaces is
+``memfs.learning.convention_exchange``'s business; how an agent is told of them, that of the sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memfs.errors import Conflict, ItemNotFound, QueryInvalid
+from memfs.format.secrets import refuse_text
+from memfs.model import MemoryItem, Query
+from memfs.model.globs import fits, plain
+from memfs.model.ids import slug
+from memfs.model.item import VOUCHED, Trust
+from memfs.model.kinds import ACCEPTED, CONVENTION, PROPOSED, RETIRED, nearest
+from memfs.recall.tokens import gist
+from memfs.store import Store
+from memfs.store.reader import Browsable
+
+STATUSES = (ACCEPTED, PROPOSED, RETIRED)
+
+
+def withheld(item: MemoryItem) -> bool:
+    """Whether no agent is given an item: a convention that is not accepted, or that no person stands behind (K8)."""
+    return item.type == CONVENTION and not (item.status.strip() == ACCEPTED and item.trust in VOUCHED)
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """One convention as its item has it; ``str`` is its title and its text on one line.
+
+    Attributes:
+        item: the item it was read from.
+    """
+
+    item: MemoryItem
+
+    @property
+    def id(self) -> str:
+        """The item's id."""
+        return self.item.id
+
+    @property
+    def title(self) -> str:
+        """A short name, "" where it has none."""
+        return self.item.title
+
+    @property
+    def text(self) -> str:
+        """What it says, one line or several; its title where it has no other words."""
+        return gist(self.item).strip()
+
+    @property
+    def status(self) -> str:
+        """``proposed``, ``accepted``, ``retired``, or what somebody wrote there; "" where nothing stands."""
+        return self.item.status.strip()
+
+    @property
+    def trust(self) -> str:
+        """Who stands behind it."""
+        return self.item.trust
+
+    @property
+    def owner(self) -> str:
+        """The person or team to ask, "" where it names none."""
+        written = self.item.data.get("owner", "")
+        return " ".join(written.split()) if isinstance(written, str) else ""
+
+    @property
+    def supersedes(self) -> tuple[str, ...]:
+        """The conventions that it replaces, once it is accepted."""
+        return self.item.supersedes
+
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The globs of the files it holds for; none means all."""
+        written = self.item.data.get("scope", ())
+        return tuple(one for one in written if isinstance(one, str)) if isinstance(written, list | tuple) else ()
+
+    def holds_for(self, files: Iterable[str]) -> bool:
+        """Whether it holds for any of these files; without files, and without a scope, it does."""
+        named = [plain(path) for path in files]
+        return not named or not self.scope or any(fits(glob, path) for glob in self.scope for path in named)
+
+    def __str__(self) -> str:
+        text = " ".join(self.text.split())
+        title = " ".join(self.title.split())
+        return text if not title or title == text else f"{title}: {text}"
+
+
+class Conventions:
+    """Reads the conventions of one workspace. May be used from several threads."""
+
+    def __init__(self, store: Browsable, clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._clock = clock
+
+    def holding(self, files: Iterable[str] = (), status: str = ACCEPTED) -> list[Convention]:
+        """The conventions of a status that hold for any of the files, or all of them without files (P3).
+
+        Those that have expired, or that another one that holds replaces, are left out; behind what replaces one that a
+        person stands behind, a person stands, too.
+
+        Args:
+            files: paths below the workspace or its repository, "/" separated; absolute ones are fine, too.
+            status: ``accepted``, ``proposed`` or ``retired``.
+
+        Returns:
+            Pinned ones first, then by importance, then by id.
+
+        Raises:
+            QueryInvalid: there is no such status.
+        """
+        if status not in STATUSES:
+            known = f"it is one of {', '.join(STATUSES)}"
+            raise QueryInvalid(
+                f"there is no status {ascii(status)[:60]}", field="status", hint=nearest(status, STATUSES) or known
+            )
+        if isinstance(files, str):
+            raise QueryInvalid("expected a list of paths, got one text", field="files", hint=f"write [{files!r}]")
+        named = tuple(files)
+        return [one for one in self._present(status) if one.holds_for(named)]
+
+    def every(self) -> list[Convention]:
+        """All conventions whatever their status, in the order of ``holding``."""
+        query = Query(types=frozenset({CONVENTION}))
+        loaded = (self._store.load(candidate) for candidate in self._store.seeking.every(query))
+        found = [Convention(one.item) for one in loaded if one is not None and not one.stale]
+        return sorted(found, key=_order)
+
+    def find(self, reference: str) -> Convention:
+        """The convention a person means: by id, or by the beginning of one.
+
+        Raises:
+            ItemNotFound: there is none, or the item is of another type.
+        """
+        item = self._store.find(reference)
+        if item.type != CONVENTION:
+            raise ItemNotFound(
+                f"{item.id!r} is of type {item.type}, not a convention", hint="'memfs convention list' names them"
+            )
+        return Convention(item)
+
+    def _present(self, status: str) -> list[Convention]:
+        now = self._clock()
+        every = self.every()
+        holding = [one for one in every if one.status == ACCEPTED and _lives(one, now)]
+        replaced = {name for one in holding for name in one.item.supersedes}
+        surely = {name for one in told(holding) for name in one.item.supersedes}  # no tool replaces a person's word
+        present = (one for one in every if one.status == status and _lives(one, now))
+        return [one for one in present if one.id not in (surely if one.trust in VOUCHED else replaced)]
+
+
+def _lives(one: Convention, now: datetime) -> bool:
+    return one.item.expires is None or one.item.expires > now
+
+
+def _order(one: Convention) -> tuple[bool, float, str]:
+    return (not one.item.pinned, -one.item.importance, one.id)
+
+
+def told(conventions: Sequence[Convention]) -> list[Convention]:
+    """Those that agents may be given without being asked: a person stands behind them."""
+    return [one for one in conventions if one.trust in VOUCHED]
+
+
+_VERBS = {ACCEPTED: "Accept", PROPOSED: "Propose", RETIRED: "Retire"}
+_NAMED = 5
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A convention that somebody proposes.
+
+    Attributes:
+        text: what is to be done, in sentences.
+        title: a short name.
+        id: the id it is to have; made from the title or the text where it is "".
+        owner: the person or team to ask.
+        scope: globs of the files it is to hold for; none means all.
+        supersedes: the conventions it takes the place of once it is accepted: ids, or beginnings of ids.
+        rationale: why.
+    """
+
+    text: str
+    title: str = ""
+    id: str = ""
+    owner: str = ""
+    scope: Sequence[str] = ()
+    supersedes: Sequence[str] = ()
+    rationale: str = ""
+
+
+@dataclass(slots=True)
+class _Decision:
+    """What is to be written together: items by id as they are, and as they are to be."""
+
+    before: dict[str, MemoryItem] = field(default_factory=dict)
+    after: dict[str, MemoryItem] = field(default_factory=dict)
+
+    def change(self, before: MemoryItem, after: MemoryItem) -> None:
+        if after != before:
+            self.before[before.id], self.after[before.id] = before, after
+
+
+class Agreements:
+    """Decides about the conventions of one workspace."""
+
+    def __init__(self, store: Store, conventions: Conventions, clock: Callable[[], datetime]) -> None:
+        self._store = store
+        self._conventions = conventions
+        self._clock = clock
+
+    def propose(self, proposal: Proposal, reason: str = "", source: str = "") -> Convention:
+        """Store a convention that is not accepted yet, as a commit of its own (K8).
+
+        Args:
+            reason: why, for the commit.
+            source: which door it came through, for the commit's trailers.
+
+        Raises:
+            ItemNotFound: what it is to supersede is no convention.
+            IdExists, IdInvalid, ContentError, QueryInvalid, StorageIO: nothing was stored.
+        """
+        if not (proposal.text.strip() or proposal.title.strip()):
+            raise QueryInvalid("a convention says something", field="text", hint="write what is to be done")
+        refuse_text(reason, "reason")
+        old = [self._conventions.find(name).id for name in proposal.supersedes]
+        said: dict[str, Any] = {
+            "owner": proposal.owner.strip(),
+            "scope": list(dict.fromkeys(proposal.scope)),
+            "rationale": proposal.rationale.strip(),
+        }
+        item = MemoryItem(
+            proposal.text,
+            CONVENTION,
+            id=proposal.id or self._free_id(proposal.title or proposal.text),
+            title=proposal.title,
+            status=PROPOSED,
+            supersedes=tuple(dict.fromkeys(old)),
+            data={name: value for name, value in said.items() if value},
+        )
+        named = proposal.title or proposal.id or " ".join(proposal.text.split())[:60]
+        with self._store.batch(_sentence(f"Propose {named}", reason), source=source) as batch:
+            return Convention(batch.put(item, expected=""))
+
+    def _free_id(self, words: str) -> str:
+        """An id that people can say, where nothing has it; else "", and the store makes one."""
+        name = slug(words)
+        return name if name and not self._store.locate(name) else ""
+
+    def decide(self, references: Sequence[str], status: str, reason: str = "", source: str = "") -> list[Convention]:
+        """Give conventions a status, all or none, as one commit (K8).
+
+        One that is accepted is ``reviewed`` from then on, unless a person stands behind it already, says since when,
+        and retires what it supersedes.
+
+        Args:
+            references: ids, or beginnings of ids.
+            status: ``accepted``, ``proposed`` or ``retired``.
+            reason: why, for the commit.
+            source: which door it came through, for the commit's trailers.
+
+        Returns:
+            Those that changed, what was retired for another last.
+
+        Raises:
+            ItemNotFound, QueryInvalid, Conflict, ContentError, StorageIO: nothing was changed.
+        """
+        if status not in STATUSES:
+            raise QueryInvalid(f"there is no status {ascii(status)[:60]}", field="status", hint=", ".join(STATUSES))
+        refuse_text(reason, "reason")
+        for _ in range(_TRIES):
+            found = {one.id: one.item for one in map(self._conventions.find, references)}
+            decision = self._decision(found.values(), status)
+            sentence = _sentence(_decided(decision.after.values(), status), reason)
+            try:
+                with self._store.batch(sentence, source=source) as batch:
+                    after = [
+                        batch.put(item, expected=decision.before[name].sha256) for name, item in decision.after.items()
+                    ]
+            except Conflict:
+                self._store.follow()
+                continue
+            return [Convention(item) for item in after]
+        raise Conflict("others keep changing the conventions", hint="try again")
+
+    def _decision(self, items: Iterable[MemoryItem], status: str) -> _Decision:
+        chosen = {item.id: item for item in items}
+        decision = _Decision()
+        for item in chosen.values():
+            decision.change(item, self._after(item, status))
+        replaced = [name for item in chosen.values() for name in item.supersedes] if status == ACCEPTED else []
+        for name in replaced:
+            old = self._store.get(name) if name not in chosen else None
+            if old is not None and old.type == CONVENTION:
+                decision.change(old, old.replace(status=RETIRED))
+        return decision
+
+    def _after(self, item: MemoryItem, status: str) -> MemoryItem:
+        if status != ACCEPTED:
+            return item.replace(status=status)
+        trust = item.trust if item.trust in VOUCHED else Trust.REVIEWED.value
+        day = item.data if "accepted" in item.data else {**item.data, "accepted": self._clock().date().isoformat()}
+        return item.replace(status=status, trust=trust, data=day)
+
+
+def _decided(items: Iterable[MemoryItem], status: str) -> str:
+    """What a decision did, as the commit says it."""
+    by_status = {one: [item.id for item in items if item.status == one] for one in dict.fromkeys((status, RETIRED))}
+    parts = [f"{_VERBS[one]} {_listed(names)}" for one, names in by_status.items() if names]
+    return "; ".join(part if number == 0 else part[0].lower() + part[1:] for number, part in enumerate(parts))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (" and others" if len(names) > _NAMED else "")
+
+
+def _sentence(decided: str, reason: str) -> str:
+    return f"{decided}: {' '.join(reason.split())}" if reason else decided

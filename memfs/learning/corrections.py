@@ -1,0 +1,161 @@
+"""Corrections: which sentences of a person's message correct an agent or say how things are to be done (seed 004, P4).
+
+Owns how a message is taken apart, and what keeps a sentence from being one: it is asked, told of somebody else, or
+holds for this once. It is precise rather than greedy. The wordings are cues, a row for each turn of phrase, held
+against a sentence in lower case with straight quotes from where it or one of its clauses begins; each is bounded, so
+that no text takes long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from memfs.recall.cues import Cues, ends, spoken
+
+_LOOKED_AT = 20_000
+_LONGEST = 500
+_MOST = 20
+_FEWEST_WORDS = 3
+_MOST_CLAUSES = 8
+
+_CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.M | re.S)
+_QUOTED_LINE = re.compile(r"^[ \t]*>.*$", re.M)
+_WRAPPED = re.compile(r"(?<![.!?:;\n])\n(?=[a-z])")
+_TABLE = "corrections"
+_ITEM = re.compile(r"(?:[-*+\u2022]|\d{1,3}[.)])\s+")
+_STRAIGHT = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})
+_OTHERS_WORDS = re.compile(r'"[^"]{1,400}"|\u00ab[^\u00bb]{1,400}\u00bb')
+_EMPHASIS = re.compile(r"\*+|__|`")
+_CLAUSE = re.compile(r"(?:, (?:but|and|so)|;|:| -+) |, (?=we )")
+
+
+def corrections(text: str) -> tuple[str, ...]:
+    """The sentences of a person's message that correct or prefer, as they are written, in order, each once.
+
+    Quoted text and code are not the person's own words. A statement that follows a refusal ("No, that is wrong. The API
+    base path is /v2.") corrects, too. Of a long message the first 20,000 characters are looked at and the first 20 such
+    sentences count: it is a document. A sentence of more than 500 characters is none.
+    """
+    found = dict.fromkeys(one for one, refused in _read(text) if is_correction(one, after_refusal=refused))
+    return tuple(islice(found, _MOST))
+
+
+def passed_over(text: str) -> tuple[str, ...]:
+    """The other sentences of a message, as far as it is looked at, but a mere "no": that says nothing by itself."""
+    kept = corrections(text)
+    return tuple(dict.fromkeys(one for one, _ in _read(text) if one not in kept and not is_refusal(one)))
+
+
+def is_correction(sentence: str, *, after_refusal: bool = False) -> bool:
+    """Whether one sentence corrects or prefers.
+
+    Args:
+        after_refusal: the sentence before it refuses what the agent said or did, and nothing else.
+    """
+    if len(sentence) > _LONGEST or len(sentence.split()) < _FEWEST_WORDS:
+        return False
+    own = _own(sentence)
+    said = own.casefold()
+    return any(_Reader(language).corrects(own, said, after_refusal) for language in spoken(_TABLE))
+
+
+def _own(sentence: str) -> str:
+    """A sentence without the words of others, in straight quotes and without marks of emphasis."""
+    return " ".join(_EMPHASIS.sub("", _OTHERS_WORDS.sub('""', sentence.translate(_STRAIGHT))).split())
+
+
+def is_refusal(sentence: str) -> bool:
+    """Whether a sentence refuses what was said or done, and says nothing else: "No, that is wrong."."""
+    said = _own(sentence[:_LONGEST]).casefold()
+    return any(language.pattern(f"{_TABLE}.refused", flags=0).fullmatch(said) for language in spoken(_TABLE))
+
+
+def _read(text: str) -> Iterator[tuple[str, bool]]:
+    """The sentences of a message, each with whether it follows a mere refusal."""
+    own = _WRAPPED.sub(" ", _QUOTED_LINE.sub("", _CODE.sub("\n", text[:_LOOKED_AT])))
+    refused = False
+    for part in ends().split(own):
+        stripped = part.strip()
+        if sentence := _without(_ITEM, stripped).strip():
+            yield sentence, refused
+            refused = is_refusal(sentence)
+
+
+class _Reader:
+    """Reads a sentence by the cues of one language."""
+
+    def __init__(self, language: Cues) -> None:
+        self._language = language
+
+    def corrects(self, own: str, said: str, after_refusal: bool) -> bool:
+        """Whether a sentence does, as it is written and in lower case."""
+        if self._is("call_me", own):
+            return True
+        said = said.replace("dont ", "don't ")
+        if said.endswith("?"):
+            return self._is("asked", self._opened(said))
+        if self._cue("from_now_on").search(said):
+            return not self._told(said)
+        if self._cue("once").search(said):
+            return False
+        if self._contrasts(said) or (after_refusal and self._states(said)):
+            return True
+        return any(map(self._clause_corrects, self._clauses(said)))
+
+    def _clauses(self, said: str) -> Iterator[str]:
+        """The sentence, and what follows where another main clause may begin, unless it is told of somebody."""
+        yield said
+        for number, found in enumerate(_CLAUSE.finditer(said)):
+            if number >= _MOST_CLAUSES or self._told(said[: found.start()]):
+                return
+            yield said[found.end() :]
+
+    def _clause_corrects(self, clause: str) -> bool:
+        said = self._opened(clause)
+        while (refused := self._cue("refusal").match(said)) is not None:  # "no, that's wrong, ..."
+            said = self._opened(said[refused.end() :])
+            if self._is("instead", said) or self._states(said):
+                return True
+        return self._asks(said) or self._asks(self._opened(_without(self._cue("circumstance"), said)))
+
+    def _asks(self, said: str) -> bool:
+        order = self._cue("order").match(said)
+        if order is not None:
+            return not self._only_points(order["deed"] or order["doing"] or "")
+        found = self._cue("rule").match(said)
+        if found is not None:
+            return not self._told(found.group())
+        return self._is("personal", said)
+
+    def _contrasts(self, said: str) -> bool:
+        """Whether a statement sets right a name or a figure by itself: "the base path is /v2, not /v1"."""
+        return self._is("contrast", self._opened(said)) and not self._told(said)
+
+    def _states(self, said: str) -> bool:
+        """Whether a sentence states what holds, which after a refusal sets something right."""
+        stated = self._opened(said)
+        return self._is("states", stated) and not self._told(said) and not self._cue("of_the_moment").search(stated)
+
+    def _only_points(self, deed: str) -> bool:
+        _, _, named = deed.partition(" ")
+        return bool(named) and self._cue("pointing").fullmatch(named) is not None
+
+    def _told(self, said: str) -> bool:
+        """Whether somebody else says so."""
+        return self._cue("reported").search(said) is not None
+
+    def _opened(self, said: str) -> str:
+        return _without(self._cue("opening"), said)
+
+    def _is(self, name: str, said: str) -> bool:
+        return self._cue(name).match(said) is not None
+
+    def _cue(self, name: str) -> re.Pattern[str]:
+        return self._language.pattern(f"{_TABLE}.{name}", flags=0)
+
+
+def _without(beginning: re.Pattern[str], said: str) -> str:
+    found = beginning.match(said)
+    return said[found.end() :] if found else said

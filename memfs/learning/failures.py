@@ -1,0 +1,567 @@
+"""Failures: what repeated failures teach (seed 004, P4).
+
+Owns which failures are alike, and under which condition they come together: a file, a folder, words, a tool. Reads and
+writes nothing.
+
+Failures are alike whose errors say the same. Of those that are, each condition that most of them share is tried, and
+held against all episodes (``evidence``): what goes well there as often is no rule. A rule needs two failures, and three
+(the memory context's ``pattern_threshold``) together with the times that a warning of them was heeded.
+
+Everything here ends: at most ``MOST_FOUND`` rules are found, after at most ``_ROUNDS`` rounds for each group of
+failures, each of which tries a bounded number of conditions and leaves fewer failures; no group is begun after
+``MOST_COMPARED`` comparisons.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+
+from memfs.format.text_guard import shown
+from memfs.intake.episode_item import MOST_ERROR
+from memfs.learning.situations import APPLIES, GENERIC, PreparedSituation, asked_again, fit, means, same_deed, words_of
+from memfs.model.episode import RULE, Outcome, TriggerRow
+from memfs.model.globs import is_wild, telling
+from memfs.search.analyzer import terms, tokens
+
+RECENT = 0.9
+"""What an episode still counts after each later one that speaks for or against the rule."""
+_HELPS = 0.25
+_DAY = 86_400.0
+_MENDED_WITHIN = 3_600.0
+_GENERIC_WORTH = 0.25
+_PRIOR = 2.0
+_TELLING = 2
+"""From so many successes that did something else than what failed, what agents say they did tells who heeded."""
+_MOST_DEEDS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleVerdict:
+    """What the episodes say of a rule.
+
+    Attributes:
+        confidence: how sure it is, 0 to 1.
+        failures: those that speak for it, oldest first.
+        against: how many successes speak against it.
+        helped: how many came after a warning.
+        since: how many spoke against it since it last went wrong.
+        remedies: successes that mended a failure or heeded a warning, oldest first.
+    """
+
+    confidence: float
+    failures: tuple[TriggerRow, ...] = ()
+    against: int = 0
+    helped: int = 0
+    since: int = 0
+    remedies: tuple[TriggerRow, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    time: float
+    good: bool
+
+
+def worth(word: str) -> float:
+    """What a term of a pattern is worth: a quarter for one that tells little."""
+    return _GENERIC_WORTH if word in GENERIC else 1.0
+
+
+def has_failed(row: TriggerRow) -> bool:
+    """Whether something went wrong in an episode: what worked in part counts where it tells an error."""
+    return row.outcome == Outcome.FAILURE.value or (row.outcome == Outcome.PARTIAL.value and bool(row.error))
+
+
+class Casebook:
+    """Episodes, found by the situations in which a rule applies."""
+
+    def __init__(self, rows: Sequence[TriggerRow], *, now: float, half_life_days: float = 0.0) -> None:
+        """Begin with these episodes, the oldest first.
+
+        Args:
+            now: in seconds since 1970; the newest episode that is not later than that is the present, so that the same
+                episodes always say the same.
+            half_life_days: after so many days an episode counts half, 0 for never.
+        """
+        self.rows = rows
+        self._present = max((row.time for row in rows if row.time <= now), default=now)
+        self._half_life = half_life_days
+        self.compared = 0
+        """In how many situations it was asked so far whether a rule applies."""
+        self._asked: dict[int, PreparedSituation] = {}
+        self._by_file: dict[str, list[int]] = {}
+        self._by_word: dict[str, list[int]] = {}
+        self._without_files: dict[str, list[int]] = {}
+        for place, row in enumerate(rows):
+            for file in row.files:
+                self._by_file.setdefault(file, []).append(place)
+            for word in row.words:
+                self._by_word.setdefault(word, []).append(place)
+                if not row.files:
+                    self._without_files.setdefault(word, []).append(place)
+
+    def cases(self, rule: TriggerRow) -> list[TriggerRow]:
+        """The episodes in whose situation a rule applies, oldest first."""
+        places = set(self._said(rule))
+        for glob in rule.files:
+            places.update(self._touching(glob))
+        self.compared += len(places)
+        return [self.rows[place] for place in sorted(places) if fit(self._situation(place), rule, worth)]
+
+    def _situation(self, place: int) -> PreparedSituation:
+        known = self._asked.get(place)
+        if known is None:
+            known = self._asked[place] = asked_again(self.rows[place])
+        return known
+
+    def _said(self, rule: TriggerRow) -> Iterable[int]:
+        """Episodes that may have enough of a rule's words: of those it needs, all but so many must be there.
+
+        Where a rule names files, words count only in a situation that names none.
+        """
+        holders = self._without_files if rule.files else self._by_word
+        by_rarity = sorted(set(rule.words), key=lambda word: (len(holders.get(word, ())), word))
+        spare = sum(map(worth, by_rarity)) * (1.0 - APPLIES)
+        passed = 0.0
+        for word in by_rarity:
+            if passed > spare + 1e-9:
+                return
+            passed += worth(word)
+            yield from holders.get(word, ())
+
+    def _touching(self, glob: str) -> Iterable[int]:
+        """Episodes that touched a file a glob may mean."""
+        part = telling(glob if is_wild(glob) else glob.rpartition("/")[2])  # a name may be written from further up
+        for file, places in self._by_file.items():
+            if part in file and means(glob, file):
+                yield from places
+
+    # -- weighing -----------------------------------------------------------------------------------------------------
+    def weigh(
+        self,
+        cases: Sequence[TriggerRow],
+        speaks: Callable[[TriggerRow], bool],
+        warnings: Collection[str] = (),
+        stated: Mapping[str, Any] | None = None,
+    ) -> RuleVerdict:
+        """What episodes say of a rule.
+
+        Args:
+            cases: those in which it applied, oldest first.
+            speaks: whether a failure is what the rule is about.
+            warnings: ids with which an agent is warned of it, besides those of the failures themselves.
+            stated: what its author said before: the figures begin there.
+        """
+        sheet = _entered(cases, speaks, _Sheet(set(warnings)))
+        if sum(bool(row.deeds) and not sheet.did(row) for row in sheet.remedies) >= _TELLING:
+            sheet = _entered(cases, speaks, _Sheet(set(warnings), strict=True))
+        return RuleVerdict(
+            confidence=self._confidence(sheet, stated),
+            failures=tuple(sheet.failures),
+            against=sum(event.good for event in sheet.events),
+            helped=len(sheet.helped),
+            since=sheet.since,
+            remedies=tuple(sheet.remedies),
+        )
+
+    def _confidence(self, sheet: _Sheet, stated: Mapping[str, Any] | None) -> float:
+        fors = unaged = against = 0.0
+        recent = 1.0
+        for event in reversed(sheet.events):
+            weight = recent * self._faded(event.time)
+            if event.good:
+                against += weight
+            else:
+                fors, unaged = fors + weight, unaged + recent
+            recent *= RECENT
+        heeded = sum(map(self._faded, sheet.helped))
+        fors += min(_HELPS * heeded, unaged - fors)
+        prior, strength = 0.5, _PRIOR
+        if stated is not None:
+            prior = float(stated["confidence"])
+            strength += int(stated.get("support", 0)) + int(stated.get("against", 0))
+        return round((fors + prior * strength) / (fors + against + strength), 2)
+
+    def _faded(self, time: float) -> float:
+        if not self._half_life:
+            return 1.0
+        return float(0.5 ** (max(self._present - time, 0.0) / (self._half_life * _DAY)))
+
+
+class _Sheet:
+    """Where episodes are entered, one after another.
+
+    ``strict``: what an agent says it did tells whether it heeded a warning.
+    """
+
+    def __init__(self, warnings: set[str], strict: bool = False) -> None:
+        self._warnings = warnings
+        self._strict = strict
+        self._open: TriggerRow | None = None
+        self._deeds: dict[tuple[str, ...], TriggerRow] = {}
+        self.events: list[_Event] = []
+        self.failures: list[TriggerRow] = []
+        self.helped: list[float] = []
+        self.remedies: list[TriggerRow] = []
+        self.since = 0
+
+    def fail(self, row: TriggerRow) -> None:
+        self.events.append(_Event(row.time, good=False))
+        self.failures.append(row)
+        self._warnings.add(row.id)
+        if row.deeds and len(self._deeds) < _MOST_DEEDS:
+            self._deeds.setdefault(row.deeds, row)
+        self._open, self.since = row, 0
+
+    def succeed(self, row: TriggerRow) -> None:
+        failed, self._open = self._open, None
+        warned = not self._warnings.isdisjoint(row.warned)
+        again = self._strict and self.did(row)
+        if again or not (warned or (failed is not None and _mends(failed, row))):
+            self.events.append(_Event(row.time, good=True))
+            self.since += 1
+            return
+        self.remedies.append(row)
+        if warned:
+            self.helped.append(row.time)
+
+    def did(self, row: TriggerRow) -> bool:
+        """Whether an agent did what had failed before."""
+        return bool(row.deeds) and any(same_deed(failed, row) for failed in self._deeds.values())
+
+
+def _entered(cases: Iterable[TriggerRow], speaks: Callable[[TriggerRow], bool], sheet: _Sheet) -> _Sheet:
+    for row in cases:
+        if has_failed(row):
+            if speaks(row):
+                sheet.fail(row)
+        elif row.outcome == Outcome.SUCCESS.value:
+            sheet.succeed(row)
+    return sheet
+
+
+def _mends(failed: TriggerRow, row: TriggerRow) -> bool:
+    """Whether a success is the next try at what has just failed."""
+    if failed.task and row.task:
+        return failed.task == row.task and failed.session == row.session
+    if failed.session and row.session:
+        return failed.session == row.session
+    return row.time - failed.time <= _MENDED_WITHIN
+
+
+_SHARED = 0.7
+_NUMBERS = re.compile(r"\S*\d\S*")
+_DID, _ERROR, _BRIEF, _WHOLE = 120, 160, 60, 400
+QUOTES = str.maketrans({'"': "'", "\u201c": "'", "\u201d": "'", "\u201e": "'", "`": "'"})
+_ADVISED = re.compile(
+    r"error|exception|fail|fatal|denied|refused|not found|cannot|can't|could not|unable|invalid|missing|timed? ?out|"
+    r"expected|must",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A rule in words: what to do, a name, and what goes wrong otherwise."""
+
+    action: str
+    title: str
+    error: str
+
+
+def advise(failures: Sequence[TriggerRow], remedies: Sequence[TriggerRow], place: str, quoting: bool = True) -> Advice:
+    """What to tell an agent.
+
+    Args:
+        failures: what went wrong, at least one, oldest first.
+        remedies: what went well afterwards.
+        place: where, in the rule's own words.
+        quoting: whether words of the episodes may be quoted at all.
+    """
+    newest = failures[-1]
+    error = quote(telling_line(newest.error), _ERROR) if quoting else ""
+    did = quote(_usual(failures), _DID) if quoting else ""
+    worked = quote(_usual(_about_it(remedies, failures), besides=failures), _DID) if quoting else ""
+    wrong = f"went wrong with {error}" if error else "went wrong"
+    if worked:
+        action = f"Consider {worked}: it worked where {did or 'another way'} {wrong}."
+    else:
+        action = f"Check first: {did or 'this'} {wrong} here before, more than once."
+    brief = quote(telling_line(newest.error), _BRIEF)[1:-1] if quoting else ""
+    where = quote(place, _BRIEF)[1:-1] or "again and again"
+    whole = quote(telling_line(newest.error), _WHOLE)[1:-1] if quoting else ""
+    return Advice(action, f"{where}: {brief}" if brief else f"{where}: goes wrong", whole)
+
+
+def quote(text: str, most: int) -> str:
+    """A text as a quotation of at most so many characters, "" for none."""
+    line = shown(" ".join(text[: 20 * most].translate(QUOTES).split()))
+    if not line:
+        return ""
+    return f'"{line if len(line) <= most else line[: most - 3].rstrip() + "..."}"'
+
+
+def telling_line(error: str) -> str:
+    """The line of an error message that says what happened: a traceback's last, else the first that sounds like it."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    if any(line.startswith("Traceback") for line in lines):
+        return lines[-1]
+    return next((line for line in lines if _ADVISED.search(line)), lines[0])
+
+
+def pattern_of(words: Collection[str], failures: Sequence[TriggerRow]) -> str:
+    """The words that these terms come from, as the newest failure writes them, else as any does."""
+    written: dict[str, str] = {}
+    for row in failures:
+        for word, stems in tokens(row.context):
+            for stem in stems:
+                if stem in words:
+                    written[stem] = word
+    newest = [stem for _, stems in tokens(failures[-1].context) for stem in stems]
+    order = [*newest, *sorted(written)]
+    return " ".join(dict.fromkeys(written[stem].casefold() for stem in order if stem in written))
+
+
+def _about_it(remedies: Sequence[TriggerRow], failures: Sequence[TriggerRow]) -> Sequence[TriggerRow]:
+    """What went well about the very matter that went wrong: in one file there may be several."""
+    counted = Counter(word for row in failures for word in row.words)
+    matter = {word for word, count in counted.items() if count >= _SHARED * len(failures)}
+    return [row for row in remedies if 2 * len(matter.intersection(row.words)) >= len(matter)] or remedies
+
+
+def _usual(rows: Sequence[TriggerRow], besides: Sequence[TriggerRow] = ()) -> str:
+    """What was done most often, numbers aside, of equals the newest; "" where it was nothing else than ``besides``."""
+    known = {row.did.casefold() for row in besides}
+    others = [row.did for row in rows if row.did and row.did.casefold() not in known]
+    if not others:
+        return ""
+    done = Counter(map(_without_numbers, others))
+    newest = {_without_numbers(did): (place, did) for place, did in enumerate(others)}
+    return newest[max(done, key=lambda deed: (done[deed], newest[deed][0]))][1]
+
+
+def _without_numbers(text: str) -> str:
+    return _NUMBERS.sub(" ", text.casefold())
+
+
+MOST_FOUND = 20
+MOST_COMPARED = 500_000
+LEAST_CONFIDENCE = 0.6
+"""A rule less sure than that is not made."""
+LEAST_FAILURES = 2
+_ROUNDS = 20
+_SAME_ERROR = 0.6
+_COMPARED = 64
+_PLACES = 3
+_FILES = 20
+_TERMS = 24
+_MOST_WORDS = 10
+_SURE = 0.8
+_NOISE = re.compile(r"'[^'\n]{0,200}'|[\w.~-]*[/\\][\w.~/\\-]*|\S*\d\S*")
+_WITHIN_WORD = re.compile(r"(?<=\w)'(?=\w)")
+
+
+@dataclass(frozen=True, slots=True)
+class FailureCondition:
+    """A condition under which failures come together, as the row of a rule would have it, and what speaks for it."""
+
+    condition: TriggerRow
+    verdict: RuleVerdict
+
+
+Void = Callable[[FailureCondition], Collection[str]]
+"""Gives the ids of failures that taught a rule which somebody has deleted: they teach none again."""
+
+
+@lru_cache(maxsize=20_000)
+def signature(error: str) -> frozenset[str]:
+    """The terms of what an error message says, without names, numbers and paths, which differ each time.
+
+    They are the same for the message as a rule quotes it.
+    """
+    told = telling_line(error)[:MOST_ERROR]  # a file written by hand may hold more than is ever recorded
+    line = _WITHIN_WORD.sub("", " ".join(told.translate(QUOTES).split()))
+    return frozenset(terms(_NOISE.sub(" ", line))[:_TERMS]) or frozenset(terms(line)[:_TERMS])
+
+
+def same_error(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two errors say the same; where neither says anything, they do."""
+    if not one or not other:
+        return not one and not other
+    return len(one & other) >= _SAME_ERROR * len(one | other)
+
+
+def speaks_for(error: str | None) -> Callable[[TriggerRow], bool]:
+    """Whether a failure is what a rule with this error is about; any is, where nobody knows what it is about."""
+    wanted = signature(error or "")
+    return lambda row: error is None or same_error(signature(row.error), wanted)
+
+
+def look(book: Casebook, known: Collection[str], threshold: int, void: Void) -> Iterator[FailureCondition]:
+    """What failures teach that no rule tells yet, the most frequent first.
+
+    Args:
+        known: ids of failures that taught a rule there is.
+        threshold: so many failures and heeded warnings make a rule.
+    """
+    fresh = [row for row in book.rows if has_failed(row) and row.id not in known]
+    count, most = 0, book.compared + MOST_COMPARED
+    for group in _alike(fresh):
+        if book.compared > most:
+            return
+        for found in _conditions(book, group, threshold, void):
+            yield found
+            count += 1
+            if count >= MOST_FOUND:
+                return
+
+
+# -- alike ----------------------------------------------------------------------------------------------------------
+def _alike(failures: Iterable[TriggerRow]) -> list[list[TriggerRow]]:
+    """Failures in groups with the same error, the largest group first."""
+    exact: dict[frozenset[str], list[TriggerRow]] = {}
+    for row in failures:
+        exact.setdefault(signature(row.error), []).append(row)
+    leaders: dict[frozenset[str], list[TriggerRow]] = {}
+    holders: dict[str, list[frozenset[str]]] = {}
+    for mark in sorted(exact, key=lambda mark: (-len(exact[mark]), sorted(mark))):
+        near = dict.fromkeys(chain.from_iterable(holders.get(term, ())[:_COMPARED] for term in sorted(mark)))
+        leader = next((other for other in near if same_error(mark, other)), None)
+        if leader is None:
+            leaders[mark] = list(exact[mark])
+            for term in mark:
+                holders.setdefault(term, []).append(mark)
+        else:
+            leaders[leader] += exact[mark]
+    groups = [sorted(group, key=lambda row: (row.time, row.id)) for group in leaders.values()]
+    return sorted((group for group in groups if len(group) >= LEAST_FAILURES), key=lambda group: -len(group))
+
+
+# -- conditions -----------------------------------------------------------------------------------------------------
+def _conditions(book: Casebook, group: list[TriggerRow], threshold: int, void: Void) -> Iterator[FailureCondition]:
+    """The conditions under which failures of a group come together, the best first."""
+    left = group
+    gone: set[str] = set()
+    for _ in range(_ROUNDS):
+        if len(left) < LEAST_FAILURES:
+            return
+        best = _best(book, left, threshold, gone)
+        if best is None:
+            return
+        ids = {row.id for row in best.verdict.failures}
+        voided = set(void(best))
+        if voided:
+            gone |= voided
+            left = [row for row in left if row.id not in gone]
+            continue
+        yield best
+        left = [row for row in left if row.id not in ids]
+
+
+def _best(book: Casebook, left: Sequence[TriggerRow], threshold: int, gone: Collection[str]) -> FailureCondition | None:
+    """The condition that is sure enough and explains most; of equals the one that was tried first."""
+    fresh = {row.id for row in left}
+    error = signature(left[-1].error)
+    best: tuple[tuple[float, int], FailureCondition] | None = None
+    for condition in _tried(left):
+        found = _held(book, condition, error, gone)
+        verdict = found.verdict
+        new = sum(row.id in fresh for row in verdict.failures)
+        if new < LEAST_FAILURES or new + verdict.helped < threshold or verdict.confidence < LEAST_CONFIDENCE:
+            continue
+        value = (min(verdict.confidence, _SURE), new)
+        if best is None or value > best[0]:
+            best = value, found
+    return best[1] if best is not None else None
+
+
+def _held(book: Casebook, condition: TriggerRow, error: frozenset[str], gone: Collection[str]) -> FailureCondition:
+    """A condition held against all episodes."""
+    cases = [row for row in book.cases(condition) if row.id not in gone]
+    return FailureCondition(condition, book.weigh(cases, lambda row: same_error(signature(row.error), error)))
+
+
+def _tried(left: Sequence[TriggerRow]) -> Iterator[TriggerRow]:
+    """Conditions that some of the failures share: places first, with and without words, then words alone."""
+    seen = set()
+    for files, members in (*_folders(left), *_files(left), ((), left)):
+        if len(members) < LEAST_FAILURES:
+            continue
+        pattern = pattern_of(_common(members), members)
+        for globs, said in _variants(files, pattern):
+            condition = _condition(globs, said, _tool(members))
+            if condition not in seen:
+                seen.add(condition)
+                yield condition
+
+
+def _variants(files: tuple[str, ...], pattern: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Files with the words that were said, and without; words alone where they say something."""
+    telling = _tell(words_of(pattern))
+    if not files:
+        yield from [((), pattern)] if telling else []
+        return
+    if telling and is_wild(files[0]):
+        yield files, pattern
+    yield files, "" if is_wild(files[0]) else pattern  # a file that is named is enough, whatever is said
+    if telling and not is_wild(files[0]):
+        yield (f"**/{files[0]}",), pattern
+
+
+def _files(left: Sequence[TriggerRow]) -> list[tuple[tuple[str, ...], list[TriggerRow]]]:
+    """The files that most of them touched."""
+    counted = Counter(file for row in left for file in row.files[:_FILES])
+    most = sorted(counted, key=lambda file: (-counted[file], file))[:_PLACES]
+    return [((file,), [row for row in left if file in row.files]) for file in most]
+
+
+def _folders(left: Sequence[TriggerRow]) -> list[tuple[tuple[str, ...], list[TriggerRow]]]:
+    """The folders, with what their files end in, in which most of them touched different files."""
+    members: dict[str, dict[str, TriggerRow]] = {}
+    names: dict[str, set[str]] = {}
+    for row in left:
+        for file in row.files[:_FILES]:
+            glob = _glob(file)
+            if glob:
+                members.setdefault(glob, {})[row.id] = row
+                names.setdefault(glob, set()).add(file)
+    wide = sorted((glob for glob in members if len(names[glob]) > 1), key=lambda glob: (-len(members[glob]), glob))
+    return [((glob,), list(members[glob].values())) for glob in wide[:_PLACES]]
+
+
+def _glob(file: str) -> str:
+    """The files like one: of its folder, with its ending; "" where it has none, or a sign that means something here."""
+    folder, _, name = file.rpartition("/")
+    stem, dot, ending = name.rpartition(".")
+    fits = folder and dot and stem and not any(sign in file for sign in "*?[")
+    return f"{folder}/*.{ending}" if fits else ""
+
+
+def _common(members: Sequence[TriggerRow]) -> tuple[str, ...]:
+    """The terms that most of them have, those that tell most first."""
+    counted = Counter(word for row in members for word in row.words)
+    shared = [word for word, count in counted.items() if count >= _SHARED * len(members)]
+    return tuple(sorted(shared, key=lambda word: (word in GENERIC, -counted[word], word))[:_MOST_WORDS])
+
+
+def _tell(words: Sequence[str]) -> bool:
+    """Whether words alone name a situation: two of them say more than what people do everywhere."""
+    return sum(word not in GENERIC for word in words) > 1
+
+
+def _tool(members: Sequence[TriggerRow]) -> str:
+    tools = {row.tool.casefold(): row.tool for row in members}
+    return next(iter(tools.values())) if len(tools) == 1 else ""
+
+
+def _condition(files: tuple[str, ...], pattern: str, tool: str) -> TriggerRow:
+    words = words_of(pattern)
+    return TriggerRow(id="", path="", blob="", sort=RULE, files=files, words=words, tool=tool, context=pattern)

@@ -1,0 +1,371 @@
+"""Inbox: what memfs suggests to remember, and what was decided about it.
+
+Owns one file in the workspace's state folder, outside of git, and how a suggestion becomes a memory. Suggestions are
+never recalled. A refusal holds for good: the same thing is not suggested again, however many memories more speak for
+it; accepting it takes the refusal back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from memfs.errors import Conflict, CorruptRecord, FormatUnsupported, IdExists, ItemNotFound, MemfsError
+from memfs.format.secrets import reason_in, refuse_item
+from memfs.fs import io
+from memfs.fs.lock import FileLock
+from memfs.model import MemoryItem, Origin, Trust
+from memfs.model.ids import check_id
+from memfs.model.item import VOUCHED
+from memfs.model.kinds import nearest
+from memfs.model.suggestion import Source, Suggestion, SuggestionDecision
+from memfs.model.time import format_time, parse_time
+from memfs.recall.similarity import normalised
+from memfs.recall.tokens import gist
+from memfs.store import Store
+from memfs.store.authorship import signed_by
+from memfs.store.parts import CONTENT, Parts
+
+FILE = "inbox.json"
+FORMAT = 1
+MOST_FOUND = 500
+"""So many patterns and rules wait at most: until some are decided about, no further ones are noted."""
+MOST_HEARD = 2000
+"""So many of the others wait at most: the oldest give way."""
+SOURCE = "inbox"
+_LARGEST = 64 << 20
+_LOCK_SECONDS = 10.0
+_TRIES = 4
+_QUOTING = frozenset({"examples", "common_context", "learned_from", "error"})
+_FOUND = frozenset({Source.PATTERN, Source.RULE})
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Row = dict[str, Any]
+Stat = tuple[int, int, int]
+
+
+class Inbox:
+    """The suggestions of one workspace. May be used from several threads and processes."""
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store, self._parts = store, parts
+        self._path = parts.repository.state / FILE
+        self._lock = FileLock(self._path.with_suffix(".lock"), home=parts.repository.common_dir)
+        self._read: tuple[Stat | None, tuple[Suggestion, ...]] = (None, ())
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+    def all(self) -> tuple[Suggestion, ...]:
+        """Every suggestion, those decided about included, oldest first. One that cannot be read is left out.
+
+        Raises:
+            CorruptRecord, FormatUnsupported, StorageIO: the file cannot be read.
+        """
+        self._store.require_open()
+        stat = self._stat()
+        if stat is None:
+            return ()
+        known, found = self._read
+        if known != stat:
+            parsed = (self._suggestion(row) for row in self._rows())
+            found = tuple(one for one in parsed if one is not None)
+            self._read = (stat, found)
+        return found
+
+    def waiting(self) -> list[Suggestion]:
+        """Those that nobody decided about and that are no memory yet, the best supported first. Raises as ``all``."""
+        open_ones = [one for one in self.all() if not one.decision and not self._store.locate(one.id)]
+        return sorted(open_ones, key=lambda one: (-one.count, one.made, one.id))
+
+    def get(self, suggestion_id: str) -> Suggestion | None:
+        """The suggestion of that id, None where there is none. Raises as ``all``."""
+        return next((one for one in self.all() if one.id == suggestion_id), None)
+
+    def find(self, reference: str) -> Suggestion:
+        """The suggestion of an id, or of the beginning of one.
+
+        Raises:
+            ItemNotFound: none, or more than one, is called so.
+            CorruptRecord, FormatUnsupported, StorageIO: as ``all``.
+        """
+        known = {one.id: one for one in self.all()}
+        if reference in known:
+            return known[reference]
+        starting = [name for name in known if reference and name.startswith(reference)]
+        if len(starting) == 1:
+            return known[starting[0]]
+        listed = f"it could be {', '.join(sorted(starting)[:5])}" if starting else nearest(reference, known)
+        hint = listed or "'memfs inbox' lists what waits"
+        raise ItemNotFound(f"no suggestion is called {reference!r}", hint=hint)
+
+    # -- suggesting -------------------------------------------------------------------------------------------------
+    def add(self, suggestions: Iterable[Suggestion]) -> list[Suggestion]:
+        """Note suggestions, durably; one that waits is brought up to date, one that was decided about stays decided.
+
+        What was suggested before in the same words is not suggested again.
+
+        Returns:
+            Those that are new.
+
+        Raises:
+            SecretDetected, SchemaInvalid: one cannot be stored as a memory; nothing was noted.
+            CorruptRecord, FormatUnsupported, LockTimeout, StorageIO: nothing was noted.
+        """
+        given = {one.id: one for one in suggestions}
+        for one in given.values():
+            refuse_item(one.item)
+        if not given:
+            return []
+        fresh: list[Suggestion] = []
+
+        def change(rows: list[Row]) -> None:
+            known = {row.get("id"): row for row in rows}
+            said = {_words(one.item) for one in self.all()}
+            waiting = sum(map(_is_found, rows))
+            for one in given.values():
+                row = known.get(one.id)
+                if row is None and _words(one.item) not in said and (one.source not in _FOUND or waiting < MOST_FOUND):
+                    rows.append(self._row(one))
+                    fresh.append(one)
+                    waiting += one.source in _FOUND
+                elif row is not None and not row.get("decision"):
+                    row.update(self._row(one), made=row.get("made"))
+            heard = [row for row in rows if not row.get("decision") and not _is_found(row)]
+            late = {row.get("id") for row in heard[: max(len(heard) - MOST_HEARD, 0)]}
+            rows[:] = [row for row in rows if row.get("id") not in late]
+
+        self._change(change)
+        return fresh
+
+    def drop(self, ids: Iterable[str]) -> None:
+        """Withdraw suggestions for which nothing speaks any more; what was decided about stays. Raises as ``add``."""
+        gone = set(ids)
+        if gone:
+            self._change(lambda rows: _withdraw(rows, gone))
+
+    # -- deciding ---------------------------------------------------------------------------------------------------
+    def accept(
+        self, suggestions: Sequence[Suggestion], *, trust: str = Trust.REVIEWED.value, source: str = SOURCE
+    ) -> list[MemoryItem]:
+        """Make memories of suggestions, in one commit; one that is a memory already stays as it is.
+
+        Args:
+            suggestions: what ``find`` gave; another content, type or title may stand in their items.
+            trust: who stands behind them from now on, unless a person does already; "" leaves that as it is.
+            source: which door it came through, for the commit's trailers.
+
+        Returns:
+            The memories, in the order of the suggestions.
+
+        Raises:
+            IdExists: something else has the id of one.
+            ContentError, StorageIO: nothing was stored.
+        """
+        for left in reversed(range(_TRIES)):
+            try:
+                stored = self._stored(suggestions, trust, source)
+                break
+            except (Conflict, IdExists):  # somebody accepts the same at this very moment
+                if not left:
+                    raise
+                self._store.refresh()
+        self._decide([one.id for one in suggestions], SuggestionDecision.ACCEPTED)
+        return stored
+
+    def _stored(self, suggestions: Sequence[Suggestion], trust: str, source: str) -> list[MemoryItem]:
+        there = {one.id: self._there(one) for one in suggestions}
+        fresh = [one for one in suggestions if there[one.id] is None]
+        if not fresh:
+            return [item for item in there.values() if item is not None]
+        told = f"a {fresh[0].source}: {gist(fresh[0].item)[:80]}" if len(fresh) == 1 else f"{len(fresh)} suggestions"
+        # whoever accepts it speaks, not whoever was heard
+        with signed_by(Origin()), self._store.batch(f"Accept {told}", source=source) as batch:
+            for one in fresh:
+                vouched = one.item.trust in VOUCHED or not trust
+                item = one.item if vouched else one.item.replace(trust=trust)
+                there[one.id] = batch.put(item, expected="", allow_secret=reason_in(item.metadata))
+        return [item for item in there.values() if item is not None]
+
+    def _there(self, one: Suggestion) -> MemoryItem | None:
+        """The memory that an accepted suggestion became, as of a process that was killed before it noted that."""
+        known = self._store.get(one.id)
+        if known is not None and known.type != one.item.type:
+            raise IdExists(f"{one.id} is a {known.type}", path=known.path, hint="rename that item, or refuse this one")
+        return known
+
+    def refuse(self, suggestions: Sequence[Suggestion]) -> None:
+        """Never suggest these again.
+
+        Raises:
+            Conflict: one of them is a memory; nothing was refused.
+            CorruptRecord, FormatUnsupported, LockTimeout, StorageIO: nothing was refused.
+        """
+        for one in suggestions:
+            if path := self._store.locate(one.id):
+                raise Conflict(f"{one.id} was accepted", path=path, hint=f"'memfs forget {one.id}' removes it")
+        self._decide([one.id for one in suggestions], SuggestionDecision.REFUSED)
+
+    def _decide(self, ids: Sequence[str], decision: SuggestionDecision) -> None:
+        def change(rows: list[Row]) -> None:
+            for row in rows:
+                if row.get("id") in ids:
+                    row["decision"] = decision.value
+
+        self._change(change)
+
+    # -- the file ---------------------------------------------------------------------------------------------------
+    def _stat(self) -> Stat | None:
+        try:
+            found = io.facts(self._path)
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def _rows(self) -> list[Row]:
+        try:
+            return rows_of(io.read_file(self._path, _LARGEST), str(self._path))
+        except FileNotFoundError:
+            return []
+
+    def _change(self, change: Callable[[list[Row]], object]) -> None:
+        """Change the file's rows, durably and in one step; rows that cannot be read stay as they are."""
+        with self._lock.hold("noting suggestions", _LOCK_SECONDS):
+            io.sweep(self._path.parent, f".{FILE}.")
+            rows = self._rows()
+            before = data_of(rows)
+            change(rows)
+            after = data_of(rows)
+            if after != before:
+                io.write_file(self._path, after)
+
+    def _row(self, one: Suggestion) -> Row:
+        return {
+            "id": one.id,
+            "type": one.item.type,
+            "source": one.source.value,
+            "count": one.count,
+            "evidence": list(one.evidence),
+            "reason": one.reason,
+            "made": format_time(one.made),
+            "decision": one.decision.value,
+            "item": text_of(self._parts, one.item),
+        }
+
+    def _suggestion(self, row: Row) -> Suggestion | None:
+        try:
+            place = MemoryItem("-", str(row["type"]), id=str(row["id"]))
+            return Suggestion(
+                item=item_in(self._parts, str(row["item"]), place),
+                source=Source(row["source"]),
+                count=int(row["count"]),
+                evidence=tuple(map(str, row["evidence"])),
+                reason=str(row["reason"]),
+                made=parse_time(row["made"]),
+                decision=SuggestionDecision(row["decision"]),
+            )
+        except (MemfsError, KeyError, TypeError, ValueError) as error:
+            self._store.note_failure(
+                CorruptRecord(f"a suggestion cannot be read: {error}", path=str(self._path), hint="remove its entry")
+            )
+            return None
+
+
+def text_of(parts: Parts, item: MemoryItem) -> str:
+    """The text that an item's file would hold.
+
+    Raises:
+        SchemaInvalid: it cannot be a file.
+    """
+    bare = item.replace(path="", sha256="", created=None, updated=None)
+    return parts.codec.write(bare, _place(parts, item)).data.decode()
+
+
+def item_in(parts: Parts, text: str, like: MemoryItem) -> MemoryItem:
+    """The item that such a text holds, with the id and the type of another one.
+
+    Raises:
+        ContentError: it holds none.
+    """
+    item = parts.codec.read(text.encode(), _place(parts, like), _EPOCH)
+    said = None if item.timestamp == _EPOCH else item.timestamp
+    return item.replace(path="", sha256="", created=None, updated=None, timestamp=said)
+
+
+def _place(parts: Parts, item: MemoryItem) -> str:
+    return f"{CONTENT}/{parts.kinds.get(item.type).folder}/{check_id(item.id)}.yaml"
+
+
+def rows_of(data: bytes, path: str) -> list[Row]:
+    """The rows that the file's bytes hold.
+
+    Raises:
+        CorruptRecord: they hold none.
+        FormatUnsupported: a newer memfs wrote them.
+    """
+    hint = "restore it from a backup, or remove it: then what was refused may be suggested again"
+    try:
+        document = json.loads(data)
+        version, rows = document["format"], document["suggestions"]
+        if isinstance(version, int) and version > FORMAT:
+            raise FormatUnsupported(f"suggestions of format {version}", path=path, hint="use a newer memfs")
+        if version == FORMAT and isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+            return rows
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CorruptRecord(f"suggestions cannot be read: {error}", path=path, hint=hint) from error
+    raise CorruptRecord("suggestions cannot be read: they are no list of format 1", path=path, hint=hint)
+
+
+def data_of(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """The bytes of a file that holds these rows."""
+    return (json.dumps({"format": FORMAT, "suggestions": rows}, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def erased(parts: Parts, data: bytes, tells: Callable[[bytes], bool], ids: Collection[str]) -> tuple[bytes, int]:
+    """A file's bytes without what tells of an item, and how many suggestions that concerned.
+
+    Of one that was decided about the decision stays, without the examples, where the rest tells nothing.
+
+    Args:
+        tells: whether a text quotes the item.
+        ids: what the item was called.
+
+    Raises:
+        CorruptRecord, FormatUnsupported: nobody can tell what is in it.
+    """
+
+    def is_told(row: Row) -> bool:
+        named = {str(row.get("id")), *map(str, row.get("evidence") or ())}
+        words = "\n".join(map(str, row.values()))
+        plain = words.replace('\\"', '"').replace("''", "'")
+        return not named.isdisjoint(ids) or any(tells(one.encode("utf-8", "replace")) for one in (words, plain))
+
+    rows = rows_of(data, FILE)
+    kept = [row for row in rows if not is_told(row)]
+    bared = [_bare(parts, row, ids) for row in rows if row.get("decision") and is_told(row)]
+    return data_of([*kept, *(row for row in bared if row and not is_told(row))]), len(rows) - len(kept)
+
+
+def _bare(parts: Parts, row: Row, ids: Collection[str]) -> Row:
+    """A decision without what it was made from; nothing where it cannot be told apart."""
+    try:
+        item = item_in(parts, str(row["item"]), MemoryItem("-", str(row["type"]), id=str(row["id"])))
+        data = {name: value for name, value in item.data.items() if name not in _QUOTING}
+        text = text_of(parts, item.replace(links=(), metadata={}, context={}, data=data))
+    except (MemfsError, KeyError, ValueError):
+        return {}
+    return {**row, "evidence": [name for name in row["evidence"] if name not in ids], "item": text}
+
+
+def _words(item: MemoryItem) -> tuple[str, str, str]:
+    """What tells whether two suggestions say the same."""
+    return item.type, item.title, normalised(item.content)
+
+
+def _withdraw(rows: list[Row], ids: Collection[str]) -> None:
+    rows[:] = [row for row in rows if row.get("id") not in ids or row.get("decision")]
+
+
+def _is_found(row: Row) -> bool:
+    """Whether it waits and would be found again in what is stored."""
+    return not row.get("decision") and row.get("source") in _FOUND

@@ -1,0 +1,205 @@
+"""Learner: when memfs learns by itself, and what becomes of it: nothing, a suggestion, or a memory.
+
+Owns that decision and the pass over what is new. A program that opened a facade whose seed learns has what it learns
+from its own calls written; for everybody else the settings ``learning.*`` decide, and nothing is learned while a
+memory is stored. What makes a pattern or a rule is the business of those modules.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import ContentError, LockTimeout, MemfsError
+from memfs.fs import io
+from memfs.model.suggestion import Keep, Source, Suggestion
+from memfs.settings import Settings
+from memfs.store import Store
+from memfs.store.parts import Parts
+
+if TYPE_CHECKING:
+    from memfs.learning.inbox import Inbox
+    from memfs.learning.pattern_learner import PatternStore
+    from memfs.learning.rules import Rules
+
+
+MARK = "learned"
+"""The file that says up to when files were learned from; without it all are looked through again."""
+_FEW = 100
+_SLACK_NS = 2_000_000_000
+_LEAST_FAILURES = 2
+
+_program: ContextVar[bool] = ContextVar("memfs-program", default=False)
+
+
+@contextmanager
+def as_program() -> Iterator[None]:
+    """What is learned from the calls of this block is written, as a program's seed says."""
+    token = _program.set(True)
+    try:
+        yield
+    finally:
+        _program.reset(token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnResult:
+    """What one pass did: how many new memories were read, how many are left, and ids of what was written."""
+
+    read: int = 0
+    left: int = 0
+    written: tuple[str, ...] = ()
+
+
+class Learner:
+    """Decides what becomes of what one workspace teaches. May be used from several threads and processes.
+
+    Attributes:
+        program: whether a program opened the workspace to have what it learns written, as a facade's seed says.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        parts: Parts,
+        settings: Settings,
+        *,
+        patterns: Callable[[], PatternStore],
+        rules: Callable[[], Rules],
+        inbox: Callable[[], Inbox],
+        one_shot: bool = False,
+    ) -> None:
+        """Begin.
+
+        Args:
+            patterns, rules, inbox: give the workspace's, when first asked for.
+            one_shot: the process does one thing and ends: it only learns when it is told to.
+        """
+        self._store, self._parts, self._settings = store, parts, settings
+        self._patterns, self._rules, self._inbox = patterns, rules, inbox
+        self._one_shot = one_shot
+        self.program = False
+        self._mark = parts.repository.state / MARK
+
+    def keep(self, part: str, *, private: bool = False) -> Keep:
+        """What becomes of what is learned now.
+
+        Args:
+            part: ``patterns`` or ``rules``.
+            private: the workspace is one person's own: what that person said, and what the own sessions teach, is
+                written unless somebody set otherwise.
+        """
+        if self.program or _program.get():
+            return Keep.WRITE
+        if private and self._settings.origins.get(f"learning.{part}") == "default":
+            return Keep.WRITE
+        return Keep(getattr(self._settings.learning, part))
+
+    def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
+        """Learn from what was stored at this very moment, where that is written and the process goes on."""
+        if occasion == "memory_stored" and self._at_once("patterns"):
+            self._patterns().later(facts["item"])
+        if occasion == "episode_recorded":
+            self._rules().count(analyze=self._at_once("rules"))
+
+    def _at_once(self, part: str) -> bool:
+        return self.program or _program.get() or (not self._one_shot and self.keep(part) is Keep.WRITE)
+
+    # -- the pass ---------------------------------------------------------------------------------------------------
+    def run(self, seconds: float | None = None, progress: Callable[[int, int], None] | None = None) -> LearnResult:
+        """Learn from what was stored, changed or brought in since the last time, whatever way it came.
+
+        Learning again from the same memories changes nothing.
+
+        Args:
+            seconds: begin nothing further after so long; what is left, the next pass takes. None: take everything.
+            progress: called with how many types are done and how many there are, where all memories are looked through.
+
+        Raises:
+            CorruptRecord, FormatUnsupported: the inbox cannot be read; nothing is learned.
+            LockTimeout, ContentError, StorageIO: what was learned until then stays.
+        """
+        until = None if seconds is None else time.monotonic() + seconds
+        done = LearnResult()
+        if self.keep("patterns") is not Keep.OFF:
+            done = self._from_new(until, progress)
+        if self.keep("rules") is not Keep.OFF and (until is None or time.monotonic() < until):
+            self._from_failures()
+        self._withdraw()
+        return done
+
+    def _from_new(self, until: float | None, progress: Callable[[int, int], None] | None) -> LearnResult:
+        keep, patterns = self.keep("patterns"), self._patterns()
+        began = time.time_ns()
+        self._store.follow()
+        new = self._new(began)
+        if until is None and len(new) > _FEW:
+            caught = patterns.catch_up(progress)
+            self._noted(began - _SLACK_NS)
+            return LearnResult(read=caught.read, written=tuple(one.id for one in (*caught.found, *caught.updated)))
+        written: dict[str, None] = {}
+        for number, (moment, item_id) in enumerate(new):
+            if until is not None and time.monotonic() > until:
+                self._noted(moment)
+                return LearnResult(read=number, left=len(new) - number, written=tuple(written))
+            learned = self._learned_from(item_id, keep)
+            written |= dict.fromkeys(learned)
+        self._noted(began - _SLACK_NS)
+        return LearnResult(read=len(new), written=tuple(written))
+
+    def _learned_from(self, item_id: str, keep: Keep) -> list[str]:
+        try:
+            item = self._store.get(item_id)
+        except ContentError:  # it is named among the workspace's problems
+            return []
+        pattern = self._patterns().learn(item, keep) if item is not None else None
+        return [pattern.id] if pattern is not None and keep is Keep.WRITE else []
+
+    def _new(self, now: int) -> list[tuple[int, str]]:
+        """The items whose files are new since the last pass, the oldest first, each with when that was."""
+        since = self._since(now)
+        stamps = self._parts.index.stamps()
+        fresh = [(stamp.ctime_ns, item_id) for item_id, stamp in stamps.values() if stamp.ctime_ns >= since]
+        return sorted(fresh)
+
+    def _since(self, now: int) -> int:
+        try:
+            moment = int(io.read_file(self._mark, 64))
+        except (FileNotFoundError, ValueError, MemfsError):
+            return 0
+        return moment if moment <= now else 0  # the clock was set back
+
+    def _noted(self, moment: int) -> None:
+        try:
+            io.write_file(self._mark, b"%d\n" % moment, durable=False)
+        except MemfsError as error:  # then the same is looked at again
+            self._store.note_failure(error)
+
+    def _from_failures(self) -> None:
+        rules = self._rules()
+        if rules.due():
+            try:
+                rules.analyze(seconds=0.0, keep=self.keep("rules"))
+            except LockTimeout:  # another process is at it
+                return
+
+    def _withdraw(self) -> None:
+        """Take back what memories spoke for that are gone."""
+        inbox = self._inbox()
+        gone: list[str] = []
+        changed: list[Suggestion] = []
+        for one in inbox.waiting():
+            alive = [name for name in one.evidence if self._store.locate(name)]
+            if one.source not in (Source.PATTERN, Source.RULE) or len(alive) == len(one.evidence):
+                continue
+            anew = self._patterns().suggested_again(one, alive) if one.source is Source.PATTERN else None
+            if anew is not None:
+                changed.append(anew)
+            elif one.source is Source.PATTERN or len(alive) < _LEAST_FAILURES:
+                gone.append(one.id)
+        inbox.drop(gone)
+        inbox.add(changed)

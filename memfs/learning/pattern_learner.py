@@ -1,0 +1,534 @@
+"""Learning: patterns are found in memories, kept once, and brought up to date afterwards (seed 002, M2).
+
+Owns which memories are looked at for a new one, when a pattern's item is written or suggested, and what is suggested
+where. When memories are alike is ``patterns``' business; whether a pattern is written or only suggested, ``learner``'s.
+
+Everything here ends: learning a memory asks the index three times at most, looks at no more than ``COUNTED`` memories,
+writes one item in at most ``_TRIES`` tries and raises one occasion; what reactions to that store is not learned from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import Conflict, IdExists, IndexUnavailable, MemfsError
+from memfs.format.secrets import reason_in
+from memfs.fs.lock import FileLock, renewed_in_child
+from memfs.intake.episode_item import episode_of
+from memfs.learning.patterns import (
+    EXAMPLES,
+    FOLLOWERS,
+    Pattern,
+    PatternFinder,
+    fixed_words,
+    grown,
+    item_of,
+    overlap,
+    suggested,
+    sure,
+    when,
+    with_patterns,
+    words_of,
+)
+from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query
+from memfs.model.memory_config import MemoryConfig
+from memfs.model.occasion import Fire
+from memfs.model.query import MOST
+from memfs.model.suggestion import Keep, Source, Suggestion, SuggestionDecision
+from memfs.model.time import parse_time
+from memfs.recall.executor import Background
+from memfs.recall.tokens import gist
+from memfs.store import Store
+from memfs.store.parts import Parts
+
+if TYPE_CHECKING:
+    from memfs.learning.inbox import Inbox
+    from memfs.recall.vector_search import VectorSearch
+
+
+COUNTED = 64
+"""So many memories are looked at for one; a pattern that more follow is counted on from there."""
+PATTERN = "pattern"
+SOURCE = "patterns"
+CLOSE_SECONDS = 5.0
+# What was made of other memories repeats their words: it is no occurrence of anything.
+_MADE = frozenset({"promoted_from", "learned_from", "made_from"})
+_KNOWN, _LOOKED_AT = 16, 24
+_MOST_KNOWN = 1000
+_SAME_WORDS = 0.75
+_TRIES = 5
+_STEP = 10
+_LOCK_SECONDS = 10.0
+_SUGGESTED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtPattern:
+    """What looking through all memories came to: how many were read, and the patterns found and brought up to date."""
+
+    read: int
+    found: tuple[MemoryItem, ...]
+    updated: tuple[MemoryItem, ...]
+
+
+def patterns_in(select: Callable[[Query], Sequence[MemoryItem]]) -> list[MemoryItem]:
+    """The patterns of a store, by its ``select``: the most frequent first, of equal ones the newest."""
+    found = select(Query(types=frozenset({PATTERN}), limit=MOST))
+    return sorted(found, key=lambda item: -_occurrences(item))
+
+
+class PatternStore:
+    """The patterns of one workspace. May be used from several threads and processes."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        search: Callable[[Query], list[Candidate]],
+        lock: FileLock,
+        kinds: KindTable,
+        clock: Callable[[], datetime],
+        config: Callable[[], MemoryConfig],
+        fire: Fire,
+        inbox: Callable[[], Inbox],
+        keep: Callable[[], Keep] = lambda: Keep.WRITE,
+        like: Callable[[MemoryItem, int], Sequence[str]] = lambda _item, _limit: (),
+    ) -> None:
+        """Begin with nothing to learn.
+
+        Args:
+            store: where memories and patterns are.
+            search: asks the index without looking for changed files first, which is done once.
+            lock: held while a new pattern is noted, so that two processes do not note it in different words.
+            kinds: the types there are.
+            clock: tells the time.
+            config: says what is similar, and how many make a pattern.
+            fire: raises ``pattern_detected`` when a pattern is written.
+            inbox: gives where patterns are suggested, and which ones somebody refused.
+            keep: what becomes of patterns unless a caller says so.
+            like: the ids of so many memories that mean nearly the same, where that is known.
+        """
+        self._store = store
+        self._like = like
+        self._ask = search
+        self._lock = lock
+        self._kinds, self._config, self._fire = kinds, config, fire
+        self._clock = clock
+        self._inbox, self._keep = inbox, keep
+        self._inside = threading.local()
+        self._background = Background[MemoryItem](
+            "memfs-patterns", partial(self.learn, keep=Keep.WRITE), store.note_failure, bunch=self._learn_many
+        )
+        self._unwritten: dict[str, int] = {}
+        self._looked = False
+        renewed_in_child(self)
+
+    def begin_anew_in_child(self) -> None:
+        """Count from nothing: what the parent counted, the parent writes down."""
+        self._unwritten = {}
+
+    # -- learning ---------------------------------------------------------------------------------------------------
+    def later(self, item: MemoryItem) -> bool:
+        """Learn from a stored memory soon, behind the scenes, and write what it shows.
+
+        A memory that is left out is found with the next one like it, or by ``catch_up``.
+
+        Returns:
+            False where it is none to learn from, or the queue full.
+        """
+        self._store.require_open()
+        return self._learnable(item) and not self._learning() and self._background.add(item.id, item)
+
+    def settle(self, seconds: float | None = None) -> bool:
+        """Wait until all is learned that was to be learned later, at most so long; false where some still waits."""
+        self._store.require_open()
+        return self._background.settle(seconds)
+
+    def close(self) -> None:
+        """Learn what waits, for at most ``CLOSE_SECONDS``, and write down what was counted; then learn no more."""
+        self._background.close(CLOSE_SECONDS)
+        try:
+            self._write_counts()
+        except MemfsError as error:  # counts, at most: closing goes on
+            self._store.note_failure(error)
+
+    def _write_counts(self) -> None:
+        while self._unwritten:
+            pattern_id, more = self._unwritten.popitem()
+            known = self._store.get(pattern_id)
+            if known is not None:
+                self._write(known, partial(_counted, more=more))
+
+    def learn(self, item: MemoryItem, keep: Keep | None = None) -> MemoryItem | None:
+        """Learn from a stored memory now.
+
+        Args:
+            keep: what becomes of the pattern; None: what the settings say.
+
+        Returns:
+            The item of the pattern that it follows, found with it or before, which may be a suggestion only; None where
+            it follows none.
+
+        Raises:
+            Conflict: the pattern's file kept changing.
+            CorruptRecord, FormatUnsupported: suggestions cannot be read.
+            ContentError, StorageIO: as ``Store.put``.
+            LockTimeout: another process took too long noting a pattern.
+            SettingInvalid: the memory context's thresholds are out of range.
+        """
+        chosen = self._keep() if keep is None else keep
+        if chosen is Keep.OFF or not self._learnable(item) or self._learning():
+            return None
+        self._inside.learning = True
+        try:
+            return self._learn(item, chosen)
+        finally:
+            self._inside.learning = False
+
+    def _learn_many(self, items: list[MemoryItem]) -> None:
+        """Learn what these memories have in common with one another and with the patterns there are.
+
+        What else they are like, each is learned from by itself.
+        """
+        self._inside.learning = True
+        try:
+            detector, known = self.detector(), [*self.all()[:_MOST_KNOWN], *self._suggested(Keep.WRITE)]
+            for item in detector.detect_all([item for item in items if _best(item, known, detector) is None]):
+                self._note(item, Keep.WRITE)
+        finally:
+            self._inside.learning = False
+
+    def _learning(self) -> bool:
+        """Whether this thread is learning: what is stored in reaction to a pattern is not learned from."""
+        return getattr(self._inside, "learning", False)
+
+    @staticmethod
+    def _learnable(item: MemoryItem) -> bool:
+        made = _MADE & item.metadata.keys() or reason_in(item.metadata)
+        return item.type != PATTERN and not made and episode_of(item) is None
+
+    def _learn(self, item: MemoryItem, keep: Keep) -> MemoryItem | None:
+        detector = self.detector()
+        if not words_of(gist(item)):
+            return None
+        known = _best(item, [*self._near(item), *self._suggested(keep)], detector)
+        if known is not None:
+            return self._follow(known, item, detector, keep)
+        most = min(max(_LOOKED_AT, 4 * detector.threshold), COUNTED)
+        found = {other.id: other for other in self._loaded(gist(item), item.type, most)}
+        fresh = [other for key in self._like(item, most) if key not in found and (other := self._store.get(key))]
+        near = [other for other in (*found.values(), *fresh) if other.id != item.id and self._learnable(other)]
+        pattern = detector.extract_pattern([item, *(other for other in near if detector.are_similar(item, other))])
+        return self._note(pattern, keep) if pattern is not None and item.id in pattern.members else None
+
+    def detector(self) -> PatternFinder:
+        """What finds patterns, as the memory context says at present.
+
+        Raises:
+            SettingInvalid: its thresholds are out of range.
+        """
+        config = self._config()
+        return PatternFinder(
+            config.pattern_threshold,
+            similarity=config.similarity_threshold,
+            min_common_words=config.min_common_words,
+        )
+
+    # -- a new one --------------------------------------------------------------------------------------------------
+    def _note(self, pattern: Pattern, keep: Keep) -> MemoryItem | None:
+        """Store or suggest a pattern, or bring up to date the one that says the same."""
+        with self._lock.hold("noting a pattern", _LOCK_SECONDS):
+            twin = self._twin(pattern, keep)
+            if twin is None and keep is Keep.SUGGEST:
+                self._inbox().add([_suggestion(pattern, self._clock())])
+                return item_of(pattern)
+            if twin is None:
+                message = f"Note a pattern: {pattern.template[:80]}"
+                try:
+                    stored = self._store.put(item_of(pattern), expected="", message=message, source=SOURCE)
+                except IdExists:
+                    twin = self._store.get(pattern.id)
+                    if twin is None or twin.type != PATTERN:
+                        return None
+        if twin is None:
+            self._background.drop(pattern.members[1:])  # the one that is left counts what was there before
+            return self._told(stored, found=True)
+        members = [item for item in map(self._store.get, pattern.members) if item is not None]
+        return self._grown(twin, lambda item: _with(item, members), members, keep)
+
+    def _twin(self, pattern: Pattern, keep: Keep) -> MemoryItem | None:
+        """The pattern that says the same in nearly the same words, also one that another process has just noted."""
+        fixed = fixed_words(pattern.template)
+        query = Query(text=pattern.template, types=frozenset({PATTERN}), limit=_KNOWN)
+        there = [*self._items(self._store.candidates(query)), *self._suggested(keep)]
+        known = [item for item in there if item.data.get("pattern_type") == pattern.type]
+        shares = [(overlap(fixed, fixed_words(item.content)), item) for item in known]
+        near = [(share, item) for share, item in shares if share >= _SAME_WORDS]
+        return max(near, key=lambda row: (row[0], row[1].id))[1] if near else None
+
+    # -- a known one ------------------------------------------------------------------------------------------------
+    def _follow(self, known: MemoryItem, item: MemoryItem, detector: PatternFinder, keep: Keep) -> MemoryItem | None:
+        """Bring a pattern up to date with a memory that follows it.
+
+        What is counted are the memories there are now; those that were cleared meanwhile stay counted.
+        """
+        words = " ".join(sorted(fixed_words(known.content)))
+        found = {other.id: other for other in self._loaded(words, item.type, COUNTED) if self._learnable(other)}
+        members = [other for other in (found | {item.id: item}).values() if detector.follows(other, known)]
+        if len(members) < COUNTED or keep is Keep.SUGGEST:
+            self._background.drop(other.id for other in members)
+            newest = item if keep is Keep.WRITE else None  # a suggestion counts the memories there are
+            return self._grown(known, lambda now: _with(now, members, newest), members, keep)
+        waiting = self._unwritten.get(known.id, 0) + (item.updated is None)
+        if waiting * _STEP < known.data.get("occurrences", 0):
+            self._unwritten[known.id] = waiting
+            return self._told(known, found=False)
+        self._unwritten.pop(known.id, None)
+        return self._grown(known, lambda now: _more(now, members, waiting), members, keep)
+
+    def _grown(
+        self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem], members: list[MemoryItem], keep: Keep
+    ) -> MemoryItem | None:
+        """Bring a pattern up to date: an item where patterns are written, a suggestion that waits where they are not.
+
+        Returns:
+            It as it is now; None for a suggestion that was decided about: what was refused stays refused.
+        """
+        if known.path:
+            return self._told(self._write(known, change), found=False) if keep is Keep.WRITE else known
+        waiting = self._inbox().get(known.id)
+        if keep is Keep.WRITE or waiting is None or waiting.decision:
+            return None
+        again = _again(waiting, change(waiting.item), members)
+        self._inbox().add([again])
+        return again.item
+
+    def _suggested(self, keep: Keep) -> list[MemoryItem]:
+        """The patterns that were suggested: where patterns are written, those that somebody refused."""
+        refused = SuggestionDecision.REFUSED
+        rows = [one for one in self._inbox().all() if one.source is Source.PATTERN]
+        return [one.item for one in rows if keep is Keep.SUGGEST or one.decision is refused]
+
+    def suggested_again(self, waiting: Suggestion, alive: Sequence[str]) -> Suggestion | None:
+        """A suggestion of which some memories are gone, from those that are there; None where they show it no more."""
+        members = [item for item in map(self._store.get, alive) if item is not None]
+        pattern = self.detector().extract_pattern(members)
+        return _suggestion(pattern, waiting.made) if pattern is not None and pattern.id == waiting.id else None
+
+    def _write(self, known: MemoryItem, change: Callable[[MemoryItem], MemoryItem]) -> MemoryItem:
+        """Store a pattern's item changed; made again from what is there when somebody else changed it."""
+        for _ in range(_TRIES):
+            changed = change(known)
+            if changed == known:
+                return known
+            message = f"Bring the pattern {known.id} up to date"
+            try:
+                return self._store.put(changed, expected=known.sha256, message=message, source=SOURCE)
+            except Conflict:
+                now = self._store.get(known.id)
+                if now is None:  # forgotten meanwhile, and not to be brought back
+                    return known
+                known = now
+        raise Conflict("the pattern keeps changing", path=known.path, hint="try again")
+
+    def _told(self, pattern: MemoryItem, found: bool) -> MemoryItem:
+        self._fire("pattern_detected", {"pattern": pattern, "found": found})
+        return pattern
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+    def all(self) -> list[MemoryItem]:
+        """The patterns, the most frequent first, of equal ones the newest."""
+        return patterns_in(self._store.select)
+
+    def suggest(self, text: str = "", context: Mapping[str, Any] | None = None, limit: int = 5) -> list[Hit]:
+        """The patterns that may help with what is at hand, best first.
+
+        A pattern is worth its text score times its confidence, twice that where the text follows it, and one and a half
+        times where one of the circumstances is common to it; one whose circumstances all differ is left out.
+
+        Args:
+            text: what is at hand; without it patterns are found by their circumstances alone.
+            context: the circumstances of the moment.
+            limit: at most so many.
+        """
+        return suggested(self._store, self.detector(), text, context or {}, limit)
+
+    def among(self, hits: Sequence[Hit], query: Query) -> list[Hit]:
+        """The hits of an answer with the patterns that several of them follow, each before the third that does.
+
+        As many hits as there were are given; a pattern that was among them moves up. None comes in that the filters of
+        the query leave out.
+        """
+        if PATTERN not in (query.types or {PATTERN}) or len(hits) <= FOLLOWERS:
+            return list(hits)
+        known = suggested(self._store, self.detector(), query.text, query.context, _SUGGESTED)
+        passing = {one.id for one in self._store.seeking.among([hit.item.id for hit in known], query)}
+        return with_patterns(hits, [hit for hit in known if hit.item.id in passing], self.detector())
+
+    # -- all at once ------------------------------------------------------------------------------------------------
+    def catch_up(self, progress: Callable[[int, int], None] | None = None) -> CaughtPattern:
+        """Look for patterns among all memories, the newest 10,000 of each type, and keep them as the settings say.
+
+        Args:
+            progress: called with how many types are done, and how many there are.
+
+        Raises:
+            As ``learn``.
+        """
+        keep = self._keep()
+        detector, kinds = self.detector(), [kind.name for kind in self._kinds if kind.name != PATTERN]
+        read, found, updated = 0, [], []
+        known = [*self.all(), *self._suggested(keep)]
+        if keep is Keep.OFF:
+            return CaughtPattern(0, (), ())
+        for number, kind in enumerate(kinds):
+            items = [item for item in self._loaded("", kind, MOST) if self._learnable(item)]
+            read += len(items)
+            rest, grown_ones = self._gathered(items, known, detector, keep)
+            updated += grown_ones
+            noted = (self._note(pattern, keep) for pattern in detector.detect_all(rest))
+            found += [item for item in noted if item is not None]
+            if progress is not None:
+                progress(number + 1, len(kinds))
+        return CaughtPattern(read, tuple(found), tuple(updated))
+
+    def _gathered(
+        self, items: list[MemoryItem], known: list[MemoryItem], detector: PatternFinder, keep: Keep
+    ) -> tuple[list[MemoryItem], list[MemoryItem]]:
+        """Bring known patterns up to date with these memories; return those that follow none, and what was changed."""
+        followers: dict[str, list[MemoryItem]] = {}
+        rest = []
+        for item in items:
+            best = _best(item, known, detector)
+            if best is None:
+                rest.append(item)
+            else:
+                followers.setdefault(best.id, []).append(item)
+        changed = []
+        for pattern in known:
+            members = followers.get(pattern.id)
+            if members and (keep is Keep.WRITE) == bool(pattern.path):
+                change = partial(_with, members=members)
+                written = self._write(pattern, change) if pattern.path else self._grown(pattern, change, members, keep)
+                changed += [written] if written not in (None, pattern) else []
+        return rest, changed
+
+    def _near(self, item: MemoryItem) -> list[MemoryItem]:
+        """The patterns that a memory may follow: all, where they are few, which asks the index for less."""
+        every = self._found("", PATTERN, _KNOWN + 1)
+        return self._items(every) if len(every) <= _KNOWN else self._loaded(gist(item), PATTERN, _KNOWN)
+
+    # -- the index --------------------------------------------------------------------------------------------------
+    def _loaded(self, text: str, kind: str, limit: int) -> list[MemoryItem]:
+        return self._items(self._found(text, kind, limit))
+
+    def _found(self, text: str, kind: str, limit: int) -> list[Candidate]:
+        query = Query(text=text, types=frozenset({kind}), limit=limit)
+        if self._looked:  # before, the index does not know what processes that have ended stored
+            with contextlib.suppress(IndexUnavailable):
+                return self._ask(query)
+        self._looked = True
+        return self._store.candidates(query)
+
+    def _items(self, candidates: Iterable[Candidate]) -> list[MemoryItem]:
+        loaded = map(self._store.load, candidates)
+        return [found.item for found in loaded if found is not None]
+
+
+def patterns_of(
+    store: Store,
+    parts: Parts,
+    config: Callable[[], MemoryConfig],
+    fire: Fire,
+    inbox: Callable[[], Inbox],
+    keep: Callable[[], Keep],
+    meaning: Callable[[], VectorSearch | None] = lambda: None,
+) -> PatternStore:
+    """The patterns of a workspace; ``meaning`` gives what finds by meaning there, None where words decide alone."""
+    repository = parts.repository
+
+    def like(item: MemoryItem, limit: int) -> Sequence[str]:
+        known = meaning()
+        return known.like(item, limit) if known is not None else ()
+
+    return PatternStore(
+        store,
+        search=parts.index.search,
+        lock=FileLock(repository.state / "patterns.lock", home=repository.common_dir),
+        kinds=parts.kinds,
+        clock=parts.clock,
+        config=config,
+        fire=fire,
+        inbox=inbox,
+        keep=keep,
+        like=like,
+    )
+
+
+def _suggestion(pattern: Pattern, made: datetime) -> Suggestion:
+    """A pattern as a suggestion."""
+    return Suggestion(
+        item=item_of(pattern),
+        source=Source.PATTERN,
+        made=made,
+        count=pattern.occurrences,
+        evidence=_evidence(pattern.members),
+    )
+
+
+def _again(waiting: Suggestion, item: MemoryItem, members: Sequence[MemoryItem]) -> Suggestion:
+    """A suggestion that waits, with what these memories add to it."""
+    evidence = _evidence(tuple(dict.fromkeys((*waiting.evidence, *(one.id for one in members)))))
+    return replace(waiting, item=item, count=_occurrences(item), evidence=evidence)
+
+
+def _evidence(members: tuple[str, ...]) -> tuple[str, ...]:
+    """The memories that a suggestion names: those it quotes, which are the first, and the newest of many."""
+    return members if len(members) <= COUNTED else (*members[:EXAMPLES], *members[EXAMPLES - COUNTED :])
+
+
+def _best(item: MemoryItem, known: Iterable[MemoryItem], detector: PatternFinder) -> MemoryItem | None:
+    """The pattern that a memory fits best; of equal ones the more frequent."""
+    fitting = [(detector.follows(item, one), _occurrences(one), one.id, one) for one in known]
+    best = max(fitting, key=lambda row: row[:3], default=None)
+    return best[3] if best is not None and best[0] > 0 else None
+
+
+def _with(known: MemoryItem, members: list[MemoryItem], newest: MemoryItem | None = None) -> MemoryItem:
+    """A pattern's item with these memories counted: all there are, so that counting one twice changes nothing.
+
+    Where memories were cleared, fewer are left than were counted: then ``newest`` adds one if it happened afterwards.
+    """
+    before = _occurrences(known)
+    later = newest is not None and newest.updated is None and _last_seen(known) < when(newest)
+    return grown(known, members, max(len(members), before + (later and len(members) <= before)))
+
+
+def _more(known: MemoryItem, members: list[MemoryItem], more: int) -> MemoryItem:
+    """A pattern's item with so many more counted, of which these memories are some."""
+    return grown(known, members, max(len(members), _occurrences(known) + more))
+
+
+def _counted(known: MemoryItem, more: int) -> MemoryItem:
+    """A pattern's item with so many more counted."""
+    count = _occurrences(known) + more
+    before = max(_occurrences(known), 1)
+    share = known.data.get("confidence", 0.0) * (before + 1) / before
+    return known.replace(data={**known.data, "occurrences": count, "confidence": sure(min(share, 1.0), count)})
+
+
+def _occurrences(pattern: MemoryItem) -> int:
+    return int(pattern.data.get("occurrences", 0))
+
+
+def _last_seen(pattern: MemoryItem) -> datetime:
+    try:
+        return parse_time(str(pattern.data.get("last_seen", "")))
+    except (MemfsError, ValueError):  # somebody wrote something else there
+        return datetime.min.replace(tzinfo=UTC)

@@ -1,0 +1,371 @@
+"""Rules: advice learned from outcomes, kept as items, and found when a situation calls for it (seed 004, P4).
+
+Owns adding and finding them, and when it is time to analyse failures: after every ``EVERY`` recorded episodes,
+whichever processes recorded them. How a rule looks as an item is ``ruleitem``'s business, what failures teach
+``analysis``'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import Conflict, IdExists, LockTimeout, QueryInvalid
+from memfs.fs.append_log import SharedCounter
+from memfs.fs.lock import FileLock
+from memfs.learning.situations import confidence_of
+from memfs.learning.triggers import THRESHOLD, Triggers
+from memfs.model import Link, MemoryItem
+from memfs.model.episode import RULE, StateSnapshot
+from memfs.model.ids import slug
+from memfs.model.item import BY_TRUST, VOUCHED
+from memfs.model.memory_config import MemoryConfig
+from memfs.model.rule import Rule
+from memfs.model.shape import count_in, text_in, texts_in
+from memfs.model.suggestion import Keep
+from memfs.store import Store
+from memfs.store.parts import Parts
+
+if TYPE_CHECKING:
+    from memfs.learning.inbox import Inbox
+    from memfs.learning.rule_analysis import FailureAnalysis
+
+
+SOURCE = "rules"
+"""The door through which what failures teach comes, for commits' trailers."""
+MADE_FROM = "made_from"
+"""The key of ``metadata`` that says what a rule was made from; patterns are not learned from what has it."""
+FAILURES = "failures"
+WORDING = "wording"
+RETIRED_ON = "retired"
+TAUGHT = "taught"
+"""The key of an episode's ``metadata`` that names the rule it taught."""
+MOST_EVIDENCE = 100
+LINKED = 3
+_TITLE = 80
+_FIGURES = ("confidence", "support", "against", "helped")
+_OPTIONAL = frozenset({"files", "tool", "error", "learned_from"})
+_FIELDS = ("pattern", "action", "confidence", "files", "tool", "error", "support", "against", "helped")
+
+
+def item_of(rule: Rule) -> MemoryItem:
+    """The item of a rule that is not stored yet."""
+    return MemoryItem(
+        rule.action,
+        RULE,
+        id=rule.id or stable_id(rule),
+        title=_title(rule),
+        trust=rule.trust,
+        status=rule.status,
+        pinned=rule.pinned,
+        data=_data(rule, {}),
+        links=_links(rule),
+    )
+
+
+def rule_of(item: MemoryItem) -> Rule | None:
+    """The rule that an item is, None for one of another type; what it does not say is taken from its text."""
+    if item.type != RULE:
+        return None
+    data = item.data
+    files = texts_in(data.get("files"))
+    action = text_in(data.get("action")) or item.content or item.title
+    tool = text_in(data.get("tool"))
+    pattern = text_in(data.get("pattern")) or ("" if files or tool.strip() else item.title or item.content)
+    return Rule(
+        pattern,
+        action,
+        confidence_of(item),
+        files=files,
+        tool=tool,
+        error=text_in(data.get("error")),
+        support=count_in(data.get("support")),
+        against=count_in(data.get("against")),
+        helped=count_in(data.get("helped")),
+        learned_from=texts_in(data.get("learned_from")),
+        id=item.id,
+        trust=item.trust,
+        status=item.status,
+        pinned=item.pinned,
+    )
+
+
+def updated(item: MemoryItem, rule: Rule) -> MemoryItem:
+    """An item with what a caller says of its rule; the item itself where a better trusted one stands there.
+
+    Said again as its author said it, a rule keeps what was counted since, and its status. Said with another confidence,
+    it is counted anew from there.
+    """
+    known = rule_of(item)
+    if known is None or known == rule or _rank(rule.trust) < _rank(item.trust):
+        return item
+    data = _data(rule, {**item.data, "learned_from": known.learned_from})
+    if rule.confidence in (known.confidence, stated_of(item)["confidence"]):
+        counted = any(getattr(rule, name) for name in _FIGURES[1:]) and rule.confidence == known.confidence
+        data |= {} if counted else {name: item.data[name] for name in _FIGURES if name in item.data}
+    else:
+        data.pop("stated", None)
+    same_words = known.action == rule.action or item.content != known.action
+    return item.replace(
+        content=item.content if same_words else rule.action,
+        trust=rule.trust,
+        status=rule.status or item.status,
+        pinned=rule.pinned or item.pinned,
+        data=data,
+    )
+
+
+def stable_id(rule: Rule) -> str:
+    """The id of a rule that has none: the same for the same advice in the same situation."""
+    basis = "\0".join((rule.pattern, rule.tool, rule.action, *rule.files))
+    return f"{slug(rule.action) or RULE}-{sha256(basis.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def known_action(item: MemoryItem) -> str:
+    """What an item's ``data`` advises."""
+    return text_in(item.data.get("action"))
+
+
+# -- what analysis may change ---------------------------------------------------------------------------------------
+def made_by_analysis(item: MemoryItem) -> bool:
+    """Whether failures taught it."""
+    return item.metadata.get(MADE_FROM) == FAILURES
+
+
+def is_kept(item: MemoryItem) -> bool:
+    """Whether it is a person's: neither its figures nor its words are changed, and it is never retired."""
+    return item.pinned or item.trust in VOUCHED
+
+
+def wording_of(item: MemoryItem) -> str:
+    """Names the words of a rule, to see whether somebody changed them."""
+    words = (
+        item.title,
+        item.content,
+        known_action(item),
+        text_in(item.data.get("pattern")),
+        text_in(item.data.get("error")),
+    )
+    return sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def learned(rule: Rule, title: str) -> MemoryItem:
+    """The item of a rule that failures taught."""
+    item = item_of(rule).replace(title=title[:_TITLE])
+    return worded(item.replace(metadata={MADE_FROM: FAILURES}))
+
+
+def worded(item: MemoryItem) -> MemoryItem:
+    """An item that knows its words as those of the analysis."""
+    return item.replace(metadata={**item.metadata, WORDING: wording_of(item)})
+
+
+def is_untouched(item: MemoryItem) -> bool:
+    """Whether its words are still those that the analysis wrote."""
+    return item.metadata.get(WORDING) == wording_of(item)
+
+
+def with_figures(item: MemoryItem, figures: Mapping[str, float], evidence: tuple[str, ...]) -> MemoryItem:
+    """An item with other figures, and further evidence where failures taught it.
+
+    What an author had stated is kept beside; what it named as evidence stays as it is, for that was known when it was
+    stated, and is not counted again.
+    """
+    data = dict(item.data)
+    if not made_by_analysis(item) and "stated" not in data:
+        data["stated"] = stated_of(item)
+    data |= figures
+    if evidence and made_by_analysis(item):
+        known = texts_in(data.get("learned_from"))
+        data["learned_from"] = list(dict.fromkeys((*known, *evidence)))[-MOST_EVIDENCE:]
+    return item.replace(data=data)
+
+
+def stated_of(item: MemoryItem) -> dict[str, Any]:
+    """What its author said of a rule that no analysis made, before outcomes were counted."""
+    stated = item.data.get("stated")
+    if isinstance(stated, Mapping):
+        return {"confidence": confidence_of(item), **stated}
+    return {"confidence": confidence_of(item), **{name: count_in(item.data.get(name)) for name in _FIGURES[1:]}}
+
+
+def _data(rule: Rule, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of a rule's item: what is known, with what the rule says of it."""
+    ids = tuple(dict.fromkeys((*known.get("learned_from", ()), *rule.learned_from)))[-MOST_EVIDENCE:]
+    said: dict[str, Any] = {name: getattr(rule, name) for name in _FIELDS} | {"learned_from": ids}
+    written = {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
+    kept = {name: value for name, value in known.items() if name not in written}
+    return {name: value for name, value in written.items() if value or name not in _OPTIONAL} | kept
+
+
+def _title(rule: Rule) -> str:
+    words = " ".join((rule.pattern or ", ".join(rule.files) or rule.tool).split())
+    return words if len(words) <= _TITLE else words[: _TITLE - 3].rstrip() + "..."
+
+
+def _links(rule: Rule) -> tuple[Link, ...]:
+    return tuple(Link(to=one, relation="learned_from") for one in rule.learned_from[-LINKED:] if one)
+
+
+def _rank(trust: str) -> int:
+    return BY_TRUST.index(trust) if trust in BY_TRUST else 0
+
+
+EVERY = 100
+"""After so many episodes failures are analysed."""
+_COUNT = "episodes.count"
+_LOCK = "rules.lock"
+_WAIT_SECONDS = 60.0
+_TRIES = 5
+
+
+class Rules:
+    """The rules of one workspace. May be used from several threads and processes."""
+
+    def __init__(
+        self,
+        store: Store,
+        parts: Parts,
+        triggers: Triggers,
+        config: Callable[[], MemoryConfig],
+        inbox: Callable[[], Inbox],
+    ) -> None:
+        """Begin with what the files hold.
+
+        Args:
+            triggers: knows which rules apply, and what is known of each episode.
+            config: says how many failures alike make a rule (``pattern_threshold``).
+            inbox: gives where rules are suggested that are not written.
+        """
+        self._inbox = inbox
+        self._store = store
+        self._triggers = triggers
+        self._parts = parts
+        self._config = config
+        self._tally = SharedCounter(parts.repository.state / _COUNT)
+        self._lock = FileLock(parts.repository.state / _LOCK, home=parts.repository.common_dir)
+
+    # -- keeping and finding ------------------------------------------------------------------------------------------
+    def add_rule(self, rule: Rule, *, source: str = SOURCE) -> Rule:
+        """Store a rule, once: one with the same id, or the same advice for the same situation, is brought up to date.
+
+        A rule that is better vouched for than the given one stays as it is.
+
+        Args:
+            rule: without an id it gets one that follows from what it says.
+            source: which door it came through, for the commit's trailers.
+
+        Returns:
+            The rule as it is stored, with its id.
+
+        Raises:
+            IdInvalid, IdExists: its id cannot be had; something else has it.
+            Conflict: the rule's file kept changing.
+            ContentError, StorageIO: as ``Store.put``.
+        """
+        rule_id = rule.id or stable_id(rule)
+        for _ in range(_TRIES):
+            known = self._store.get(rule_id)
+            if known is not None and known.type != RULE:
+                raise IdExists(f"{rule_id} is no rule", path=known.path, hint="choose another id")
+            wanted = item_of(rule) if known is None else updated(known, rule)
+            if known is not None and wanted == known:
+                return _rule(known)
+            try:
+                expected = "" if known is None else known.sha256
+                verb = "Add" if known is None else "Change"
+                return _rule(self._store.put(wanted, expected, message=f"{verb} the rule {rule_id}", source=source))
+            except (Conflict, IdExists):  # somebody else's came between: the rule is brought up to date with it
+                continue
+        raise Conflict("the rule keeps changing", path=self._store.locate(rule_id), hint="try again")
+
+    def find_matching_rules(self, context: str | StateSnapshot, min_confidence: float = THRESHOLD) -> list[Rule]:
+        """The rules that apply to a situation and hold, the surest first, as their files have them now.
+
+        Args:
+            context: the situation, or what is told of it in words.
+            min_confidence: how sure they must be, 0 to 1.
+
+        Raises:
+            SchemaInvalid: ``context`` is neither.
+            QueryInvalid: ``min_confidence`` is out of range.
+        """
+        if not isinstance(min_confidence, (int, float)) or not 0 <= min_confidence <= 1:
+            raise QueryInvalid("expected a number from 0 to 1", field="min_confidence", hint="0.7 is usual")
+        state = context if isinstance(context, StateSnapshot) else StateSnapshot.create(context=context)
+        matches = self._triggers.rules(state, min_confidence)
+        rules = (rule_of(item) for match in matches if (item := self._triggers.load(match)) is not None)
+        return [rule for rule in rules if rule is not None and rule.holds and rule.confidence >= min_confidence]
+
+    def read(self, rule_id: str) -> Rule | None:
+        """The rule with that id, None where there is none.
+
+        Raises:
+            ContentError: its file is invalid at present.
+        """
+        item = self._store.get(rule_id)
+        return rule_of(item) if item is not None else None
+
+    @staticmethod
+    def of(item: MemoryItem) -> Rule | None:
+        """The rule that an item is, None where it is none."""
+        return rule_of(item)
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+    def analyze_failures(self) -> list[Rule]:
+        """Learn from all episodes now; return the rules that this made (P4). Raises as ``analyze``."""
+        return list(self.analyze().found)
+
+    def analyze(self, seconds: float = _WAIT_SECONDS, keep: Keep = Keep.WRITE) -> FailureAnalysis:
+        """Learn from all episodes now: make rules, bring those there are up to date, retire those that stopped holding.
+
+        Args:
+            seconds: how long to wait for another process that does so.
+            keep: whether that is written; else rules are suggested, and those there are stay as they are.
+
+        Raises:
+            LockTimeout: another process was at it for too long.
+            Conflict: others kept changing the rules.
+            ContentError, StorageIO: as ``Store.put``.
+        """
+        from memfs.learning.rule_analysis import FailureAnalyst
+
+        with self._lock.hold("analysing failures", seconds):
+            counted = self._tally.count()
+            try:
+                analyst = FailureAnalyst(self._store, self._parts, self._triggers, self._config, self._inbox())
+                return analyst.run() if keep is Keep.WRITE else analyst.suggest()
+            finally:
+                self._tally.take_off(counted)
+
+    def due(self) -> bool:
+        """Whether ``EVERY`` episodes were recorded since failures were last analysed, by whatever process."""
+        self._store.require_open()
+        return self._tally.count() >= EVERY
+
+    def count(self, *, analyze: bool) -> None:
+        """Count an episode that was recorded; ``analyze``: analyse failures now, and write what they teach, if due."""
+        self._tally.add()
+        if analyze and self.due():
+            try:
+                self.analyze(seconds=0.0)
+            except LockTimeout:  # another process analyses at this moment
+                return
+
+
+def rules_of(
+    store: Store,
+    parts: Parts,
+    triggers: Triggers,
+    config: Callable[[], MemoryConfig],
+    inbox: Callable[[], Inbox],
+) -> Rules:
+    """The rules of a workspace."""
+    return Rules(store, parts, triggers, config, inbox)
+
+
+def _rule(item: MemoryItem) -> Rule:
+    rule = rule_of(item)
+    assert rule is not None, "a rule's item is a rule"
+    return rule

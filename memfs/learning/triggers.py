@@ -1,0 +1,484 @@
+"""Triggers: which episodes and rules a situation brings to mind, at no cost where none does (P1).
+
+Owns the table of them, kept in step with the files, and what age and later successes take from a match. When two
+situations are alike is ``memfs.learning.situations``' business; what is said of a match, whoever asks here decides.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import json
+import os
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from math import floor, inf
+from pathlib import Path
+from typing import NamedTuple
+
+from memfs.errors import IndexUnavailable, MemfsError, StorageIO
+from memfs.fs import io
+from memfs.fs.lock import renewed_in_child
+from memfs.intake.episode_item import EPISODIC
+from memfs.learning.situations import (
+    GENERIC,
+    KINDS,
+    PreparedSituation,
+    alike,
+    asked,
+    asked_again,
+    fit,
+    is_repetition,
+    maker,
+    row_of,
+    same_deed,
+    share_needed,
+)
+from memfs.model import Candidate, MemoryItem, Stamp
+from memfs.model.episode import RULE, Outcome, RuleMatch, Similar, StateSnapshot, TriggerRow
+from memfs.model.rule import ENDED
+from memfs.search.trigger_table import Pool, TriggerBase, TriggerTable
+from memfs.store import Store
+from memfs.store.parts import CONTENT, Parts
+from memfs.store.reader import Followable, Machinery
+
+THRESHOLD = 0.7
+_AGEING = 1.5
+_SOOTHING = 12.0
+_SAME_AGAIN = 2
+_WORTH_LOOKING = 24
+_COMPARED, _SHOWN = 400, 60
+_STEPS, _AS_MUCH = 20, 0.95
+_MOST_REMEMBERED = 1_000
+_KEEP_AT = 200
+_TRIED = 20
+_MOST_NEWS = 2_000
+_BY_FILE_ALONE = 3
+_UNKNOWN = -1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+News = tuple[list[tuple[MemoryItem, Stamp]], list[str]]
+
+
+class Triggers:
+    """The table of episodes and rules of one workspace, in step with its files. May be used from several threads."""
+
+    def __init__(self, store: Followable, parts: Machinery, ageing: bool = True) -> None:
+        """Nothing is read before the first question.
+
+        Args:
+            ageing: whether what is old counts less (``memory.decay``).
+        """
+        self._store = store
+        self._parts = parts
+        self._base = TriggerBase(parts.index.folder, maker())
+        self._folders = tuple(f"{CONTENT}/{kind.folder}/" for kind in parts.kinds if kind.name in KINDS)
+        half_lives = {kind.name: kind.half_life_days for kind in parts.kinds}
+        self._half_life = half_lives[EPISODIC] if ageing else 0.0
+        self._table: TriggerTable | None = None
+        self._generation = _UNKNOWN
+        self._news: deque[News] = deque()
+        self._first: dict[str, tuple[MemoryItem, str]] | None = None
+        self._unkept: dict[str, TriggerRow | None] = {}
+        self._after: dict[tuple[str, float], tuple[int, tuple[int, int]]] = {}
+        self._lock = threading.RLock()
+        renewed_in_child(self)
+        store.following.listeners.append(self._heard)
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+    @property
+    def ready(self) -> bool:
+        """Whether the table is made, so that a question costs less than a millisecond; the first may take seconds."""
+        return self._table is not None
+
+    def episodes(self, state: StateSnapshot, threshold: float = THRESHOLD, limit: int = 3) -> list[Similar]:
+        """The episodes that resemble a situation, the most similar first.
+
+        Failures come with what age and later successes leave of them, of those that tell the same only the one that
+        counts most; where there are fewer than ``limit``, other outcomes fill the rest.
+
+        Args:
+            threshold: how similar they must be, 0 to 1.
+        """
+        one, limit = asked(state), max(limit, 0)
+        with self._current() as table:
+            found = self._failures(table, one, threshold, limit)
+            if len(found) < limit:
+                alike_ones = self._near(table, one, table.others, threshold, _SHOWN)
+                fresh = [(value, row) for value, row in alike_ones if not self._ended(table, row)]
+                found += [_similar(row, value, value) for value, row in fresh[: limit - len(found)]]
+        return sorted(found, key=lambda one: (-round(one.similarity, 9), -one.timestamp.timestamp(), one.id))
+
+    def rules(self, state: StateSnapshot, min_confidence: float = THRESHOLD, limit: int = 20) -> list[RuleMatch]:
+        """The rules that apply to a situation, those first that are surest and fit best.
+
+        Of rules for a very file whose words are not in the situation there are three: a file about which much was
+        learned would tell all of it at each edit.
+
+        Args:
+            min_confidence: how sure they must be, 0 to 1.
+        """
+        one = asked(state)
+        with self._current() as table:
+            sure = (
+                row
+                for row in table.applying(one.files, one.words, one.tool)
+                if row.confidence >= min_confidence and not self._ended(table, row)
+            )
+            fitting = [(value, row) for row in sure if (value := fit(one, row, table.worth))]
+        fitting.sort(key=lambda pair: (-pair[0] * pair[1].confidence, pair[1].id))
+        by_file = [row.path for _, row in fitting if row.words and not set(row.words).intersection(one.words)]
+        further = set(by_file[_BY_FILE_ALONE:])
+        return [
+            RuleMatch(id=row.id, path=row.path, fit=value, confidence=row.confidence)
+            for value, row in fitting
+            if row.path not in further
+        ][:limit]
+
+    def rows(self, sort: str = "") -> Sequence[TriggerRow]:
+        """All episodes and rules as the files have them now, oldest first.
+
+        Args:
+            sort: ``episode`` or ``rule`` for these alone.
+        """
+        with self._current() as table:
+            found = [row for row in table if sort in ("", row.sort)]
+        return sorted(found, key=lambda row: (row.time, row.id))
+
+    def count(self) -> int:
+        """How many episodes there are."""
+        with self._current() as table:
+            return len(table.failures) + len(table.others)
+
+    def load(self, match: Similar | RuleMatch) -> MemoryItem | None:
+        """The item behind a match as its file has it now, None where the file is no longer what was found."""
+        sort = EPISODIC if isinstance(match, Similar) else RULE
+        found = self._store.load(_candidate(match.id, match.path, sort))
+        return found.item if found is not None else None
+
+    def close(self) -> None:
+        """Keep what was learned for the next process. May be repeated."""
+        with self._lock:
+            if self._table is not None:
+                self._take_news(self._table)
+                self._keep(0)
+            self._base.close()
+
+    # -- failures ---------------------------------------------------------------------------------------------------
+    def _failures(self, table: TriggerTable, one: PreparedSituation, threshold: float, limit: int) -> list[Similar]:
+        found: list[Similar] = []
+        told: set[tuple[str, str]] = set()
+        looked = 0
+        for value, row in self._near(table, one, table.failures, threshold):
+            aged = value if row.pinned else self._aged(value, row)
+            if aged < threshold or self._ended(table, row) or (row.did, row.error) in told:
+                continue
+            told.add((row.did, row.error))
+            successes, failures = self._since(table, row, value)
+            left = aged / (1.0 + successes / (_SOOTHING * (1 + failures)))
+            if left >= threshold or row.pinned:
+                found.append(_similar(row, left, value, successes))
+            looked += 1
+            if looked >= _WORTH_LOOKING or len(found) >= 2 * limit:
+                break
+        return sorted(found, key=lambda one: -one.similarity)[:limit]
+
+    @staticmethod
+    def _near(
+        table: TriggerTable,
+        one: PreparedSituation,
+        pool: Pool,
+        threshold: float,
+        most: int = _COMPARED,
+        after: float = -inf,
+    ) -> list[tuple[float, TriggerRow]]:
+        """Episodes of a pool that are alike enough by themselves, the most alike first, of equal ones the newest."""
+        weights = {word: table.worth(word) for word in one.words}
+        rows = table.candidates(pool, one.by_name, weights, share_needed(threshold), most)
+        valued = ((alike(one, row, weights, table.worth, threshold), row) for row in rows if row.time > after)
+        near = [(value, row) for value, row in valued if value >= threshold]
+        return sorted(near, key=lambda pair: (-round(pair[0], 9), -pair[1].time, pair[1].id))
+
+    def _aged(self, value: float, row: TriggerRow) -> float:
+        """What age leaves of a likeness: nothing is taken from a repetition, more from what is less alike."""
+        if not self._half_life:
+            return value
+        days = max(self._parts.clock().timestamp() - row.time, 0.0) / 86_400
+        return float(value ** (1.0 + _AGEING * (1.0 - 0.5 ** (days / self._half_life))))
+
+    def _since(self, table: TriggerTable, row: TriggerRow, value: float) -> tuple[int, int]:
+        """What successes weigh, and how many failures are, afterwards in situations as much like the failure's as this.
+
+        Args:
+            value: how much that is; differences of less than a twentieth do not count.
+        """
+        least = min(floor(value * _STEPS) / _STEPS, _AS_MUCH)
+        known = self._after.get((row.path, least))
+        if known is None or known[0] != table.changes:
+            if len(self._after) > _MOST_REMEMBERED:
+                self._after.clear()
+            known = self._after[row.path, least] = table.changes, self._afterwards(table, row, least)
+        return known[1]
+
+    def _afterwards(self, table: TriggerTable, row: TriggerRow, least: float) -> tuple[int, int]:
+        """Counted anew."""
+        again = asked_again(row)
+        others = self._near(table, again, table.others, least, after=row.time)
+        failures = self._near(table, again, table.failures, least, after=row.time)
+        went_well = (other for _, other in others if other.outcome == Outcome.SUCCESS.value)
+        return sum(_speaks_against(row, other) for other in went_well), len(failures)
+
+    def _ended(self, table: TriggerTable, row: TriggerRow) -> bool:
+        expired = bool(row.expires) and row.expires <= self._parts.clock().timestamp()
+        return expired or row.status in ENDED or table.replaced(row)
+
+    # -- keeping in step --------------------------------------------------------------------------------------------
+    def _heard(self, written: Sequence[tuple[MemoryItem, Stamp]], gone: Sequence[str]) -> None:
+        """Told by the store what the index learns. Waits for nothing: the caller holds the index."""
+        first = self._first
+        if first is not None:
+            of_mine = (pair for pair in written if pair[0].path.startswith(self._folders))
+            first.update((item.path, (item, stamp.blob)) for item, stamp in of_mine)
+        if self._table is not None:
+            mine = [pair for pair in written if pair[0].path.startswith(self._folders)]
+            lost = [path for path in gone if path.startswith(self._folders)]
+            if len(self._news) >= _MOST_NEWS:  # nobody asks: the next question compares with the files instead
+                self._news.clear()
+                self._generation = _UNKNOWN
+            elif mine or lost:
+                self._news.append((mine, lost))
+
+    @contextmanager
+    def _current(self) -> Iterator[TriggerTable]:
+        """The table as the files are now; no other thread changes it meanwhile."""
+        self._look()
+        with self._lock:
+            table = self._table
+            if table is None or self._generation != self._parts.index.generation or table.wasteful:
+                table = self._made_anew(table)
+            self._take_news(table)
+            self._keep(_KEEP_AT)
+            yield table
+
+    def _look(self) -> None:
+        """Bring the index in step. What it reads of files before there is a table is not read for that again."""
+        if self._table is None and self._first is None:
+            self._first = {}
+        try:
+            self._store.follow()
+        except BaseException:
+            self._first = None
+            raise
+
+    def _made_anew(self, before: TriggerTable | None) -> TriggerTable:
+        with _collecting_later():
+            known = self._kept() if before is None else list(before.all())
+        table = self._table = TriggerTable(GENERIC)  # from here on what is heard waits to be taken in
+        self._after.clear()
+        try:
+            with _collecting_later():
+                self._fill(table, known)
+        except BaseException:  # half a table would be taken for the whole
+            self._table = None
+            raise
+        finally:
+            self._first = None
+        return table
+
+    def _take_news(self, table: TriggerTable) -> None:
+        while True:
+            try:
+                written, gone = self._news.popleft()
+            except IndexError:
+                return
+            for path in gone:
+                table.remove(path)
+                self._unkept[path] = None
+            for item, stamp in written:
+                self._put(table, row_of(item, stamp.blob))
+
+    def _put(self, table: TriggerTable, row: TriggerRow) -> None:
+        table.put(row)
+        self._unkept[row.path] = row
+
+    def _fill(self, table: TriggerTable, known: Iterable[TriggerRow]) -> None:
+        """Make the table: of what is known, as far as it is what the files hold, and of the files."""
+        self._news.clear()
+        by_path = {row.path: row for row in known}
+        held = self._held()
+        lost = [path for path in by_path if path not in held]
+        if any(self._parts.seen.entry(path) is not None for path in lost[:_TRIED]):
+            self._store.refresh()  # the index was damaged, and lacks what is there
+            held = self._held()
+            lost = [path for path in by_path if path not in held]
+        good = [row for path, row in by_path.items() if held.get(path) == row.blob]
+        fresh = held.keys() - {row.path for row in good}
+        read = [row for path in sorted(fresh) if (row := self._read(path, held[path])) is not None]
+        table.fill(sorted((*good, *read), key=lambda row: row.time))
+        self._unkept.update((path, None) for path in lost)
+        self._unkept.update((row.path, row) for row in read)
+
+    def _held(self) -> dict[str, str]:
+        """Path to content of what the index has of episodes and rules."""
+        self._generation = self._parts.index.generation
+        return {path: blob for path, blob in self._parts.index.stamps().blobs() if path.startswith(self._folders)}
+
+    def _read(self, path: str, blob: str) -> TriggerRow | None:
+        item, read = (self._first or {}).get(path, (None, ""))
+        if item is not None and read == blob:
+            return row_of(item, blob)
+        known = self._parts.index.stamps().get(path)
+        found = self._store.load(_candidate(known[0], path)) if known is not None else None
+        return None if found is None else row_of(found.item, blob)
+
+    def _kept(self) -> list[TriggerRow]:
+        try:
+            return self._base.load()
+        except (IndexUnavailable, StorageIO):  # a cache: without it the files are read
+            return []
+
+    def _keep(self, most: int) -> None:
+        """Write down what was learned where it is more than ``most`` rows."""
+        if len(self._unkept) <= most:
+            return
+        rows, self._unkept = self._unkept, {}
+        with suppress(IndexUnavailable, StorageIO):  # a cache: the next process reads the files
+            self._base.keep(
+                [row for row in rows.values() if row is not None], [path for path, row in rows.items() if row is None]
+            )
+
+
+@contextmanager
+def _collecting_later() -> Iterator[None]:
+    """Without looking for garbage, of which thousands of rows that stay have none: that took a third of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _candidate(item_id: str, path: str, sort: str = "") -> Candidate:
+    return Candidate(id=item_id, path=path, similarity=0.0, type=sort, timestamp=_EPOCH)
+
+
+def _speaks_against(row: TriggerRow, success: TriggerRow) -> int:
+    """What a later success says against a failure: most where everything was the same, nothing where a warning may have
+    been heeded.
+    """
+    if same_deed(row, success):
+        return _SAME_AGAIN if is_repetition(asked_again(success), row) else 1
+    return 0 if success.warned else 1
+
+
+def _similar(row: TriggerRow, similarity: float, value: float, successes: int = 0) -> Similar:
+    return Similar(
+        id=row.id,
+        path=row.path,
+        similarity=similarity,
+        outcome=row.outcome,
+        timestamp=row.timestamp,
+        alike=value,
+        successes=successes,
+    )
+
+
+def triggers_of(store: Store, parts: Parts, ageing: bool = True) -> Triggers:
+    """The triggers of a workspace; see ``Triggers``."""
+    return Triggers(store, parts, ageing)
+
+
+FILE, OLDER = "warned.log", "warned.older.log"
+FILES = (FILE, OLDER)
+_MOST = 128 * 1024
+_READ = 4 * _MOST
+_MOST_IDS, _LONGEST = 100, 300
+
+
+class WarningRecord(NamedTuple):
+    """What one situation was warned with.
+
+    Attributes:
+        time: when, in seconds since 1970.
+        exact, near: digests of the situation, and of what similar ones have in common; "" where nothing does.
+        ids: of the items, none where it was asked about and nothing was known any more.
+    """
+
+    time: float
+    exact: str
+    near: str
+    ids: tuple[str, ...]
+
+
+class WarningLog:
+    """The log of one workspace. No method raises because of the disk."""
+
+    def __init__(self, folder: Path) -> None:
+        """``folder``: the workspace's private state."""
+        self._path, self._older = folder / FILE, folder / OLDER
+        self._inode = self._read_to = 0
+
+    def add(self, given: WarningRecord) -> None:
+        """Write one down, in one piece at the end, so that processes need no lock for it."""
+        line = json.dumps([given.time, given.exact, given.near, [one[:_LONGEST] for one in given.ids[:_MOST_IDS]]])
+        with suppress(MemfsError, OSError):
+            fd = io.open_file(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            try:
+                with io.operation("write", self._path):
+                    os.write(fd, f"\n{line}\n".encode("ascii"))  # the line before may have been cut by a full disk
+                if os.fstat(fd).st_size > _MOST:
+                    self._make_older(fd)
+            finally:
+                os.close(fd)
+
+    def news(self) -> list[WarningRecord]:
+        """What was written since the last call, by whatever process; of the first call all there is."""
+        try:
+            facts = io.facts(self._path)
+        except (MemfsError, FileNotFoundError):
+            return []
+        found: list[WarningRecord] = []
+        if facts.st_ino != self._inode or facts.st_size < self._read_to:  # begun anew since
+            found += _parsed(_bytes_of(self._older, 0))
+            self._inode, self._read_to = facts.st_ino, 0
+        if facts.st_size > self._read_to:
+            data = _bytes_of(self._path, self._read_to)
+            whole = data[: data.rfind(b"\n") + 1]
+            self._read_to += len(whole)
+            found += _parsed(whole)
+        return found
+
+    def _make_older(self, fd: int) -> None:
+        """Begin a new file; what is still being written goes into the older one, and is not lost."""
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        facts = io.facts(self._path)
+        if (facts.st_dev, facts.st_ino) == (os.fstat(fd).st_dev, os.fstat(fd).st_ino):  # else another process did
+            io.rename(str(self._path), str(self._older))
+
+
+def _bytes_of(path: Path, start: int) -> bytes:
+    with suppress(MemfsError, OSError):
+        fd = io.open_file(path, os.O_RDONLY)
+        try:
+            os.lseek(fd, start, os.SEEK_SET)
+            return io.read_regular(fd, str(path), _READ)
+        finally:
+            os.close(fd)
+    return b""
+
+
+def _parsed(data: bytes) -> list[WarningRecord]:
+    """The lines that are what ``add`` writes; a killed process or a full disk may have left others."""
+    found = []
+    for line in data.split(b"\n"):
+        with suppress(ValueError, TypeError, RecursionError):
+            time, exact, near, ids = json.loads(line)
+            texts = [exact, near, *ids]
+            if isinstance(time, (int, float)) and all(isinstance(text, str) for text in texts):
+                found.append(WarningRecord(float(time), exact, near, tuple(ids[:_MOST_IDS])))
+    return found

@@ -1,0 +1,82 @@
+"""Conflicts: what a person has to decide about, as values (seed 004, P7).
+
+Owns their shape. How they are found and settled is the business of ``memfs.learning.conflicts`` and
+``memfs.state.concurrent_documents``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from memfs.model.item import MemoryItem
+
+BOTH = "both"
+KEPT, LOST = "kept", "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """Two items that hold at present and cannot both be right.
+
+    Attributes:
+        one: the newer of the two.
+        other: the older.
+        reason: why they cannot both hold, in one sentence.
+        linked: whether a link between them says so; else a scan found it.
+        anew: whether it was decided before, and an edit since made them contradict again.
+    """
+
+    one: MemoryItem
+    other: MemoryItem
+    reason: str
+    linked: bool = True
+    anew: bool = False
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        """The ids of the two, the newer first."""
+        return self.one.id, self.other.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What was decided about two items.
+
+    Attributes:
+        kept: the id of the item that holds, or ``both``.
+        one, other: the items as they are stored now.
+        changed: whether anything was written; false where it had been decided so already.
+        known: whether a link, an earlier decision or their words say that the two contradict each other; else one of
+            them may have been named by mistake.
+    """
+
+    kept: str
+    one: MemoryItem
+    other: MemoryItem
+    changed: bool = True
+    known: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentClash:
+    """Two writers' values of one field of a state document, of which one gave way.
+
+    Attributes:
+        path: the record of it.
+        document: the document; ``iteration`` is the one it belongs to.
+        field: its dotted name.
+        kept: the value that stands in the document; None where the field is gone.
+        lost: the value that gave way; None where that writer had removed the field.
+        by: who wrote last, "" where nobody is named.
+    """
+
+    path: str
+    document: str
+    iteration: int | None
+    field: str
+    kept: Any
+    lost: Any
+    by: str = ""
+    timestamp: datetime | None = None

@@ -1,0 +1,505 @@
+"""State facts: what a state document is about, in the few words by which it is found again (seed 001).
+
+Owns which parts of a document are looked up: its time, agents, components, hypotheses and figures. Works on the plain
+mapping a document is, whatever a person made of it, and never fails; where documents lie and how facts are kept is not
+its business.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any
+
+from memfs.model import state_paths
+from memfs.model.time import format_time, parse_time, time_in
+
+_LISTS = (
+    "participants", "hypotheses", "hypothesis_ids", "players", "competitors", "contestants", "candidates", "pair",
+    "teams",
+)  # fmt: skip
+_RANKED = ("ranking", "rankings", "standings", "scores", "votes")
+_WITHIN = ("matches", "games", "rounds", "pairings", "matchups", "results")
+_WINNERS = ("winner", "winners", "winner_id", "winning_hypothesis", "winning_hypothesis_id")
+_LOSERS = ("loser", "losers", "loser_id", "losing_hypothesis", "losing_hypothesis_id")
+_TOLD = (*_WINNERS, "outcome", "result", "preferred", "decision")
+_RATINGS = ("ratings", "ratings_after", "new_ratings", "elo", "elo_ratings")
+_IDS = ("id", "hypothesis_id", "hypothesis", "name")
+_SIDES = (("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"))
+_ONE_SIDE = re.compile(r"(?:(hypothesis|player|participant|candidate|competitor|contestant|idea)_?)?"
+                       r"(a|b|1|2|left|right|first|second)(?:_id)?", re.IGNORECASE)  # fmt: skip
+_NOBODY = frozenset({"", "draw", "tie", "tied", "none", "null", "nobody", "undecided"})
+_OUTCOMES = {"win": True, "won": True, "victory": True, "loss": False, "lost": False, "lose": False, "defeat": False}
+_DEEPEST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TournamentMatch:
+    """One match: who took part, in the order named, who of them won (nobody in a draw), and ratings after it."""
+
+    participants: tuple[str, ...]
+    winners: tuple[str, ...] = ()
+    ratings: Mapping[str, float] = field(default_factory=dict)
+
+
+def matches(result: Mapping[str, Any]) -> tuple[TournamentMatch, ...]:
+    """The matches that a result tells of: mostly one, several where it holds a list of them.
+
+    Participants are those listed (``participants``, ``players`` and the like), both sides (``hypothesis_a`` and
+    ``hypothesis_b``), a hypothesis and its ``opponent``, winners and losers, and whoever is rated or ranked. A winner
+    is named, or pointed at by its side (``"a"``).
+
+    Args:
+        result: a tournament result, of any shape.
+
+    Returns:
+        The matches in order; none where nobody is named (S2).
+    """
+    return tuple(_matches(result, 0))
+
+
+def participants(result: Mapping[str, Any]) -> tuple[str, ...]:
+    """Everybody who took part in a result, each once: of a list of matches also whoever only the whole names."""
+    return _once((*_single(result).participants, *(name for one in matches(result) for name in one.participants)))
+
+
+def names(value: Any) -> list[str]:
+    """The names in a value: a text or number, an object with an id, or several of these."""
+    found = []
+    for one in value if isinstance(value, list | tuple) else (value,):
+        name = (
+            next((text for key in _IDS if (text := _text(one.get(key)))), "")
+            if isinstance(one, Mapping)
+            else _text(one)
+        )
+        if name:
+            found.append(name)
+    return found
+
+
+def _matches(result: Mapping[str, Any], depth: int) -> Iterator[TournamentMatch]:
+    inner = [
+        one for key in _WITHIN if isinstance(held := result.get(key), list | tuple) for one in held if depth < _DEEPEST
+    ]
+    found = [match for one in inner for match in _told_as(one, depth + 1)]
+    if any(len(match.participants) > 1 for match in found):
+        yield from found
+    elif (single := _single(result)).participants:
+        yield single
+
+
+def _told_as(one: Any, depth: int) -> Iterator[TournamentMatch]:
+    if isinstance(one, Mapping):
+        yield from _matches(one, depth)
+    elif isinstance(one, list | tuple):
+        yield TournamentMatch(_once(names(one)))
+
+
+def _single(result: Mapping[str, Any]) -> TournamentMatch:
+    sides = _sides(result)
+    ratings = _ratings(result)
+    own, other = names(result.get("hypothesis_id")) or names(result.get("hypothesis")), _first(result, "opponent")
+    listed = [name for key in _LISTS for name in _named(result.get(key))]
+    known = [*listed, *dict.fromkeys(sides.values()), *(own if other else ()), *other]
+    losers = [name for key in _LOSERS for name in names(result.get(key))]
+    winners = _winners(result, sides, {*known, *ratings, *losers})
+    if other and not winners and (won := _OUTCOMES.get(_told(result))) is not None:
+        winners = tuple(own if won else other)
+    ranked = [] if known or winners else [name for key in _RANKED for name in _named(result.get(key))]
+    return TournamentMatch(_once((*known, *winners, *losers, *ratings, *ranked)), winners, ratings)
+
+
+def _sides(result: Mapping[str, Any]) -> dict[str, str]:
+    """Both sides of a match by all that points at them; empty unless two that belong together are there."""
+    held: dict[str, dict[str, tuple[str, str]]] = {}
+    for key, value in result.items():
+        if (
+            (matched := _ONE_SIDE.fullmatch(str(key)))
+            and not isinstance(value, int | float)
+            and len(named := names(value)) == 1
+        ):
+            word, label = (matched[1] or "").casefold(), matched[2].casefold()
+            held.setdefault(word, {})[label] = (str(key), named[0])
+    found: dict[str, str] = {}
+    for sides in held.values():
+        for pair in _SIDES:
+            if all(label in sides for label in pair):
+                for label in pair:
+                    key, name = sides[label]
+                    found |= dict.fromkeys((key.casefold(), key.casefold().removesuffix("_id"), label), name)
+    return found
+
+
+def _winners(result: Mapping[str, Any], sides: Mapping[str, str], known: set[str]) -> tuple[str, ...]:
+    found = []
+    for key in _TOLD:
+        for name in names(result.get(key)):
+            if name in known:
+                found.append(name)
+            elif pointed := sides.get(name.casefold()):
+                found.append(pointed)
+            elif key in _WINNERS and name.casefold() not in _NOBODY:
+                found.append(name)
+    return _once(found)
+
+
+def _ratings(result: Mapping[str, Any]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for key in _LISTS:
+        held = result.get(key)
+        for one in held if isinstance(held, list | tuple) else ():
+            if isinstance(one, Mapping) and _number(one.get("rating")):
+                rating: float = one["rating"]
+                found |= dict.fromkeys(names(one), rating)
+    for key in _RATINGS:
+        held = result.get(key)
+        if isinstance(held, Mapping):
+            found |= {str(name): value for name, value in held.items() if name != "" and _number(value)}
+    return found
+
+
+def _named(value: Any) -> list[str]:
+    """The names in a list, or by which figures are held."""
+    return (
+        [str(name) for name in value if name != ""] if isinstance(value, Mapping) and not names(value) else names(value)
+    )
+
+
+def _first(result: Mapping[str, Any], key: str) -> list[str]:
+    return names(result.get(f"{key}_id")) or names(result.get(key))
+
+
+def _told(result: Mapping[str, Any]) -> str:
+    return next((text.casefold() for key in ("result", "outcome") if (text := _text(result.get(key)))), "")
+
+
+def _text(value: Any) -> str:
+    return (
+        value
+        if isinstance(value, str)
+        else str(value)
+        if isinstance(value, int) and not isinstance(value, bool)
+        else ""
+    )
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _once(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found))
+
+
+SYSTEM = "system"
+"""The component that every state update is about."""
+STATEFUL = "stateful"
+"""The state of an output with which the agent handed over its internal state."""
+
+_MOST_FIGURES = 256
+_MOST_NAMES = 1024
+_MOST_WORDS = 200
+_DEEPEST_FACT = 6
+_LONGEST = 200
+_WORD = re.compile(r"\w{2,40}")
+_TIMES = {
+    "system_state": ("opened",),
+    "continuation": ("created", "timestamp"),
+    "feedback": ("given", "timestamp"),
+    **dict.fromkeys(state_paths.HYPOTHESIS_KINDS, ("timestamp", "updated", "updated_at", "created", "created_at")),
+}
+_LINKS = ("hypothesis", "hypothesis_id", "hypotheses", "hypothesis_ids")
+_ID_FIELDS = ("id", "hypothesis_id", "name")
+
+Figures = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateFacts:
+    """What one document is about.
+
+    Attributes:
+        path: where it lies, or lay before it was archived.
+        kind: as ``statepaths.document_kind`` says.
+        timestamp: its own time; None where it has none. An iteration's header has that of its opening.
+        closed: when the iteration was closed, for its header.
+        agent: whose it is; ``agents`` are all that it has something about.
+        name: its own name: of a hypothesis, a result, a continuation token; a checkpoint's id.
+        components: parts of the system it says something about.
+        hypotheses: which it is about: its own id, the participants of a tournament, those an output names.
+        parents: of a hypothesis.
+        rating, state: of a hypothesis; ``state`` of an update is its ``update_type``, of an output ``STATEFUL`` where
+            it has the agent's internal state.
+        status: of an iteration's header: ``open`` or ``closed``.
+        metrics: figures of the system by dotted name; ``agent_metrics`` those of agents, by agent.
+        words: what a state update's focus is about.
+    """
+
+    path: str
+    kind: str = ""
+    iteration: int | None = None
+    timestamp: datetime | None = None
+    closed: datetime | None = None
+    agent: str = ""
+    task: str = ""
+    name: str = ""
+    agents: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    hypotheses: tuple[str, ...] = ()
+    parents: tuple[str, ...] = ()
+    rating: float | None = None
+    state: str = ""
+    status: str = ""
+    metrics: Figures = field(default_factory=dict)
+    agent_metrics: Mapping[str, Figures] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> dict[tuple[str, str], float]:
+        """All figures by agent ("" for the system's) and name: what like states have alike."""
+        own = {("", name): value for name, value in self.metrics.items()}
+        return own | {(agent, name): value for agent, of in self.agent_metrics.items() for name, value in of.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The facts as JSON has them; what is empty is left out."""
+        made: dict[str, Any] = {}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, datetime):
+                value = format_time(value)
+            elif isinstance(value, tuple):
+                value = list(value)
+            if value is not None and value not in ("", [], {}):
+                made[one.name] = value
+        return made
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> StateFacts:
+        """Facts that ``to_dict`` wrote; keys that are not known are passed over.
+
+        Raises:
+            ValueError, TypeError: they are none.
+        """
+        given: dict[str, Any] = {key: _tupled(value) for key, value in values.items() if key in _FIELDS}
+        for name in ("timestamp", "closed"):
+            if name in given:
+                given[name] = parse_time(given[name])
+        return cls(**given)
+
+
+_FIELDS = frozenset(one.name for one in fields(StateFacts))
+
+
+def version_order(facts: StateFacts) -> tuple[int, bool, float, int]:
+    """By what the versions of one hypothesis are sorted: by iteration, there by time, and last the one that stands."""
+    moment = facts.timestamp.timestamp() if facts.timestamp else float("-inf")
+    turn = state_paths.task_and_turn(facts.path)[1]
+    return facts.iteration or 0, facts.kind == "hypothesis", moment, turn
+
+
+def describe(path: str, values: Mapping[str, Any]) -> StateFacts:
+    """What a document is about.
+
+    Args:
+        path: where it lies; says what sort of document it is.
+        values: the document. One that a person wrote may hold anything: what has no sense is passed over.
+    """
+    kind = state_paths.document_kind(path)
+    about = _ABOUT.get(kind, _nothing)(path, values)
+    times = _TIMES.get(kind, ("timestamp",))
+    return StateFacts(
+        path=path,
+        kind=kind,
+        iteration=state_paths.iteration_of(path),
+        timestamp=next((found for name in times if (found := time_in(values.get(name)))), None),
+        **about,
+    )
+
+
+# -- by kind ------------------------------------------------------------------------------------------------------
+def _header(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"status": _text_fact(values.get("status")), "closed": time_in(values.get("closed"))}
+
+
+def _update(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    statistics = _mapping(values.get("system_statistics"))
+    steering = _mapping(values.get("orchestration_state"))
+    metrics = dict(_figures({key: value for key, value in statistics.items() if key != "agent_effectiveness"}))
+    metrics |= dict(_figures(_mapping(steering.get("queue_statistics")), "queue_statistics"))
+    figures: dict[str, dict[str, float]] = {}
+    for agent, of in _mapping(statistics.get("agent_effectiveness")).items():
+        figures.setdefault(str(agent), {}).update(_figures(of, "" if isinstance(of, Mapping) else "effectiveness"))
+    for key, name in (("agent_weights", "weight"), ("resource_allocation", "resource_allocation")):
+        for agent, of in _mapping(steering.get(key)).items():
+            figures.setdefault(str(agent), {}).update(_figures(of, name))
+    recovery = _mapping(_mapping(values.get("checkpoint_data")).get("recovery_metadata"))
+    focus = _text_fact(steering.get("strategic_focus"))
+    return {
+        "state": _text_fact(values.get("update_type")),
+        "agents": _names(figures),
+        "components": _names((SYSTEM, *recovery, *_mapping(steering.get("queue_statistics")))),
+        "metrics": _first_fact(metrics),
+        "agent_metrics": _bounded(figures),
+        "words": words_of(focus),
+    }
+
+
+def _output(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    agent = _text_fact(values.get("agent_type")) or state_paths.agent_of(path)
+    results = _mapping(values.get("results"))
+    metadata = _mapping(results.get("metadata"))
+    figures = dict(_figures({key: results.get(key) for key in ("confidence_score", "resource_consumed")}))
+    figures |= {name: value for name, value in _figures(metadata) if name not in figures}
+    linked = [name for key in _LINKS for name in _listed(metadata.get(key))]
+    return {
+        "agent": agent,
+        "agents": _names((agent,)),
+        "task": _text_fact(values.get("task_id")) or state_paths.task_and_turn(path)[0],
+        "components": _names((agent,)),
+        "hypotheses": _names(linked),
+        "state": STATEFUL if _mapping(values.get("state_data")).get("internal_state") is not None else "",
+        "agent_metrics": _bounded({agent: figures}),
+    }
+
+
+def _hypothesis(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    name = next((found for key in _ID_FIELDS if (found := _text_fact(values.get(key)))), "")
+    name = name or state_paths.decode_name(_stem(path))
+    agent = _text_fact(values.get("agent")) or _text_fact(values.get("agent_type"))
+    rating = _number_fact(values.get("rating"))
+    return {
+        "name": name,
+        "agent": agent,
+        "agents": _names((agent,)),
+        "hypotheses": (name,),
+        "parents": _names(_listed(values.get("parents"))),
+        "rating": rating,
+        "state": _text_fact(values.get("state")),
+        "metrics": _first_fact(
+            dict(_figures({key: value for key, value in values.items() if not isinstance(value, dict)}))
+        ),
+    }
+
+
+def _result(path: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    agent = _text_fact(values.get("agent"))
+    return {
+        "name": _text_fact(values.get("id")) or state_paths.decode_name(_stem(path)),
+        "agent": agent,
+        "agents": _names((agent,)),
+        "hypotheses": _names(participants(values)),
+        "metrics": _first_fact(
+            dict(_figures({key: value for key, value in values.items() if not isinstance(value, dict)}))
+        ),
+    }
+
+
+def _review(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"agents": _names(_mapping(_mapping(values.get("critique")).get("agent_feedback")))}
+
+
+def _of_agent(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    agent = _text_fact(values.get("agent"))
+    task = _text_fact(values.get("task_id"))
+    return {"name": _text_fact(values.get("token")), "agent": agent, "agents": _names((agent,)), "task": task}
+
+
+def _conflict(_: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": _text_fact(values.get("document"))}
+
+
+def _checkpoint(path: str, _: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": path.split("/")[-2]}
+
+
+def _nothing(*_: object) -> dict[str, Any]:
+    return {}
+
+
+_ABOUT = {
+    "system_state": _header,
+    "state_update": _update,
+    "agent_output": _output,
+    "hypothesis": _hypothesis,
+    "hypothesis_version": _hypothesis,
+    "tournament_result": _result,
+    "meta_review": _review,
+    "continuation": _of_agent,
+    "feedback": _of_agent,
+    "conflict": _conflict,
+    "checkpoint": _checkpoint,
+}
+
+
+# -- values of any sort -------------------------------------------------------------------------------------------
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a text, folded, each once."""
+    return tuple(list(dict.fromkeys(_WORD.findall(text.casefold()[:20_000])))[:_MOST_WORDS])
+
+
+def _figures(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
+    """Every number in a value, by dotted name."""
+    if isinstance(value, Mapping):
+        if depth < _DEEPEST_FACT:
+            for key, inner in value.items():
+                yield from _figures(inner, f"{prefix}.{key}" if prefix else str(key), depth + 1)
+    elif prefix and len(prefix) <= _LONGEST and (number := _number_fact(value)) is not None:
+        yield prefix, number
+
+
+def _first_fact(figures: Mapping[str, float]) -> dict[str, float]:
+    return dict(list(figures.items())[:_MOST_FIGURES])
+
+
+def _bounded(figures: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    kept: dict[str, dict[str, float]] = {}
+    room = 2 * _MOST_FIGURES
+    for agent, of in figures.items():
+        taken = dict(list(of.items())[: min(room, _MOST_FIGURES)])
+        room -= len(taken)
+        if agent and taken:
+            kept[agent] = taken
+    return kept
+
+
+def _number_fact(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text_fact(value: Any) -> str:
+    return value if isinstance(value, str) else str(value) if isinstance(value, int) and value is not True else ""
+
+
+def _listed(value: Any) -> list[str]:
+    """The names in a value: one, several, or objects with an id."""
+    found = []
+    for one in value if isinstance(value, list | tuple) else (value,):
+        name = _text_fact(one.get("id")) if isinstance(one, Mapping) else _text_fact(one)
+        if name:
+            found.append(name)
+    return found
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _names(values: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(list(dict.fromkeys(str(value) for value in values if value != ""))[:_MOST_NAMES])
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].removesuffix(".json")

@@ -1,0 +1,88 @@
+"""State queries: what may be asked of the state documents, and what is known of each that is found (seed 001).
+
+Values; who keeps the rows is ``memfs.search.state_index``' business, what an answer is made of ``memfs.state``'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from memfs.model.item import Stamp
+from memfs.model.state_facts import StateFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateQuery:
+    """Which documents are wanted: those that agree with every field that is given.
+
+    Attributes:
+        kinds, iterations: among these.
+        agents: of one of these agents; for a meta-review or state update, with something about one.
+        tasks, names, states: as ``Facts`` has them.
+        components, hypotheses, parents, metrics: about one of these at least.
+        start, end: with a time from and until these, both included.
+        newest: the newest first; else the oldest.
+        limit: at most so many; None for all.
+    """
+
+    kinds: tuple[str, ...] = ()
+    iterations: tuple[int, ...] = ()
+    agents: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    hypotheses: tuple[str, ...] = ()
+    parents: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    start: datetime | None = None
+    end: datetime | None = None
+    newest: bool = False
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRow:
+    """What is known of one document.
+
+    Attributes:
+        sha256, bytes: of the document when it was described.
+        stamp: of its file then; None for one that only an archive holds.
+        archive: the archive that holds it, "" for one that lies in the tree.
+    """
+
+    facts: StateFacts
+    sha256: str = ""
+    bytes: int = 0
+    stamp: Stamp | None = None
+    archive: str = ""
+
+    @property
+    def path(self) -> str:
+        """Where the document lies, or lay before it was archived."""
+        return self.facts.path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationRow:
+    """What is known of one iteration; ``status`` is "" where it has no header."""
+
+    number: int
+    status: str = ""
+    opened: datetime | None = None
+    closed: datetime | None = None
+    archive: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One figure: of an agent, or with ``agent`` "" of the system, in one document."""
+
+    name: str
+    value: float
+    agent: str = ""
+    iteration: int | None = None
+    timestamp: datetime | None = None
+    kind: str = ""
+    path: str = ""

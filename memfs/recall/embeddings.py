@@ -1,0 +1,403 @@
+"""Embeddings: every item has the vector of what it says, made behind the scenes (M5).
+
+Owns which text of an item is embedded, which items still lack their vector, and the thread that makes them: in small
+batches, each kept at once, so that one that is interrupted goes on where it stopped. Nobody waits for it longer than a
+moment; recall uses what is there. Knows nothing of questions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+from weakref import ref
+
+from memfs.errors import EndpointFailed, MemfsError, WorkspaceClosed
+from memfs.format.secrets import find
+from memfs.fs.lock import renewed_in_child
+from memfs.model import MemoryItem
+from memfs.model.memory_config import VECTOR_DB, MemoryConfig
+from memfs.recall.tokens import whole
+from memfs.search.embedder import Embedder, EndpointEmbedder, Vector
+from memfs.search.search_index import SearchIndex
+from memfs.search.stamps import LayeredStamps
+from memfs.search.vectors import VectorRow, VectorStore
+from memfs.store import Store
+
+if TYPE_CHECKING:
+    from memfs.endpoint import Endpoint
+    from memfs.recall.vector_search import VectorSearch
+
+
+Progress = Callable[[int, int], None]
+Lacking = tuple[str, str, str]
+"""Id, path and content id of an item without the vector of that content."""
+
+_READ_AT_ONCE = 64
+_EMBED_AT_ONCE = 16
+_REST_SECONDS = 30.0
+_END_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingStatus:
+    """How far the embeddings are.
+
+    Attributes:
+        model: the embedder's name.
+        items: how many items there are.
+        embedded: how many of them have the vector of what they say now.
+        bytes: what the file of the vectors weighs.
+        running: whether this process is making the others'.
+        problem: why the last try failed, "" where it did not.
+    """
+
+    model: str
+    items: int
+    embedded: int
+    bytes: int
+    running: bool
+    problem: str
+
+
+class Embeddings:
+    """The vectors of one workspace. May be used from several threads."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        vectors: VectorStore,
+        index: SearchIndex,
+        read: Callable[[str], MemoryItem],
+        report: Callable[[Exception], None],
+    ) -> None:
+        """
+        Args:
+            embedder: makes them.
+            vectors: keeps them.
+            index: tells which items there are.
+            read: gives the item in a file.
+            report: is told what went wrong behind the scenes.
+        """
+        self.embedder = embedder
+        self.vectors = vectors
+        self._index = index
+        self._read = read
+        self._report = report
+        self._turn = threading.Lock()
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+        self._worker: threading.Thread | None = None
+        self._ending = threading.Event()
+        self._marks: dict[str, str] | None = None
+        self._generation = -1
+        self._seen: Callable[[], LayeredStamps | None] = _nothing
+        self._tried = 0.0
+        self._unfit: set[tuple[str, str]] = set()
+        self.problem = ""
+
+    # -- behind the scenes ------------------------------------------------------------------------------------------
+    def begin_anew_in_child(self) -> None:
+        """Look again at what is lacking, with a thread of its own."""
+        self._worker, self._seen = None, _nothing
+        if not self._ending.is_set():
+            self._ending = threading.Event()
+
+    def keep_up(self, patience: float = 0.0) -> None:
+        """Have what is lacking made by a thread of its own, and wait for it so many seconds at most."""
+        stamps = self._index.stamps()
+        with self._guard:
+            idle = self._worker is None or not self._worker.is_alive()
+            if not idle or stamps is self._seen() or self._ending.is_set() or self._resting():
+                return
+            self._seen = ref(stamps)
+            self._worker = threading.Thread(target=self._work, name="memfs-embeddings", daemon=True)
+            self._worker.start()
+            worker = self._worker
+        worker.join(patience)
+
+    def _resting(self) -> bool:
+        return bool(self.problem) and time.monotonic() - self._tried < _REST_SECONDS
+
+    def _work(self) -> None:
+        try:
+            self.catch_up()
+        except (MemfsError, OSError) as error:
+            self._seen = _nothing
+            self._report(error)
+
+    @property
+    def behind(self) -> bool:
+        """Whether vectors are lacking: they are being made, or could not be."""
+        worker = self._worker
+        return bool(self.problem) or (worker is not None and worker.is_alive())
+
+    def settle(self) -> None:
+        """Wait until the thread has made what it is at."""
+        worker = self._worker
+        if worker is not None:
+            worker.join()
+
+    def close(self) -> None:
+        """Stop after the batch that is being made, and release the vectors."""
+        self._ending.set()
+        worker = self._worker
+        if worker is not None:
+            worker.join(_END_SECONDS)
+        self.vectors.close()
+
+    # -- making -----------------------------------------------------------------------------------------------------
+    def catch_up(self, progress: Progress | None = None) -> int:
+        """Make every vector that is lacking, now; return how many were made.
+
+        Args:
+            progress: told how many of how many items were looked at.
+
+        Raises:
+            EndpointFailed: the service did not answer; what was made until then is kept.
+            CorruptRecord: the model's file is damaged.
+            StorageIO: the vectors cannot be written.
+        """
+        with self._turn:
+            try:
+                made = self._catch_up(progress)
+            except MemfsError as error:
+                self.problem, self._tried = error.message, time.monotonic()
+                raise
+            self.problem = ""
+            return made
+
+    def _catch_up(self, progress: Progress | None) -> int:
+        generation = self._index.generation
+        lacking = self._lacking(whole=generation != self._generation)
+        made = done = 0
+        rows = iter(lacking)
+        while part := list(islice(rows, _READ_AT_ONCE)):
+            for texts in self._adopted(part):
+                if self._ending.is_set():
+                    return made
+                made += self._made(texts)
+            done += len(part)
+            if progress is not None:
+                progress(done, len(lacking))
+        self._generation = generation
+        return made
+
+    def _adopted(self, part: Iterable[Lacking]) -> Iterator[list[_Text]]:
+        """The items' texts in small batches, but those whose vector is kept from before."""
+        texts = [text for text in map(self._text, part) if text is not None]
+        known = self.vectors.adopt((text.id, text.blob, text.digest) for text in texts)
+        self._noted(text for text in texts if text.id in known)
+        fresh = [text for text in texts if text.id not in known]
+        for start in range(0, len(fresh), _EMBED_AT_ONCE):
+            yield fresh[start : start + _EMBED_AT_ONCE]
+
+    def _made(self, texts: Sequence[_Text]) -> int:
+        vectors = self.embed([text.text for text in texts])
+        kept = zip(texts, vectors, strict=True)
+        self.vectors.store_all(VectorRow(text.id, vector, text.blob, text.digest) for text, vector in kept)
+        self._noted(texts)
+        return len(texts)
+
+    def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """What the embedder makes of texts; of one that holds a secret, and would go to a service, only zeros.
+
+        Raises:
+            EndpointFailed: it failed, whatever it says of itself.
+            CorruptRecord: the model's file is damaged.
+        """
+        return embedded(self.embedder, texts)
+
+    def _text(self, lacking: Lacking) -> _Text | None:
+        key, path, blob = lacking
+        try:
+            item = self._read(path)
+        except (MemfsError, OSError):  # it was removed, or is not valid: the store names it
+            self._unfit.add((path, blob))
+            return None
+        text = whole(item)
+        return _Text(key, blob, text, hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+
+    # -- what is lacking --------------------------------------------------------------------------------------------
+    def _lacking(self, whole: bool = True) -> list[Lacking]:
+        """Items without the vector of what they say; those that are gone are forgotten on a look at the whole."""
+        marks = self._known_marks()
+        entries = self._index.stamps() if whole else self._index.overlay_stamps()
+        held = {key: (path, stamp.blob) for path, (key, stamp) in entries.items()}
+        if whole:
+            gone = [key for key in marks if key not in held]
+            if gone:
+                self.vectors.forget(gone)
+                for key in gone:
+                    del marks[key]
+        return [
+            (key, path, blob)
+            for key, (path, blob) in held.items()
+            if marks.get(key) != blob and (path, blob) not in self._unfit
+        ]
+
+    def _known_marks(self) -> dict[str, str]:
+        if self._marks is None:
+            self._marks = self.vectors.marks()
+        return self._marks
+
+    def _noted(self, texts: Iterable[_Text]) -> None:
+        self._known_marks().update((text.id, text.blob) for text in texts)
+
+    def any(self) -> bool:
+        """Whether any item has a vector."""
+        return bool(self.vectors.marks())
+
+    def waiting(self) -> int:
+        """How many items have no vector of what they say now, by a look at every item."""
+        marks, held = self.vectors.marks(), self._held()
+        return sum(marks.get(key) != blob for key, blob in held.items())
+
+    def standing(self) -> EmbeddingStatus:
+        """How far they are, by a look at every item."""
+        marks, held = self.vectors.marks(), self._held()
+        return EmbeddingStatus(
+            model=self.embedder.name,
+            items=len(held),
+            embedded=sum(marks.get(key) == blob for key, blob in held.items()),
+            bytes=self.vectors.size(),
+            running=self._worker is not None and self._worker.is_alive(),
+            problem=self.problem,
+        )
+
+    def _held(self) -> dict[str, str]:
+        """The content id of each item."""
+        return {key: stamp.blob for key, stamp in self._index.stamps().values()}
+
+
+def embedded(embedder: Embedder, texts: Sequence[str]) -> Sequence[Vector]:
+    """See ``Embeddings.embed``."""
+    if isinstance(embedder, EndpointEmbedder):
+        texts = ["" if find(text) else text for text in texts]
+    try:
+        return embedder.embed(texts)
+    except MemfsError:
+        raise
+    except Exception as error:
+        raise EndpointFailed(
+            f"the embedder {embedder.name} failed: {type(error).__name__}: {error}",
+            field="embedding_model",
+            hint="choose another model, or 'memfs semantic off'",
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What an item says: its id, content id, the text to embed and that text's digest."""
+
+    id: str
+    blob: str
+    text: str
+    digest: bytes
+
+
+def _nothing() -> None:
+    """In place of a reference to what is not there."""
+
+
+FOLDER = "vectors"
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class EmbeddingIndex:
+    """The meaning of one workspace as its memory context asks for it at present, which may change while it is open.
+
+    May be used from several threads.
+    """
+
+    def __init__(
+        self, store: Store, index: SearchIndex, config: Callable[[], MemoryConfig], *, resident: bool = True
+    ) -> None:
+        """
+        Args:
+            config: gives the memory context; an endpoint in it is one that the user trusts.
+            resident: whether items may be embedded behind the scenes; else only questions are.
+        """
+        self._store = store
+        self._index = index
+        self._config = config
+        self._resident = resident
+        self._current: tuple[tuple[str, str], VectorSearch] | None = None
+        self._service: Endpoint | None = None
+        self._changing = threading.RLock()
+        renewed_in_child(self)
+
+    def current(self) -> VectorSearch | None:
+        """What finds by meaning; None where the memory context asks for none, or for what cannot be had.
+
+        Why it cannot be had is told among the store's problems.
+        """
+        try:
+            return self.wanted()
+        except WorkspaceClosed:
+            raise
+        except MemfsError as error:
+            self._store.note_failure(error)
+            return None
+
+    def wanted(self) -> VectorSearch | None:
+        """What finds by meaning; None where the memory context asks for none.
+
+        Raises:
+            SettingInvalid: it names no embedder that there is.
+            ExtraMissing: its packages are not installed.
+            ContentError: the memory context is not valid.
+        """
+        config = self._config()
+        key = config.embedding_model, config.embedding_endpoint
+        current = self._current
+        if config.storage_type == VECTOR_DB and current is not None and current[0] == key:
+            return current[1]
+        with self._changing:
+            if config.storage_type != VECTOR_DB:
+                self.close()
+                return None
+            if self._current is None or self._current[0] != key:
+                self.close()
+                self._current = key, self._made(*key)
+            return self._current[1]
+
+    def _made(self, model: str, address: str) -> VectorSearch:
+        # what only this needs is brought in here: a recall by words alone is spared it
+        from memfs.recall.vector_search import VectorSearch
+        from memfs.search.embedder import embedder
+        from memfs.search.vectors import VectorStore
+
+        self._service = service_of(address) if address else None
+        chosen = embedder(model, self._service)
+        vectors = VectorStore(self._index.folder / FOLDER / file_name(chosen.name), chosen.name)
+        made = Embeddings(chosen, vectors, self._index, self._store.read, self._store.note_failure)
+        return VectorSearch(self._store, made, resident=self._resident)
+
+    def close(self) -> None:
+        """Stop embedding and release the vectors; the next question begins anew."""
+        with self._changing:
+            current, self._current = self._current, None
+            service, self._service = self._service, None
+            if current is not None:
+                current[1].embeddings.close()
+            if service is not None:
+                service.close()
+
+
+def file_name(model: str) -> str:
+    """The name of the file that keeps a model's vectors."""
+    digest = hashlib.sha256(model.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{_UNSAFE.sub('-', model)[:60]}-{digest}.sqlite"
+
+
+def service_of(address: str) -> Endpoint:
+    """The service at an address, asked with this user's key."""
+    from memfs.endpoint import EMBEDDING_KEY, Endpoint, key_of  # only a service needs it
+
+    return Endpoint(address, key_of(EMBEDDING_KEY))

@@ -1,0 +1,628 @@
+"""Ranking: one score from named factors.
+
+Owns the factors and the presets that weigh them. A factor sees a match, the question and the time; it opens no file.
+The sizes of the factors were chosen in ``benchmarks/retrieval``.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from math import log1p
+from types import MappingProxyType
+from typing import Any, Protocol, runtime_checkable
+
+from memfs.errors import QueryInvalid, SettingInvalid
+from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query, Recall
+from memfs.model.kinds import nearest
+from memfs.model.query import MOST
+from memfs.model.time import utc_now
+from memfs.recall.fence import frame, quoted
+from memfs.recall.similarity import TextShape, alike
+from memfs.recall.tokens import count_tokens, whole
+from memfs.usage import NEVER, Use
+
+Place = tuple[str, int]
+LookUp = Callable[[Collection[Place]], list[Candidate]]
+
+# What an item lends to those that stand so many places after it: most to the very next one, often the answer.
+LENT = {1: 0.4, -1: 0.25, 2: 0.25, -2: 0.25}
+LENT_BY_ANSWER = 0.5
+SESSION_SHARE = 0.4
+_SESSION_FADE = 0.6
+ASSISTANTS = frozenset({"assistant", "tool"})
+_GIVERS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """What one candidate gained, in the unit of text scores; what its meaning added may be less than nothing."""
+
+    neighbours: float = 0.0
+    session: float = 0.0
+    meaning: float = 0.0
+
+
+NOTHING = Shares()
+
+
+def gathered(found: list[Candidate], look_up: LookUp) -> list[tuple[Candidate, Shares]]:
+    """The candidates, joined by their neighbours, with what each gains.
+
+    Args:
+        found: what the search found, best first.
+        look_up: gives the items at some places, those that pass the query's filters.
+    """
+    givers = [one for one in found[:_GIVERS] if one.sequence is not None]
+    if not givers:
+        return [(one, NOTHING) for one in found]
+    gained = _lent(givers)
+    known = {(one.session, one.sequence) for one in found}
+    fresh = look_up([place for place in gained if place not in known])
+    sessions = _sessions(found)
+    return [(one, _shares(one, gained, sessions)) for one in (*found, *fresh)]
+
+
+def _lent(givers: Iterable[Candidate]) -> dict[Place, float]:
+    gained: dict[Place, float] = {}
+    for one in givers:
+        for place, share in _places(one):
+            gained[place] = gained.get(place, 0.0) + share * one.similarity
+    return gained
+
+
+def _places(one: Candidate) -> Iterator[tuple[Place, float]]:
+    assert one.sequence is not None  # only items with a place give
+    for step, share in LENT.items():
+        answered = step == -1 and one.role in ASSISTANTS
+        yield (one.session, one.sequence + step), LENT_BY_ANSWER if answered else share
+
+
+def _sessions(found: Iterable[Candidate]) -> dict[str, float]:
+    """What each session is worth: the score of its best item, and of each further one less."""
+    worth: dict[str, float] = {}
+    fade: dict[str, float] = {}
+    for one in found:  # best first
+        if one.sequence is not None:
+            share = fade.get(one.session, 1.0)
+            worth[one.session] = worth.get(one.session, 0.0) + share * one.similarity
+            fade[one.session] = share * _SESSION_FADE
+    return worth
+
+
+def _shares(one: Candidate, gained: dict[Place, float], sessions: dict[str, float]) -> Shares:
+    if one.sequence is None:
+        return NOTHING
+    neighbours = gained.get((one.session, one.sequence), 0.0)
+    return Shares(neighbours, SESSION_SHARE * sessions.get(one.session, 0.0))
+
+
+_SECONDS_PER_DAY = 86400.0
+_SPEAKER_NAMED = 1.25
+_TIME_NAMED = 1.4
+_ASKS = 0.75
+_ASSISTANT = 0.6
+_CONTEXT_SHARED = 1.5
+_PATTERN = 1.3
+_WEEK_HOURS = 168.0
+_WEEK_FLOOR = 0.5
+_FADED = 0.5
+_LEAST = 1e-9
+_MONTHS = tuple(
+    "january february march april may june july august september october november december".split()  # noqa: SIM905
+)
+_VERBS = frozenset({"march", "may"})
+_WORD = re.compile(r"\w+")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class RankCandidate:
+    """A candidate, and what is known of it besides.
+
+    Attributes:
+        shares: what it gained from the talk around it.
+        use: how often it was brought back, and when last.
+        half_life_days: of its kind; 0 for one that does not fade.
+    """
+
+    candidate: Candidate
+    shares: Shares = NOTHING
+    use: Use = NEVER
+    half_life_days: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RankedCandidate:
+    """A match with its score and the factors that made it."""
+
+    match: RankCandidate
+    score: float
+    reasons: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTerms:
+    """What a question names, read once.
+
+    Attributes:
+        text: whether anything was asked in words.
+        words: its words in lower case.
+        months, years: numbers of the months and years it names.
+        context: the circumstances it is asked in.
+    """
+
+    text: bool
+    words: frozenset[str]
+    months: frozenset[int]
+    years: frozenset[int]
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, query: Query) -> QueryTerms:
+        """What a query names."""
+        written = _WORD.findall(query.text)
+        words = frozenset(word.lower() for word in written)
+        # "may" and "march" are months where they are written like names
+        named = {word.lower() for word in written if word[0].isupper()} | (words - _VERBS)
+        return cls(
+            text=bool(query.text.strip()),
+            words=words,
+            months=frozenset(number for number, name in enumerate(_MONTHS, 1) if name in named),
+            years=frozenset(int(word) for word in words if _YEAR.fullmatch(word)),
+            context=query.context,
+        )
+
+
+Factor = Callable[[RankCandidate, QueryTerms, datetime], float]
+
+
+def text(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001  every factor has one signature
+    """How well the words match, in the item and in the talk around it; 1 where nothing was asked."""
+    if not asked.text:
+        return 1.0
+    shares = match.shares
+    # a factor below nothing would turn the order round
+    return max(_LEAST, match.candidate.similarity + shares.neighbours + shares.session + shares.meaning)
+
+
+def importance(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """The weight a person or feedback gave the item."""
+    return max(match.candidate.importance, 0.01)
+
+
+def speaker(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """More where the question names who said it, by the first name or any longer part of it."""
+    name = _WORD.findall(match.candidate.speaker.lower())
+    return _SPEAKER_NAMED if name and name[0] in asked.words else 1.0
+
+
+def when(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """More where the question names the month or year it happened in."""
+    if not asked.months and not asked.years:
+        return 1.0
+    moment = match.candidate.timestamp
+    fits = (not asked.months or moment.month in asked.months) and (not asked.years or moment.year in asked.years)
+    return _TIME_NAMED if fits else 1.0
+
+
+def statement(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """Less for a question: what answers one is seldom another one."""
+    return _ASKS if asked.text and match.candidate.asks else 1.0
+
+
+def person(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """Less for what an assistant said in a talk: people's words are what is to be remembered."""
+    one = match.candidate
+    return _ASSISTANT if asked.text and one.sequence is not None and one.role in ASSISTANTS else 1.0
+
+
+def recency(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """1 for now, falling to a half after ten days (seed 003: 1 / (1 + 0.1 x days))."""
+    return fresh(match.candidate.timestamp, now)
+
+
+def week(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """1 for now, falling evenly to a half and never lower (seed 002: max(0.5, 1 - hours / 168))."""
+    return max(_WEEK_FLOOR, 1.0 - 24.0 * days_since(match.candidate.timestamp, now) / _WEEK_HOURS)
+
+
+def access(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """More for what was brought back before; 1 for what never was (M1)."""
+    return 1.0 + log1p(match.use.count) / 10.0
+
+
+def context(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """More where the question is asked in circumstances of which the item has one, by key and value (M1)."""
+    held = match.candidate.context
+    shared = any(key in held and _same(held[key], value) for key, value in asked.context.items())
+    return _CONTEXT_SHARED if shared else 1.0
+
+
+def pattern(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """More for what holds for several memories (M1)."""
+    return _PATTERN if match.candidate.type == "pattern" else 1.0
+
+
+def fading(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
+    """Half after each half-life of its kind without use, never lower than a half; a pinned item does not fade."""
+    if not match.half_life_days or match.candidate.pinned:
+        return 1.0
+    last = max(match.candidate.timestamp, match.use.last or match.candidate.timestamp)
+    halved: float = 0.5 ** (days_since(last, now) / match.half_life_days)
+    return max(_FADED, halved)
+
+
+def fresh(moment: datetime, now: datetime) -> float:
+    """1 for now, a half after ten days, less and less with time."""
+    return 1.0 / (1.0 + 0.1 * days_since(moment, now))
+
+
+def days_since(moment: datetime, now: datetime) -> float:
+    """Days between, 0 for a moment that is still to come."""
+    return max(0.0, (now - moment).total_seconds() / _SECONDS_PER_DAY)
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, str) and isinstance(other, str):
+        return one.strip().casefold() == other.strip().casefold()
+    return type(one) is type(other) and one == other
+
+
+FACTORS: Mapping[str, Factor] = {
+    "text": text,
+    "importance": importance,
+    "speaker": speaker,
+    "when": when,
+    "statement": statement,
+    "person": person,
+    "context": context,
+    "recency": recency,
+    "week": week,
+    "access": access,
+    "pattern": pattern,
+    "fading": fading,
+}
+_DEFAULT = dict.fromkeys(("text", "importance", "speaker", "when", "statement", "person", "context"), 1.0)
+PRESETS: Mapping[str, Mapping[str, float]] = {
+    "default": _DEFAULT,
+    "time_weighted": {**_DEFAULT, "recency": 1.0},
+    "learning": {**_DEFAULT, "week": 1.0, "access": 1.0, "pattern": 1.0},
+    "fading": {**_DEFAULT, "fading": 1.0},
+}
+_OF_USE = frozenset({"access", "fading"})
+# These two are told whatever they are; a factor of 1 explains nothing.
+_ALWAYS_TOLD = frozenset({"text", "importance"})
+_SHARES = ("neighbours", "session", "meaning")
+
+
+def preset(name: str) -> Mapping[str, float]:
+    """The exponents of a preset, by factor.
+
+    Raises:
+        SettingInvalid: no such preset; the hint names the nearest.
+    """
+    if name not in PRESETS:
+        hint = nearest(name, PRESETS) or "known: " + ", ".join(PRESETS)
+        raise SettingInvalid(f"unknown ranking preset {name!r}", field="recall.preset", hint=hint)
+    return PRESETS[name]
+
+
+class Ranking:
+    """The order of one question's answers."""
+
+    def __init__(
+        self, query: Query, weights: Mapping[str, float], now: datetime, kinds: KindTable | None = None
+    ) -> None:
+        """
+        Args:
+            weights: the exponent of each factor, by name.
+            kinds: say how quickly items fade; without them none does.
+        """
+        self.asked = QueryTerms.of(query)
+        self._now = now
+        self._factors = [(name, FACTORS[name], weight) for name, weight in weights.items()]
+        fades = kinds is not None and "fading" in weights
+        self._half_lives = {kind.name: kind.half_life_days for kind in kinds} if kinds is not None and fades else {}
+        self.counts_use = not _OF_USE.isdisjoint(weights)
+        """Whether the order depends on how items were used."""
+
+    def completed(self, matches: Iterable[RankCandidate], uses: Mapping[str, Use]) -> list[RankCandidate]:
+        """The matches with what the factors of use and fading need to know of them."""
+        if not self.counts_use:
+            return list(matches)
+        return [
+            replace(
+                match,
+                use=uses.get(match.candidate.id, NEVER),
+                half_life_days=self._half_lives.get(match.candidate.type, 0.0),
+            )
+            for match in matches
+        ]
+
+    def score(self, match: RankCandidate) -> float:
+        """The product of the factors, each to the power of its weight."""
+        product = 1.0
+        for _, factor, weight in self._factors:
+            value = factor(match, self.asked, self._now)
+            product *= value if weight == 1.0 else value**weight
+        return product
+
+    def reasons(self, match: RankCandidate) -> dict[str, float]:
+        """The factors that matter, by name, each as it counted.
+
+        ``text`` comes with the shares it is made of, where there are any: ``neighbours``, ``session`` and ``meaning``.
+        """
+        told = {}
+        for name, factor, weight in self._factors:
+            value = factor(match, self.asked, self._now) ** weight
+            if value != 1.0 or name in _ALWAYS_TOLD:
+                told[name] = value
+        if self.asked.text:
+            told |= {name: share for name in _SHARES if (share := getattr(match.shares, name))}
+        return told
+
+    def ranked(self, matches: Iterable[RankCandidate]) -> list[RankedCandidate]:
+        """The matches with score and reasons, best first, ties by id; where nothing was asked, in the order given."""
+        found = [RankedCandidate(match, self.score(match)) for match in matches]
+        if self.asked.text:
+            found.sort(key=lambda one: (-one.score, one.match.candidate.id))
+        return found
+
+
+_NAME_LIMIT = 60
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """A way to order the answers to a question.
+
+    Attributes:
+        weights: the exponent of each factor it uses, by the factor's name; a factor that is not named does not count.
+    """
+
+    @property
+    def weights(self) -> Mapping[str, float]: ...
+
+    def rerank(self, query: Query, ranked: Sequence[RankedCandidate]) -> Sequence[RankedCandidate]:
+        """The candidates in their final order: those given, best first, perhaps fewer, perhaps with other scores."""
+
+
+Rerank = Callable[[Query, Sequence[RankedCandidate]], Sequence[RankedCandidate]]
+
+
+def _as_it_is(query: Query, ranked: Sequence[RankedCandidate]) -> Sequence[RankedCandidate]:
+    del query
+    return ranked
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedStrategy:
+    """A strategy made of weights, of a function over the ranked candidates, or of both."""
+
+    weights: Mapping[str, float] = field(default_factory=lambda: PRESETS["default"])
+    function: Rerank = _as_it_is
+
+    def rerank(self, query: Query, ranked: Sequence[RankedCandidate]) -> Sequence[RankedCandidate]:
+        """See ``Strategy``."""
+        return self.function(query, ranked)
+
+
+_BUILT_IN: Mapping[str, Strategy] = MappingProxyType(
+    {name: WeightedStrategy(weights) for name, weights in PRESETS.items()}
+)
+_registered: dict[str, Strategy] = {}
+_guard = threading.Lock()
+
+
+def register_strategy(name: str, strategy: Strategy | Mapping[str, float] | Rerank) -> None:
+    """Give a strategy of one's own a name that ``Query.strategy`` may hold, in this process.
+
+    Args:
+        name: a name registered before gets the new strategy; those of the presets are taken.
+        strategy: an object of the protocol, or only its weights, or only a function ``(query, ranked) -> ranked`` that
+            orders what the default weights scored.
+
+    Raises:
+        SettingInvalid: the name is taken or none, a weight belongs to no factor, or this is no strategy.
+    """
+    if not isinstance(name, str) or not name.strip() or len(name) > _NAME_LIMIT:
+        raise SettingInvalid("a strategy needs a name of at most 60 characters", field="strategy", hint="name it")
+    if name in _BUILT_IN:
+        raise SettingInvalid(f"the strategy {name!r} is built in", field="strategy", hint="choose another name")
+    made = _made(strategy)
+    for factor, weight in made.weights.items():
+        _check_weight(factor, weight)
+    with _guard:
+        _registered[name] = made
+
+
+def unregister_strategy(name: str) -> None:
+    """Take a registered strategy's name away; one that is not known is ignored."""
+    with _guard:
+        _registered.pop(name, None)
+
+
+def strategy_names() -> tuple[str, ...]:
+    """Every name that ``Query.strategy`` may hold now."""
+    with _guard:
+        return (*_BUILT_IN, *_registered)
+
+
+def strategy(name: str) -> Strategy:
+    """The strategy of that name.
+
+    Raises:
+        QueryInvalid: there is none; the hint names the nearest.
+    """
+    with _guard:
+        found = _BUILT_IN.get(name) or _registered.get(name)
+    if found is None:
+        known = strategy_names()
+        hint = " ".join(filter(None, (nearest(name, known), f"the strategies are {', '.join(known)}")))
+        raise QueryInvalid(f"there is no strategy {name!r}", field="strategy", hint=hint)
+    return found
+
+
+def reranked(chosen: Strategy, query: Query, ranked: Sequence[RankedCandidate]) -> list[RankedCandidate]:
+    """What a strategy makes of ranked candidates.
+
+    Raises:
+        QueryInvalid: it gave something that was not given to it, or gave something twice.
+    """
+    found = list(chosen.rerank(query, ranked))
+    known = {one.match.candidate.id for one in ranked}
+    ids = [one.match.candidate.id for one in found if isinstance(one, RankedCandidate)]
+    if len(ids) != len(found) or len(set(ids)) != len(ids) or not known.issuperset(ids):
+        hint = "rerank gives back the candidates it was given, each at most once"
+        raise QueryInvalid("the strategy gave what it was not given", field="strategy", hint=hint)
+    return found
+
+
+def _made(given: Strategy | Mapping[str, float] | Rerank) -> Strategy:
+    if isinstance(given, Mapping):
+        return WeightedStrategy(dict(given))
+    if isinstance(given, Strategy) and not isinstance(given, type):
+        return given
+    if callable(given) and not isinstance(given, type):
+        return WeightedStrategy(function=given)
+    hint = "give weights by factor, a function (query, ranked) -> ranked, or an object with both"
+    raise SettingInvalid(f"this is no strategy: {ascii(given)[:60]}", field="strategy", hint=hint)
+
+
+def _check_weight(factor: str, weight: object) -> None:
+    if factor not in FACTORS:
+        hint = nearest(factor, FACTORS) or f"the factors are {', '.join(FACTORS)}"
+        raise SettingInvalid(f"there is no factor {factor!r}", field="strategy", hint=hint)
+    if not isinstance(weight, (int, float)) or isinstance(weight, bool) or not abs(weight) <= 10:
+        raise SettingInvalid(f"{factor}: a weight is a number from -10 to 10", field="strategy", hint="1 is usual")
+
+
+# -- time-weighted ------------------------------------------------------------------------------------------------
+class Retriever(Protocol):
+    """Something that answers queries, as ``Workspace.recall`` does."""
+
+    def search(self, query: Query) -> Recall:
+        """The answer to a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWeightedSearch:
+    """Retrieval that mixes relevance with recency (seed 003, C5)."""
+
+    searcher: Retriever
+    clock: Callable[[], datetime] = utc_now
+
+    def retrieve_time_weighted(self, query: str | Query, recency_weight: float = 0.3, limit: int = 10) -> list[Hit]:
+        """The best of twice as many hits, by relevance x (1 - weight) + recency x weight.
+
+        Relevance is the hit's score over the best hit's; recency is 1 / (1 + 0.1 x days).
+
+        Raises:
+            QueryInvalid: the weight is not between 0 and 1, or the query cannot be understood.
+        """
+        if not isinstance(recency_weight, (int, float)) or not 0 <= recency_weight <= 1:
+            raise QueryInvalid(f"{ascii(recency_weight)[:60]} is no weight", field="recency_weight", hint="0 to 1")
+        asked = replace(query, limit=limit) if isinstance(query, Query) else Query(text=query, limit=limit)
+        found = self.searcher.search(replace(asked, limit=min(2 * limit, MOST))).hits
+        best = max((hit.score for hit in found), default=0.0) or 1.0
+        now = self.clock()
+        mixed = [_mixed(hit, hit.score / best, recency_weight, now) for hit in found]
+        mixed.sort(key=lambda hit: (-hit.score, hit.item.id))
+        return mixed[:limit]
+
+
+def _mixed(hit: Hit, relevance: float, weight: float, now: datetime) -> Hit:
+    moment = hit.item.timestamp or hit.item.created or now
+    recency = fresh(moment, now)
+    score = relevance * (1.0 - weight) + recency * weight
+    return replace(hit, score=score, reasons={**hit.reasons, "relevance": relevance, "recency": recency})
+
+
+Mark = Callable[[MemoryItem], Hashable]
+"""What items that tell the same have in common; None for one that stands for itself."""
+_COMPARED = 200
+_MISFITS = 20
+
+
+class HitSelection:
+    """Takes hits, best first, until there is no more room.
+
+    Attributes:
+        hits: those that were taken.
+        duplicates: id of each one that repeats a hit, with that hit's id.
+        misfits: ids of those that had no room in the token budget.
+        tokens: what the hits take together, with the frame around them where they are fenced.
+    """
+
+    def __init__(self, query: Query, *, fenced: bool = False, mark: Mark | None = None) -> None:
+        """
+        Args:
+            fenced: the hits will be shown as quoted data, whose overhead counts.
+            mark: of items with the same mark the best one is taken, and the others repeat it.
+        """
+        self._query = query
+        self._mark = mark or (lambda _: None)
+        self._marked: dict[Hashable, str] = {}
+        self._fenced = fenced
+        self._shapes: list[tuple[str, TextShape, MemoryItem]] = []
+        self._plain: dict[str, list[MemoryItem]] = {}
+        self.hits: list[Hit] = []
+        self.duplicates: dict[str, str] = {}
+        self.misfits: list[str] = []
+        self.tokens = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether the limit is reached, or so many had no room that it is not worth while to look for smaller ones."""
+        return len(self.hits) >= self._query.limit or len(self.misfits) >= _MISFITS
+
+    def offer(self, hit: Hit) -> bool:
+        """Take a hit, unless it repeats one that was taken or has no room; say whether it was taken."""
+        mark = self._mark(hit.item)
+        if mark is not None and mark in self._marked:
+            self.duplicates[hit.item.id] = self._marked[mark]
+            return False
+        shape = TextShape(whole(hit.item)) if self._query.deduplicate else None
+        if shape is not None and (repeated := self._repeated(shape, hit.item)):
+            self.duplicates[hit.item.id] = repeated
+            return False
+        cost = self._cost(hit)
+        most = self._query.max_tokens
+        if most is not None and self.tokens + cost > most:
+            self.misfits.append(hit.item.id)
+            return False
+        self.hits.append(hit)
+        self.tokens += cost
+        if mark is not None:
+            self._marked[mark] = hit.item.id
+        if shape is not None:
+            self._plain.setdefault(shape.plain, []).append(hit.item)
+            self._shapes.append((hit.item.id, shape, hit.item))
+        return True
+
+    def _repeated(self, shape: TextShape, item: MemoryItem) -> str:
+        """The id of the hit that an item repeats, "" for none.
+
+        Every hit is compared word by word, the best ones by likeness too: a long list costs no more than a short one.
+        """
+        for held in self._plain.get(shape.plain, ()):
+            if _same_body(held, item):
+                return held.id
+        least = self._query.similarity_threshold
+        for held_id, other, held in self._shapes[:_COMPARED]:
+            if _same_body(held, item) and alike(shape, other, least) >= least:
+                return held_id
+        return ""
+
+    def _cost(self, hit: Hit) -> int:
+        if not self._fenced:
+            return count_tokens(whole(hit.item))
+        return count_tokens(quoted(hit) + "\n\n") + (0 if self.hits else count_tokens(frame()))
+
+
+def _same_body(one: MemoryItem, other: MemoryItem) -> bool:
+    return not (one.data or other.data) or one.data == other.data

@@ -1,0 +1,253 @@
+"""Review: several reviewers asked at once, and what they say together (seed 003, C3).
+
+Owns asking in parallel within a time limit, the scale of scores, and the mean. A reviewer that fails, is late or gives
+no score is left out and named. Who the reviewers are is ``memfs.recall.reviewers``' business.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from memfs.errors import SettingInvalid
+from memfs.fs.lock import renewed_in_child
+from memfs.model import MemoryItem
+from memfs.model.review import ReviewResult
+from memfs.recall.reviewers import (
+    RELEVANCE_SCALE,
+    STORAGE_SCALE,
+    Analyzer,
+    AnyReviewer,
+    BatchReviewer,
+    Extractor,
+    KnowledgeArchaeologist,
+    PatternsReviewer,
+    RelevanceReviewer,
+    Reviewer,
+    Score,
+)
+
+# They neither wait nor fail: threads of their own would take longer than they do.
+_IMMEDIATE = frozenset({Analyzer, PatternsReviewer, KnowledgeArchaeologist})
+_Told = tuple[str, object, str]
+"""A name, its answer, and why there is none."""
+_MOST_LATE = 8
+"""So many questions one reviewer may still be busy with; until one is answered it is left out."""
+_REASON_LETTERS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelevanceResult:
+    """What reviewers say of an answer.
+
+    Attributes:
+        scores: the mean score of each item, 0 to 1, in their order; 0 where nobody answered.
+        by_reviewer: the scores of each reviewer that answered, by its name.
+        absent: reviewers that gave no usable answer in time, with why.
+    """
+
+    scores: tuple[float, ...]
+    by_reviewer: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+
+class Review:
+    """Asks reviewers. May be used from several threads."""
+
+    def __init__(self, reviewers: Sequence[AnyReviewer], seconds: float = 5.0) -> None:
+        """
+        Args:
+            reviewers: whom to ask; each question goes to those that can answer it.
+            seconds: how long they may take over one draft or one answer, all together.
+
+        Raises:
+            SettingInvalid: two of them have one name.
+        """
+        self._reviewers = tuple(reviewers)
+        self._seconds = seconds
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+        self._busy: Counter[str] = Counter()
+        self._immediate = frozenset(one.name for one in self._reviewers if type(one) in _IMMEDIATE)
+        twice = [name for name, count in Counter(one.name for one in self._reviewers).items() if count > 1]
+        if twice:
+            raise SettingInvalid(
+                f"two reviewers are called {twice[0]!r}", field="review.reviewers", hint="name each one once"
+            )
+
+    def storage(self, item: MemoryItem) -> ReviewResult:
+        """What the reviewers say of a draft, and the mean of the scores of those that answered."""
+        questions = {one.name: partial(one.score_storage, item) for one in self._reviewers if isinstance(one, Reviewer)}
+        answers, absent = self._ask(questions, self._seconds)
+        scores: dict[str, Score] = {}
+        for name, answer in answers.items():
+            found = _score(answer, STORAGE_SCALE)
+            if isinstance(found, Score):
+                scores[name] = found
+            else:
+                absent[name] = found
+        return ReviewResult(
+            consensus_score=sum(score.value for score in scores.values()) / len(scores) if scores else 0.0,
+            agent_scores={name: score.value for name, score in scores.items()},
+            reasons={name: score.reason for name, score in scores.items()},
+            absent=absent,
+        )
+
+    def extraction(self, item: MemoryItem) -> tuple[MemoryItem, Mapping[str, str]]:
+        """A draft with what those that read drafts made of it, one after the other, and who gave none in time.
+
+        Whatever they do, it keeps its id, its type and its trust.
+        """
+        deadline = time.monotonic() + self._seconds
+        absent: dict[str, str] = {}
+        for one in self._reviewers:
+            if isinstance(one, Extractor):
+                left = max(0.0, deadline - time.monotonic())
+                answers, missing = self._ask({one.name: partial(one.extract, item)}, left)
+                absent |= missing
+                for answer in answers.values():
+                    if isinstance(answer, MemoryItem):
+                        item = answer.replace(id=item.id, memory_type=item.memory_type, trust=item.trust)
+                    else:
+                        absent[one.name] = _line(f"what it made of the draft is no memory: {ascii(answer)[:80]}")
+        return item, absent
+
+    def relevance(self, items: Sequence[MemoryItem], query: str) -> list[float]:
+        """The mean score of each item, 0 to 1, in their order; 0 where nobody answered."""
+        return list(self.relevance_result(items, query).scores)
+
+    def relevance_result(
+        self, items: Sequence[MemoryItem], query: str, seconds: float | None = None
+    ) -> RelevanceResult:
+        """As ``relevance``, with what each reviewer said and who gave no usable answer.
+
+        Args:
+            seconds: how long they may take, where that is less than they usually may.
+        """
+        questions: dict[str, Callable[[], object]] = {}
+        for one in self._reviewers:
+            if isinstance(one, BatchReviewer):
+                questions[one.name] = partial(one.score_relevance_all, items, query)
+            elif isinstance(one, RelevanceReviewer):
+                questions[one.name] = partial(_one_by_one, one, items, query)
+        answers, absent = self._ask(questions, self._seconds if seconds is None else min(seconds, self._seconds))
+        scores: dict[str, tuple[float, ...]] = {}
+        for name, answer in answers.items():
+            found = _scores(answer, len(items))
+            if isinstance(found, tuple):
+                scores[name] = found
+            else:
+                absent[name] = found
+        means = tuple(sum(row) / len(row) for row in zip(*scores.values(), strict=True)) if scores else ()
+        return RelevanceResult(scores=means or (0.0,) * len(items), by_reviewer=scores, absent=absent)
+
+    # -- asking at once -----------------------------------------------------------------------------------------------
+    def _ask(
+        self, questions: Mapping[str, Callable[[], object]], seconds: float
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """The answers by name in the order of the questions, and why there is none of the others."""
+        deadline = time.monotonic() + seconds
+        told: queue.SimpleQueue[_Told] = queue.SimpleQueue()
+        absent: dict[str, str] = {}
+        waiting: set[str] = set()
+        immediate = []
+        for name, question in questions.items():
+            work = partial(self._answer, name, question, told)
+            if name in self._immediate:
+                immediate.append(work)
+            elif not self._begin(name, work):
+                absent[name] = "it is still busy with earlier questions"
+                continue
+            waiting.add(name)
+        for work in immediate:
+            work()
+        answers: dict[str, Any] = {}
+        for name, answer, failure in _heard(told, waiting, deadline):
+            if failure:
+                absent[name] = failure
+            else:
+                answers[name] = answer
+        absent |= dict.fromkeys(waiting, f"it gave no answer within {seconds:g} s")
+        return {name: answers[name] for name in questions if name in answers}, absent
+
+    def _begin(self, name: str, work: Callable[[], None]) -> bool:
+        """Start a thread for a reviewer, unless too many wait for it already.
+
+        The thread is a daemon and no pool's: what hangs must keep neither the caller nor the process.
+        """
+        with self._guard:
+            if self._busy[name] >= _MOST_LATE:
+                return False
+            self._busy[name] += 1
+
+        def ask() -> None:
+            try:
+                work()
+            finally:
+                with self._guard:
+                    self._busy[name] -= 1
+
+        threading.Thread(target=ask, name=f"memfs-review-{name}", daemon=True).start()
+        return True
+
+    @staticmethod
+    def _answer(name: str, question: Callable[[], object], told: queue.SimpleQueue[_Told]) -> None:
+        try:
+            told.put((name, question(), ""))
+        except Exception as error:  # noqa: BLE001  foreign code, reported; see tests/test_architecture.py
+            told.put((name, None, _line(f"it failed: {type(error).__name__}: {error}")))
+
+
+def _heard(told: queue.SimpleQueue[_Told], waiting: set[str], deadline: float) -> Iterator[_Told]:
+    """What those that wait have told by a time; who has told waits no more."""
+    while waiting:
+        try:
+            one = told.get(timeout=max(deadline - time.monotonic(), 0.0))
+        except queue.Empty:
+            return
+        waiting.discard(one[0])
+        yield one
+
+
+def _one_by_one(reviewer: RelevanceReviewer, items: Sequence[MemoryItem], query: str) -> list[Score]:
+    return [reviewer.score_relevance(item, query) for item in items]
+
+
+# -- what counts as a score ---------------------------------------------------------------------------------------
+def _score(answer: object, scale: tuple[float, float]) -> Score | str:
+    """An answer as a score, also one that is a number, or a number and a reason; else why it is none."""
+    value, reason = answer, ""
+    if isinstance(answer, Score):
+        value, reason = answer.value, answer.reason
+    elif isinstance(answer, tuple) and len(answer) == 2:
+        value, reason = answer
+    low, high = scale
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return _line(f"its answer is no score: {ascii(answer)[:80]}")
+    if not low <= value <= high:
+        return f"its score {value:g} is not from {low:g} to {high:g}"
+    return Score(float(value), _line(str(reason)))
+
+
+def _scores(answers: object, wanted: int) -> tuple[float, ...] | str:
+    if not isinstance(answers, (list, tuple)) or len(answers) != wanted:
+        given = len(answers) if isinstance(answers, (list, tuple)) else "no"
+        return f"it gave {given} scores for {wanted} memories"
+    found = []
+    for answer in answers:
+        score = _score(answer, RELEVANCE_SCALE)
+        if not isinstance(score, Score):
+            return score
+        found.append(score.value)
+    return tuple(found)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_REASON_LETTERS]

@@ -1,0 +1,380 @@
+"""Reviewers: the built-in judges of drafts and answers, and finding a reviewer by name (seed 003, C3).
+
+Owns the rules by which each built-in reviewer scores, and the register of others. All of them work offline; asking
+them is ``memfs.recall.review``'s business. The rules are told in ``docs/review.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from memfs.errors import SettingInvalid
+from memfs.model import MemoryItem
+from memfs.model.kinds import nearest
+from memfs.recall.tokens import whole
+from memfs.search.analyzer import terms
+from memfs.search.terms import weights
+from memfs.settings import ReviewSettings
+
+if TYPE_CHECKING:
+    from memfs.recall.llm_reviewer import LlmReviewer
+    from memfs.recall.text_features import Traits
+
+
+STORAGE_SCALE = (0.0, 10.0)
+RELEVANCE_SCALE = (0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A reviewer's judgement: a number on the scale that was asked for, and one sentence of why."""
+
+    value: float
+    reason: str = ""
+
+
+@runtime_checkable
+class Reviewer(Protocol):
+    """Judges whether a draft is worth keeping.
+
+    It may be asked from several threads at once. What it raises leaves it out of that judgement, and is reported.
+    """
+
+    name: str
+
+    def score_storage(self, item: MemoryItem) -> Score:
+        """How much the draft is worth keeping, 0 to 10."""
+
+
+@runtime_checkable
+class Extractor(Protocol):
+    """A reviewer that also reads what drafts of a type say into fields of their own, before they are judged."""
+
+    name: str
+
+    def extract(self, item: MemoryItem) -> MemoryItem:
+        """The draft with what its text says in title, tags, metadata and the like; as it is where it is none of its."""
+
+
+@runtime_checkable
+class RelevanceReviewer(Protocol):
+    """A reviewer that also judges what an item is worth to a question."""
+
+    name: str
+
+    def score_relevance(self, item: MemoryItem, query: str) -> Score:
+        """How much the item has to do with the question, 0 to 1."""
+
+
+@runtime_checkable
+class BatchReviewer(Protocol):
+    """A relevance reviewer that judges all items in one go, as a model does in one call."""
+
+    name: str
+
+    def score_relevance_all(self, items: Sequence[MemoryItem], query: str) -> Sequence[Score]:
+        """One score an item, in their order, 0 to 1."""
+
+
+AnyReviewer = Reviewer | RelevanceReviewer | BatchReviewer | Extractor
+
+
+STORAGE_REVIEWERS = ("analyzer", "patterns", "knowledge-archaeologist")
+RELEVANCE_REVIEWERS = ("analyzer", "patterns")
+ENTRY_POINTS = "memfs.reviewers"
+BASE = 5.0
+_LONG = 4_000
+_SHORT_LIVED = frozenset({"working", "prospective", "context"})
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRule:
+    """One reason to score higher or lower: the points, what they are given for, and how often that is so."""
+
+    points: float
+    what: str
+    times: Callable[[Traits], float]
+
+
+def _cue(*names: str) -> Callable[[Traits], float]:
+    return lambda seen: float(seen.has(*names))
+
+
+def _up_to(most: int, count: Callable[[Traits], int]) -> Callable[[Traits], float]:
+    return lambda seen: float(min(most, count(seen)))
+
+
+def _passes_by(seen: Traits) -> float:
+    """A remark on the moment is one only where little that lasts is said beside it."""
+    count = seen.cues.get("passing", 0)
+    return float(count > 0 and seen.words < 5 * count and not seen.has("decision", "cause", "plan"))
+
+
+def _vague(seen: Traits) -> float:
+    count = seen.cues.get("vague", 0)
+    return float(count > 0 and count * 3 > seen.words)
+
+
+def _asks(seen: Traits) -> float:
+    """A question that tells something itself is half as bad."""
+    return float(seen.asks) * (0.5 if seen.words > 3 else 1.0)
+
+
+def _is_fact(seen: Traits) -> float:
+    return float(seen.has("state") and seen.words >= 3 and not seen.asks and not _passes_by(seen) and not _vague(seen))
+
+
+def _has_subject(seen: Traits) -> float:
+    return float(seen.words >= 3 and not seen.asks and not _passes_by(seen) and not _vague(seen))
+
+
+ANALYZER_RULES = (
+    ScoreRule(-2.0, "hardly a word that says anything", lambda seen: float(seen.words < 2 and not seen.orders)),
+    ScoreRule(0.5, "a few telling words", lambda seen: float(seen.words == 2)),
+    ScoreRule(1.0, "enough telling words to stand alone", lambda seen: float(3 <= seen.words <= 5)),
+    ScoreRule(1.5, "many telling words", lambda seen: float(seen.words > 5)),
+    ScoreRule(0.5, "a name or figure", _up_to(3, lambda seen: seen.names + seen.figures)),
+    ScoreRule(0.5, "a clear order or rule", lambda seen: float(seen.orders or seen.has("rule"))),
+    ScoreRule(-1.0, "nothing but a question", _asks),
+    ScoreRule(-2.0, "a remark on the moment", _passes_by),
+    ScoreRule(-1.5, "vague words", _vague),
+    ScoreRule(-3.0, "the same words over and over", lambda seen: float(seen.words >= 6 and seen.variety < 0.3)),
+    ScoreRule(-3.0, "hardly any letters", lambda seen: float(seen.letters < 0.5)),
+)
+PATTERNS_RULES = (
+    ScoreRule(1.5, "a rule or an instruction", lambda seen: float(seen.orders or seen.has("rule"))),
+    ScoreRule(1.5, "steps that can be followed again", lambda seen: float(seen.steps > 1 or seen.has("steps"))),
+    ScoreRule(1.0, "a choice that holds for later cases", _cue("decision")),
+    ScoreRule(1.0, "an outcome to learn from", _cue("outcome")),
+    ScoreRule(1.0, "a habit or preference", _cue("preference")),
+    ScoreRule(1.0, "something to be done", _cue("plan")),
+    ScoreRule(0.5, "a cause and its effect", _cue("cause")),
+    ScoreRule(1.0, "a lasting fact", _is_fact),
+    ScoreRule(0.5, "somebody's circumstances", _cue("person")),
+    ScoreRule(1.0, "a subject of its own", _has_subject),
+    ScoreRule(0.5, "a name or figure to recognise it by", lambda seen: float(seen.names + seen.figures > 0)),
+    ScoreRule(-1.0, "nothing but a question", _asks),
+    ScoreRule(-2.0, "a remark on the moment", _passes_by),
+    ScoreRule(-1.0, "vague words", _vague),
+)
+ARCHAEOLOGIST_RULES = (
+    ScoreRule(2.0, "a decision", _cue("decision")),
+    ScoreRule(1.5, "what was done, and how it ended", _cue("outcome")),
+    ScoreRule(1.5, "a cause", _cue("cause")),
+    ScoreRule(1.0, "a rule or an instruction", lambda seen: float(seen.orders or seen.has("rule"))),
+    ScoreRule(1.0, "a person's ways or circumstances", _cue("preference", "person")),
+    ScoreRule(1.0, "something promised or due", _cue("plan")),
+    ScoreRule(1.0, "a lasting fact", _is_fact),
+    ScoreRule(1.0, "a subject of its own", _has_subject),
+    ScoreRule(0.5, "a name, figure or source", _up_to(3, lambda seen: seen.names + seen.figures)),
+    ScoreRule(-1.5, "nothing but a question", _asks),
+    ScoreRule(-2.0, "a remark on the moment", _passes_by),
+    ScoreRule(-1.5, "vague words", _vague),
+)
+SHORT_LIVED = ScoreRule(1.0, "short-lived, so the bar is lower", lambda _: 1.0)
+
+
+def _judged(item: MemoryItem, rules: Iterable[ScoreRule]) -> Score:
+    from memfs.recall.text_features import traits
+
+    seen = traits(whole(item))
+    asked = (*rules, SHORT_LIVED) if item.type in _SHORT_LIVED else rules
+    applied = [(rule, times) for rule in asked if (times := rule.times(seen))]
+    points = BASE + sum(rule.points * times for rule, times in applied)
+    told = "; ".join(f"{rule.what} ({rule.points * times:+g})" for rule, times in applied)
+    return Score(min(10.0, max(0.0, points)), told or "nothing in particular")
+
+
+class Analyzer:
+    """Judges how much a text says, and of an answer how much of the question it covers."""
+
+    name = "analyzer"
+
+    def score_storage(self, item: MemoryItem) -> Score:
+        """5, and what ``ANALYZER_RULES`` add and take."""
+        return _judged(item, ANALYZER_RULES)
+
+    def score_relevance(self, item: MemoryItem, query: str) -> Score:
+        """The share of the question's words that the item holds, telling words counting double."""
+        asked = _asked(query)
+        if not asked:
+            return Score(0.0, "nothing was asked")
+        held = _filed(item).union(_said(item.content), _said(item.origin.speaker))
+        share = sum(worth for term, worth in asked.items() if term in held) / sum(asked.values())
+        return Score(share, f"{share:.0%} of what was asked")
+
+
+class PatternsReviewer:
+    """Judges how often a text can be of use again, and of an answer whether the question is its subject."""
+
+    name = "patterns"
+
+    def score_storage(self, item: MemoryItem) -> Score:
+        """5, and what ``PATTERNS_RULES`` add and take."""
+        return _judged(item, PATTERNS_RULES)
+
+    def score_relevance(self, item: MemoryItem, query: str) -> Score:
+        """How far the question's words are those the item is filed under, and stand together as they were asked."""
+        asked = list(_asked(query))
+        if not asked:
+            return Score(0.0, "nothing was asked")
+        filed, said = _filed(item), _said(item.content)
+        under = sum(term in filed for term in asked) / len(asked)
+        pairs = set(pairwise(asked))
+        together = _beside(pairs, said) / len(pairs) if pairs else float(asked[0] in said)
+        return Score((under + together) / 2, f"filed under {under:.0%} of it, {together:.0%} of it word by word")
+
+
+class KnowledgeArchaeologist:
+    """Judges whether a text preserves what would otherwise be lost: decisions, causes, outcomes, sources."""
+
+    name = "knowledge-archaeologist"
+
+    def score_storage(self, item: MemoryItem) -> Score:
+        """5, and what ``ARCHAEOLOGIST_RULES`` add and take."""
+        return _judged(item, ARCHAEOLOGIST_RULES)
+
+
+@lru_cache(maxsize=16)
+def _asked(query: str) -> Mapping[str, float]:
+    """What the words of a question are worth, once for all the items of an answer."""
+    return weights(query)
+
+
+def _filed(item: MemoryItem) -> frozenset[str]:
+    """The stems of what an item is filed under: title, tags, keywords, type, context."""
+    keywords = item.metadata.get("keywords", ())
+    values = [item.title, item.type, *item.tags, *map(str, item.context.values())]
+    values += [str(word) for word in keywords] if isinstance(keywords, (list, tuple)) else []
+    return frozenset(_said(" \n".join(values)))
+
+
+def _beside(pairs: Iterable[tuple[str, str]], said: Sequence[str]) -> int:
+    """How many pairs of terms stand side by side in a text; few texts hold both terms of any."""
+    held = set(said)
+    possible = [pair for pair in pairs if held.issuperset(pair)]
+    return len(set(pairwise(said)).intersection(possible)) if possible else 0
+
+
+def _said(text: str) -> Sequence[str]:
+    """The stems of a text, in order; both reviewers look at the same texts, and later answers at many of them again."""
+    return _remembered(text) if len(text) <= _LONG else terms(text)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(text: str) -> tuple[str, ...]:
+    return tuple(terms(text))
+
+
+# -- from settings ------------------------------------------------------------------------------------------------
+def reviewers_of(settings: ReviewSettings) -> list[AnyReviewer]:
+    """Who reads and judges drafts: the reviewers that settings name, and the model where an endpoint is set.
+
+    Raises:
+        SettingInvalid: as ``reviewers_named``, the endpoint cannot be asked, or there is nobody.
+    """
+    found: list[AnyReviewer] = [*reviewers_named(settings.reviewers), *model_of(settings)]
+    if not any(isinstance(one, Reviewer) for one in found):
+        hint = "name at least one reviewer, such as 'analyzer'"
+        raise SettingInvalid("nobody reviews", field="review.reviewers", hint=hint)
+    return found
+
+
+def model_of(settings: ReviewSettings) -> list[LlmReviewer]:
+    """The reviewer that asks a language model, where an endpoint is set; it judges drafts and answers.
+
+    Raises:
+        SettingInvalid: the endpoint cannot be asked.
+    """
+    if not settings.endpoint:
+        return []
+    from memfs.endpoint import REVIEW_KEY, Endpoint, key_of  # a workspace without a model is spared them
+    from memfs.recall.llm_reviewer import LlmReviewer
+
+    client = Endpoint(settings.endpoint, key_of(REVIEW_KEY), settings.seconds)
+    seconds, relevance_seconds = settings.seconds, settings.relevance_seconds
+    return [LlmReviewer(client, settings.model, seconds=seconds, relevance_seconds=relevance_seconds)]
+
+
+# -- finding one by name ------------------------------------------------------------------------------------------
+_BUILT_IN: Mapping[str, Callable[[], AnyReviewer]] = {
+    maker.name: maker for maker in (Analyzer, PatternsReviewer, KnowledgeArchaeologist)
+}
+_registered: dict[str, Callable[[], AnyReviewer]] = {}
+
+
+def register_reviewer(name: str, maker: Callable[[], AnyReviewer]) -> None:
+    """Make a reviewer known by name in this process, for ``review.reviewers`` and ``reviewers_named``.
+
+    Args:
+        name: what settings call it; its ``name`` attribute is what results call it.
+        maker: gives the reviewer, such as its class.
+
+    Raises:
+        SettingInvalid: a built-in reviewer has the name, it is no name, or ``maker`` cannot be called.
+    """
+    if name in _BUILT_IN:
+        raise SettingInvalid(f"the reviewer {name!r} is built in", field="review.reviewers", hint="choose another name")
+    if not name or name != name.strip() or "," in name:
+        raise SettingInvalid(f"{name!r} cannot name a reviewer", field="review.reviewers", hint="use letters and '-'")
+    given: object = maker
+    if not callable(given):
+        what = f"{ascii(maker)[:60]} makes no reviewer {name!r}"
+        raise SettingInvalid(what, field="review.reviewers", hint="give its class, or a function that makes it")
+    _registered[name] = maker
+
+
+def reviewers_named(names: Iterable[str]) -> list[AnyReviewer]:
+    """The reviewers of these names, in order, each once.
+
+    A name is that of a built-in or registered reviewer, of an entry point in the group ``memfs.reviewers`` of an
+    installed package, or ``package.module:attribute``.
+
+    Raises:
+        SettingInvalid: there is no reviewer of a name (the hint names the nearest), or what it names is none.
+    """
+    return [_named(name) for name in dict.fromkeys(names)]
+
+
+def _named(name: str) -> AnyReviewer:
+    maker = _BUILT_IN.get(name) or _registered.get(name) or _imported(name)
+    found = maker()
+    if not isinstance(found, AnyReviewer) or not isinstance(found.name, str) or not found.name:
+        raise SettingInvalid(
+            f"what {name!r} names is no reviewer",
+            field="review.reviewers",
+            hint="it needs a name and a method such as score_storage(item); see docs/review.md",
+        )
+    return found
+
+
+def _imported(name: str) -> Callable[[], AnyReviewer]:
+    """The maker that an installed package offers under a name, or that ``module:attribute`` means."""
+    import importlib  # a workspace without reviewers of its own is spared these
+    from importlib.metadata import EntryPoint, entry_points
+
+    offered = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    point = offered.get(name) or (EntryPoint(name, name, ENTRY_POINTS) if ":" in name else None)
+    if point is None:
+        known = [*_BUILT_IN, *_registered, *offered]
+        hint = nearest(name, known) or f"the reviewers are {', '.join(known)}; your own is named module:Class"
+        raise SettingInvalid(f"there is no reviewer {name!r}", field="review.reviewers", hint=hint)
+    module, _, path = point.value.partition(":")
+    try:
+        found = importlib.import_module(module)
+        for attribute in path.split("."):
+            found = getattr(found, attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingInvalid(
+            f"the reviewer {name!r} cannot be imported: {error}",
+            field="review.reviewers",
+            hint="install its package, or put its folder on PYTHONPATH",
+        ) from error
+    if not callable(found):
+        hint = "name a class, or a function that makes one"
+        raise SettingInvalid(f"what {name!r} names is no class", field="review.reviewers", hint=hint)
+    return found

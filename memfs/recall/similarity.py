@@ -1,0 +1,234 @@
+"""Likeness: how far two texts say the same.
+
+Owns the one similarity that decides what repeats what: duplicates at recall and at store, near-duplicates. It compares
+stems and their order and asks no model; what follows from a likeness is its callers' business.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TypeVar
+
+from memfs.search.analyzer import terms
+
+Part = TypeVar("Part")
+
+SAME = 0.85
+"""From this likeness on, one text repeats the other."""
+_OTHER_FACTS = 0.8
+_LENGTH_SLACK = 1.5
+_NEAR_SPELLING = 0.75
+_SPELT_FROM = 5
+_MOST_SPELLINGS = 24
+_COMPARED = 20_000
+# With less than half of the stems of the shorter text in common, no order gives more than a third.
+_FEW = 0.35
+_WORD = re.compile(r"(?<![-./])[-./]*\w+(?:['.,:/@-]\w+)*[+#]*")
+_NAME = re.compile(r"\d|\w[._/:@]\w|^[-./]|[+#]$")
+_BEFORE = "\"'`("
+_AFTER = "\"'`).,;:!?\u2026"
+_HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})
+_DENIAL = re.compile(r"\b(?:no|not|never|none|nor|neither|without|cannot|nothing|nobody|\w+n't)\b")
+_SENTENCE_END = frozenset(".!?:\n")
+_SIGNS = re.compile(r"[^\w\s]+")
+_TELLING_SIGNS = frozenset({"Sm", "Sc", "So"})
+# What NFKC would make an ordinary digit: ten squared is not a hundred and two.
+_RAISED = str.maketrans({sign: f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")})
+
+
+def normalised(text: str) -> str:
+    """A text without what does not change its meaning: letter case, blanks, hidden characters, and the punctuation
+    around words. Punctuation within words stays, and every sign that may be part of a name (``C++``, ``C#``, ``-5``).
+    """
+    plain = _HIDDEN.sub("", unicodedata.normalize("NFKC", text.translate(_RAISED))).translate(_QUOTES).casefold()
+    return " ".join(word.lstrip(_BEFORE).rstrip(_AFTER) or word for word in plain.split())
+
+
+def likeness(one: str, other: str) -> float:
+    """How alike two texts are: 0 for nothing in common, 1 for the same text but for case, blanks and punctuation.
+
+    It is symmetric: the share of stems, and of pairs of neighbouring stems, that both have. A misspelt word counts as
+    the right one, and a word replaced by another costs more than one that is added. Where each text has a number or
+    name that the other lacks, or one denies what the other says, they state different facts, and the result stays
+    below ``SAME`` however long they are.
+    """
+    return alike(TextShape(one), TextShape(other))
+
+
+@dataclass(frozen=True, slots=True)
+class Shingles:
+    """Stems and pairs of neighbouring stems, each with the number of its occurrence, so that repeats count.
+
+    A pair counts half as much as a stem: moving a word changes less than replacing it.
+    """
+
+    stems: frozenset[tuple[str, int]]
+    pairs: frozenset[tuple[tuple[str, str], int]]
+
+    @classmethod
+    def of(cls, stems: list[str]) -> Shingles:
+        """Those of stems in order."""
+        return cls(frozenset(_numbered(stems)), frozenset(_numbered(pairwise(stems))))
+
+    @property
+    def weight(self) -> int:
+        """What all of them count."""
+        return 2 * len(self.stems) + len(self.pairs)
+
+    def common(self, other: Shingles) -> int:
+        """What those in both count."""
+        return 2 * len(self.stems & other.stems) + len(self.pairs & other.pairs)
+
+
+def _numbered(parts: Iterable[Part]) -> Iterator[tuple[Part, int]]:
+    seen: dict[Part, int] = {}
+    for part in parts:
+        times = seen[part] = seen.get(part, 0) + 1
+        yield part, times
+
+
+@dataclass(frozen=True)
+class TextShape:
+    """What likeness looks at in one text; worked out when first needed, for a text that is compared several times.
+
+    Of a very long text only the beginning and the end are looked at.
+    """
+
+    text: str
+
+    @cached_property
+    def plain(self) -> str:
+        """The normalised text."""
+        return normalised(self.text)
+
+    @cached_property
+    def stems(self) -> list[str]:
+        """The stems in order."""
+        return terms(_ends(self.plain))
+
+    @cached_property
+    def counted(self) -> frozenset[tuple[str, int]]:
+        """The stems, each with the number of its occurrence."""
+        return frozenset(_numbered(self.stems))
+
+    @cached_property
+    def shingles(self) -> Shingles:
+        """The stems and the pairs of neighbours."""
+        return Shingles(self.counted, frozenset(_numbered(pairwise(self.stems))))
+
+    @cached_property
+    def facts(self) -> frozenset[str]:
+        """Numbers and names: what cannot be replaced without changing what is said."""
+        return frozenset(_facts(_ends(self.text)))
+
+    @cached_property
+    def denies(self) -> int:
+        """How often it denies."""
+        return len(_DENIAL.findall(_ends(self.plain)))
+
+
+def alike(one: TextShape, other: TextShape, least: float = 0.0) -> float:
+    """The likeness of two shapes; 0 for one that cannot reach ``least``, which costs less to find out."""
+    if one.plain == other.plain:
+        return 1.0
+    short, long = sorted((len(one.plain), len(other.plain)))
+    bound = _LENGTH_SLACK * short / long if long else 0.0
+    if bound < least or not short:
+        return 0.0
+    if _far(one, other, least):
+        return 0.0
+    shared = min(bound, _shared(one, other), 0.999)
+    if shared >= least and _differ(one, other):
+        shared *= _OTHER_FACTS
+    return shared if shared >= least else 0.0
+
+
+def _ends(text: str) -> str:
+    return text if len(text) <= 2 * _COMPARED else f"{text[:_COMPARED]} {text[-_COMPARED:]}"
+
+
+def _differ(one: TextShape, other: TextShape) -> bool:
+    if one.denies % 2 != other.denies % 2:
+        return True
+    return bool(one.facts - other.facts) and bool(other.facts - one.facts)
+
+
+def _facts(text: str) -> Iterator[str]:
+    """Words with a digit or a sign in them, those with a capital that does not come from beginning a sentence, and
+    signs that say something by themselves: comparisons, currencies, emoji.
+    """
+    start = True
+    at = 0
+    for found in _WORD.finditer(text):
+        between = text[at : found.start()]
+        yield from _telling_signs(between)
+        start = start or not _SENTENCE_END.isdisjoint(between)
+        word = found.group()
+        at = found.end()
+        if _NAME.search(word) or (not start and word[0].isupper()):
+            yield word.casefold()
+        start = False
+    yield from _telling_signs(text[at:])
+
+
+def _telling_signs(between: str) -> Iterator[str]:
+    if len(between) > 1:
+        yield from (
+            run for run in _SIGNS.findall(between) if not _TELLING_SIGNS.isdisjoint(map(unicodedata.category, run))
+        )
+
+
+def _far(one: TextShape, other: TextShape, least: float) -> bool:
+    """Whether two texts that have few stems in common stay below ``least``, whatever their order: most pairs do."""
+    equal = len(one.counted & other.counted)
+    return not equal or (least > _FEW and 2 * equal < min(len(one.counted), len(other.counted)))
+
+
+def _shared(one: TextShape, other: TextShape) -> float:
+    """What both have, of what they have: by Dice where only one adds to the other, by Jaccard where both differ."""
+    first, second = one.shingles, other.shingles
+    equal = len(first.stems & second.stems)
+    if 2 * equal >= min(len(first.stems), len(second.stems)):
+        respelt = _respelt(one.stems, other.stems)
+        if respelt:
+            second = Shingles.of([respelt.get(stem, stem) for stem in other.stems])
+    common = first.common(second)
+    lone, strange = first.weight - common, second.weight - common
+    return 2 * common / (2 * common + lone + strange + 2 * min(lone, strange))
+
+
+def _respelt(one: list[str], other: list[str]) -> dict[str, str]:
+    """Stems of ``other`` that ``one`` lacks, with the stem of ``one`` they are probably a spelling of."""
+    lone = sorted(set(one) - set(other))
+    strange = sorted(set(other) - set(one))
+    if not lone or not strange or max(len(lone), len(strange)) > _MOST_SPELLINGS:
+        return {}
+    pairs = sorted(((_spelling(a, b), a, b) for a in lone for b in strange), key=lambda row: (-row[0], sorted(row[1:])))
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for near, a, b in pairs:
+        if near < _NEAR_SPELLING:
+            break
+        if a not in taken and b not in found:
+            taken.add(a)
+            found[b] = a
+    return found
+
+
+def _spelling(one: str, other: str) -> float:
+    """The share of letter pairs two words have in common (Dice).
+
+    0 for short words, for what holds a digit, and where the first letter differs, as it does before a prefix that turns
+    the meaning round.
+    """
+    if min(len(one), len(other)) < _SPELT_FROM or one[0] != other[0] or not (one.isalpha() and other.isalpha()):
+        return 0.0
+    first, second = (Counter(zip(f"^{word}", f"{word}$", strict=True)) for word in (one, other))
+    return 2 * (first & second).total() / (first.total() + second.total())

@@ -1,0 +1,435 @@
+"""Columns: the rows of an engine's documents as parallel lists, document number by document number.
+
+Owns their form on disk, in one file, and selecting documents by filter. Each column is read when first asked for, so
+that a cold search pays only for what it needs. Knows nothing of terms and scores.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from heapq import nlargest
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import IndexUnavailable
+from memfs.fs import io
+from memfs.model import Candidate
+from memfs.model.ids import stem_of
+from memfs.search.documents import Filter, IndexRow, Place, moment
+
+_MAGIC = b"memfs-sections-1\n"
+_PLAIN = 4096
+_SEPARATOR = "\0"
+
+
+def pack(sections: Mapping[str, bytes]) -> bytes:
+    """One byte string that holds all sections by name."""
+    head = json.dumps({name: len(data) for name, data in sections.items()}).encode()
+    return b"".join((_MAGIC, str(len(head)).encode(), b"\n", head, *sections.values()))
+
+
+def unpack(data: bytes) -> dict[str, memoryview]:
+    """The sections of a packed byte string.
+
+    Raises:
+        IndexUnavailable: it is none, or is cut short.
+    """
+    try:
+        if not data.startswith(_MAGIC):
+            raise ValueError("unknown form")
+        start = data.index(b"\n", len(_MAGIC)) + 1
+        place = start + int(data[len(_MAGIC) : start])
+        lengths = json.loads(data[start:place])
+        found = {}
+        for name, length in lengths.items():
+            found[name] = memoryview(data)[place : place + length]
+            place += length
+        if place != len(data):
+            raise ValueError(f"{len(data)} bytes instead of {place}")
+    except (ValueError, AttributeError, TypeError) as error:
+        raise IndexUnavailable(
+            f"an index file cannot be read: {error}", hint="it is made anew from the files"
+        ) from error
+    return found
+
+
+def pack_texts(texts: Sequence[str]) -> bytes:
+    """Texts without NUL characters, such as paths and ids, compressed where there are many."""
+    plain = _SEPARATOR.join(texts).encode("utf-8", "surrogatepass")
+    if len(plain) < _PLAIN:
+        return b"p" + plain if texts else b""
+    return b"z" + zlib.compress(plain, 1)
+
+
+def unpack_texts(data: memoryview) -> list[str]:
+    """The texts again."""
+    if not data:
+        return []
+    plain = zlib.decompress(data[1:]) if data[0] == ord("z") else bytes(data[1:])
+    return plain.decode("utf-8", "surrogatepass").split(_SEPARATOR)
+
+
+def pack_json(value: Any) -> bytes:
+    """A value of JSON's types; anything else in it becomes text."""
+    return json.dumps(value, ensure_ascii=True, default=str).encode()
+
+
+def unpack_json(data: memoryview) -> Any:
+    """The value again."""
+    return json.loads(bytes(data))
+
+
+def pack_numbers(code: str, numbers: Iterable[int] | Iterable[float]) -> bytes:
+    """Numbers of one ``array`` type code."""
+    return array(code, numbers).tobytes()
+
+
+def unpack_numbers(code: str, data: memoryview) -> array[Any]:
+    """The numbers again."""
+    numbers: array[Any] = array(code)
+    numbers.frombytes(data)
+    return numbers
+
+
+_CODED = ("type", "agent", "session", "phase", "speaker", "role")
+_PLAIN_TYPES = ("id", "path", "time", "importance", "tags", "sequence", "asks", "pinned")
+_NO_SEQUENCE = -(1 << 62)
+_CHUNK = 2048
+
+Lists = dict[str, list[Any]]
+"""Columns spread out, for making new ones."""
+
+
+class DocumentColumns:
+    """The rows of documents 0 to n-1; ``dead`` ones were removed but keep their numbers."""
+
+    def __init__(self, parts: Mapping[str, memoryview]) -> None:
+        self._parts = parts
+
+    @classmethod
+    def of(cls, rows: Sequence[IndexRow], lengths: Sequence[int], keys: Sequence[int]) -> DocumentColumns:
+        """The columns of these rows, in order of document number.
+
+        Args:
+            rows: one for each document.
+            lengths: how many terms each has.
+            keys: a number for each that never changes.
+        """
+        lists: Lists = {name: [getattr(row, name) for row in rows] for name in (*_CODED, *_PLAIN_TYPES)}
+        lists["context"] = [pack_json(row.context).decode() if row.context else "" for row in rows]
+        return cls(unpack(_packed(lists | {"length": list(lengths), "key": list(keys)}, ())))
+
+    def followed_by(self, other: DocumentColumns, order: Sequence[int], dead: Collection[int]) -> DocumentColumns:
+        """New columns from these and the other's after them.
+
+        Args:
+            other: what comes after these.
+            order: for each new document number, where its row stands in both together; what is not named is dropped.
+            dead: new document numbers of removed documents.
+        """
+        ours, theirs = self._lists(), other._lists()
+        lists: Lists = {}
+        for name in ours:
+            both = ours[name] + theirs[name]
+            lists[name] = [both[place] for place in order]
+        return DocumentColumns(unpack(_packed(lists, dead)))
+
+    @classmethod
+    def read(cls, path: Path) -> DocumentColumns:
+        """The columns in a file, none where there is no file.
+
+        Raises:
+            IndexUnavailable: it holds something else.
+        """
+        try:
+            return cls(unpack(io.read_file(path)))
+        except FileNotFoundError:
+            return cls.of([], [], [])
+
+    def pack(self) -> bytes:
+        """The columns as bytes."""
+        return pack({name: bytes(data) for name, data in self._parts.items()})
+
+    # -- columns ----------------------------------------------------------------------------------------------------
+    @cached_property
+    def paths(self) -> list[str]:
+        """Paths by document number."""
+        return unpack_texts(self._parts["paths"])
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """Ids by document number."""
+        ids = [stem_of(path) for path in self.paths]
+        for place, key in unpack_json(self._parts["ids"]).items():
+            ids[int(place)] = key
+        return ids
+
+    @cached_property
+    def times(self) -> array[int]:
+        """Timestamps in microseconds by document number."""
+        return unpack_numbers("q", self._parts["times"])
+
+    @cached_property
+    def lengths(self) -> array[int]:
+        """How many terms each document has."""
+        return unpack_numbers("I", self._parts["lengths"])
+
+    @cached_property
+    def keys(self) -> array[int]:
+        """The never-changing number of each document."""
+        return unpack_numbers("I", self._parts["keys"])
+
+    @cached_property
+    def dead(self) -> frozenset[int]:
+        """Numbers of removed documents."""
+        return frozenset(unpack_numbers("I", self._parts["dead"]))
+
+    @cached_property
+    def newest(self) -> array[int]:
+        """Numbers of live documents, newest first, ties by id."""
+        return unpack_numbers("I", self._parts["newest"])
+
+    @cached_property
+    def _sequences(self) -> array[int]:
+        return unpack_numbers("q", self._parts["sequences"])
+
+    @cached_property
+    def _asks(self) -> array[int]:
+        return unpack_numbers("B", self._parts["asks"])
+
+    @cached_property
+    def _pinned(self) -> array[int]:
+        return unpack_numbers("B", self._parts["pinned"])
+
+    @cached_property
+    def _in_talks(self) -> array[int]:
+        """Numbers of documents with a place in a talk, by session and sequence."""
+        return unpack_numbers("I", self._parts["talks"])
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each live document by id."""
+        return {key: number for number, key in enumerate(self.ids) if number not in self.dead}
+
+    @cached_property
+    def _importances(self) -> array[float]:
+        return unpack_numbers("d", self._parts["importance"])
+
+    @cached_property
+    def _contexts(self) -> dict[str, str]:
+        return dict(unpack_json(self._parts["contexts"]))
+
+    @cached_property
+    def _tags(self) -> dict[str, list[int]]:
+        return dict(unpack_json(self._parts["tags"]))
+
+    @cached_property
+    def _coded(self) -> dict[str, tuple[list[str], array[int]]]:
+        return {
+            name: (
+                unpack_json(self._parts[name + ".names"]),
+                unpack_numbers("I", self._parts[name]),
+            )
+            for name in _CODED
+        }
+
+    def __len__(self) -> int:
+        return len(self._parts["times"]) // 8
+
+    @property
+    def live(self) -> int:
+        """How many documents are not dead."""
+        return len(self) - len(self._parts["dead"]) // array("I").itemsize
+
+    @property
+    def talks(self) -> bool:
+        """Whether any document has a place in a talk."""
+        return len(self._parts["talks"]) > 0
+
+    def in_talk(self, dead: Collection[int]) -> bool:
+        """Whether any document has a place in a talk, apart from these."""
+        return self.talks and any(number not in dead for number in self._in_talks)
+
+    def average_length(self) -> float:
+        """Mean number of terms over all documents that still take part in scoring."""
+        return sum(self.lengths) / len(self) if len(self) else 0.0
+
+    # -- rows -------------------------------------------------------------------------------------------------------
+    def candidate(self, number: int, similarity: float) -> Candidate:
+        """A document as an answer."""
+        context = self._contexts.get(str(number))
+        sequence = self._sequences[number]
+        return Candidate(
+            id=self.ids[number],
+            path=self.paths[number],
+            similarity=similarity,
+            type=self._named("type", number),
+            timestamp=moment(self.times[number]),
+            importance=self._importances[number],
+            context=json.loads(context) if context else {},
+            agent=self._named("agent", number),
+            session=self._named("session", number),
+            sequence=None if sequence == _NO_SEQUENCE else sequence,
+            speaker=self._named("speaker", number),
+            role=self._named("role", number),
+            asks=bool(self._asks[number]),
+            pinned=bool(self._pinned[number]),
+        )
+
+    def _named(self, column: str, number: int) -> str:
+        names, codes = self._coded[column]
+        return names[codes[number]]
+
+    def _lists(self) -> Lists:
+        tags: list[list[str]] = [[] for _ in range(len(self))]
+        for tag, numbers in self._tags.items():
+            for number in numbers:
+                tags[number].append(tag)
+        contexts = [""] * len(self)
+        for place, context in self._contexts.items():
+            contexts[int(place)] = context
+        lists: Lists = {name: [names[code] for code in codes] for name, (names, codes) in self._coded.items()}
+        return lists | {
+            "id": self.ids,
+            "path": self.paths,
+            "time": self.times.tolist(),
+            "importance": self._importances.tolist(),
+            "context": contexts,
+            "tags": tags,
+            "length": self.lengths.tolist(),
+            "key": self.keys.tolist(),
+            "sequence": [None if place == _NO_SEQUENCE else place for place in self._sequences],
+            "asks": self._asks.tolist(),
+            "pinned": self._pinned.tolist(),
+        }
+
+    # -- selecting --------------------------------------------------------------------------------------------------
+    def select(self, numbers: Iterable[int], wanted: Filter) -> list[int]:
+        """Those of the documents that pass every filter, in the order given."""
+        chosen = list(numbers)
+        for test in self._tests(wanted):
+            chosen = test(chosen)
+        return chosen
+
+    def latest(self, wanted: Filter, hidden: Collection[int], limit: int) -> list[int]:
+        """The newest live documents that pass every filter and are not hidden."""
+        found: list[int] = []
+        for start in range(0, len(self.newest), _CHUNK):
+            chunk = self.newest[start : start + _CHUNK]
+            found += [number for number in self.select(chunk, wanted) if number not in hidden]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    def at_places(self, places: Iterable[Place]) -> list[int]:
+        """The live documents at these places of talks."""
+        names, codes = self._coded["session"]
+        known = {name: code for code, name in enumerate(names)}
+        talks, sequences = self._in_talks, self._sequences
+
+        def place_of(number: int) -> tuple[int, int]:
+            return codes[number], sequences[number]
+
+        found = []
+        for session, sequence in dict.fromkeys(places):
+            wanted = known.get(session, -1), sequence
+            at = bisect_left(talks, wanted, key=place_of)
+            while at < len(talks) and place_of(talks[at]) == wanted:
+                found.append(talks[at])
+                at += 1
+        return [number for number in found if number not in self.dead]
+
+    def best(self, scores: Mapping[int, float], wanted: Filter, limit: int) -> list[Candidate]:
+        """The best of the scored documents that pass every filter, best first, ties by id."""
+        numbers = self.select(scores, wanted)
+        if len(numbers) > limit:
+            least = nlargest(limit, map(scores.__getitem__, numbers))[-1]
+            numbers = [number for number in numbers if scores[number] >= least]
+        ids = self.ids
+        numbers.sort(key=lambda number: (-scores[number], ids[number]))
+        return [self.candidate(number, scores[number]) for number in numbers[:limit]]
+
+    def _tests(self, wanted: Filter) -> Iterable[Callable[[list[int]], list[int]]]:
+        for name, names in (
+            ("type", wanted.types),
+            ("agent", wanted.agents),
+            ("session", wanted.sessions),
+            ("phase", wanted.phases),
+        ):
+            if names:
+                yield self._coded_test(name, names)
+        for tag in wanted.tags:
+            yield _member_test(frozenset(self._tags.get(tag, ())))
+        if wanted.since is not None or wanted.until is not None:
+            yield self._time_test(wanted.since, wanted.until)
+        if wanted.path:
+            yield self._path_test(wanted.path)
+
+    def _coded_test(self, name: str, names: Collection[str]) -> Callable[[list[int]], list[int]]:
+        known, codes = self._coded[name]
+        asked = frozenset(code for code, text in enumerate(known) if text in names)
+        return lambda numbers: [number for number in numbers if codes[number] in asked]
+
+    def _time_test(self, since: int | None, until: int | None) -> Callable[[list[int]], list[int]]:
+        times = self.times
+        low = -(1 << 63) if since is None else since
+        high = (1 << 63) if until is None else until
+        return lambda numbers: [number for number in numbers if low <= times[number] <= high]
+
+    def _path_test(self, prefix: str) -> Callable[[list[int]], list[int]]:
+        paths = self.paths
+        return lambda numbers: [number for number in numbers if (paths[number] + "/").startswith(prefix)]
+
+
+def _member_test(members: frozenset[int]) -> Callable[[list[int]], list[int]]:
+    return lambda numbers: [number for number in numbers if number in members]
+
+
+def _by_tag(tags: Iterable[Iterable[str]]) -> dict[str, list[int]]:
+    """The numbers of the items that have each tag."""
+    found: dict[str, list[int]] = {}
+    for number, words in enumerate(tags):
+        for tag in words:
+            found.setdefault(tag, []).append(number)
+    return found
+
+
+def _in_talks(sessions: Sequence[str], sequences: Sequence[int]) -> list[int]:
+    """The numbers of the items that have a place in a session, by session and place."""
+    codes = {value: code for code, value in enumerate(dict.fromkeys(sessions))}
+    rows = enumerate(zip(sessions, sequences, strict=True))
+    talks = sorted((codes[session], place, number) for number, (session, place) in rows if place != _NO_SEQUENCE)
+    return [number for _, _, number in talks]
+
+
+def _packed(lists: Lists, dead: Collection[int]) -> bytes:
+    ids, paths, times = lists["id"], lists["path"], lists["time"]
+    strange = {n: key for n, (key, path) in enumerate(zip(ids, paths, strict=True)) if key != stem_of(path)}
+    newest = sorted((-time, key, n) for n, (time, key) in enumerate(zip(times, ids, strict=True)) if n not in dead)
+    sequences = [_NO_SEQUENCE if place is None else place for place in lists["sequence"]]
+    parts = {
+        "paths": pack_texts(paths),
+        "ids": pack_json(strange),
+        "times": pack_numbers("q", times),
+        "importance": pack_numbers("d", lists["importance"]),
+        "contexts": pack_json({n: text for n, text in enumerate(lists["context"]) if text}),
+        "lengths": pack_numbers("I", lists["length"]),
+        "keys": pack_numbers("I", lists["key"]),
+        "dead": pack_numbers("I", sorted(dead)),
+        "newest": pack_numbers("I", [number for _, _, number in newest]),
+        "tags": pack_json(_by_tag(lists["tags"])),
+        "sequences": pack_numbers("q", sequences),
+        "asks": pack_numbers("B", map(int, lists["asks"])),
+        "pinned": pack_numbers("B", map(int, lists["pinned"])),
+        "talks": pack_numbers("I", _in_talks(lists["session"], sequences)),
+    }
+    for name in _CODED:
+        codes = {value: code for code, value in enumerate(dict.fromkeys(lists[name]))}
+        parts[name] = pack_numbers("I", [codes[value] for value in lists[name]])
+        parts[name + ".names"] = pack_json(list(codes))
+    return pack(parts)

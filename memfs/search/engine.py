@@ -1,0 +1,117 @@
+"""The Index protocol: what every search engine promises.
+
+An engine keeps one folder of files and answers queries from it. It is a cache: it never decides what is true, it may be
+deleted at any time, and it is only ever opened from the user's own cache folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from memfs.model import Candidate, MemoryItem, Query
+from memfs.search.documents import Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStats:
+    """What an engine holds: its name, how many items, how many bytes on disk (0 in memory)."""
+
+    engine: str
+    items: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermStatistics:
+    """What BM25 needs to know of a collection.
+
+    Attributes:
+        items: how many items it holds.
+        average_length: mean number of terms of an item.
+        frequencies: for each asked term, in how many items it occurs.
+    """
+
+    items: int
+    average_length: float
+    frequencies: Mapping[str, int]
+
+
+class Index(Protocol):
+    """A search engine over items, keyed by id.
+
+    All engines cut text into the same terms (``memfs.search.analyzer``), so that they find the same items.
+    """
+
+    name: str
+
+    def add(self, items: Iterable[MemoryItem]) -> None:
+        """Add or replace items by id; they are found at once. Items carry ``id``, ``path`` and ``timestamp``."""
+
+    def remove(self, ids: Iterable[str]) -> None:
+        """Forget these ids; unknown ones are ignored."""
+
+    def search(
+        self,
+        query: Query,
+        hidden: Collection[str] = (),
+        statistics: TermStatistics | None = None,
+        worth: Mapping[str, float] | None = None,
+    ) -> list[Candidate]:
+        """The best ``query.limit`` items, best first, ties broken by id; items in ``hidden`` are left out.
+
+        A text query finds items that share at least one term; an empty one lists by timestamp, newest first.
+        ``query.layers`` is not looked at: the caller turns layers into types.
+
+        Args:
+            query: what to find.
+            hidden: ids to leave out; unknown ones are ignored.
+            statistics: of a larger collection that this index is a part of, to score on its scale; an engine that
+                cannot use them scores on its own.
+            worth: the terms to ask for with what each is worth, in place of those of the query's text.
+
+        Raises:
+            IndexUnavailable: the engine's files cannot be read; the index must be made anew.
+        """
+
+    def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        """The items at these places of talks that pass the query's filters, in no particular order, similarity 0.
+
+        Raises:
+            IndexUnavailable: as ``search``.
+        """
+
+    def among(self, ids: Collection[str], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        """Those of the items with these ids that pass the query's filters, in no particular order, similarity 0.
+
+        Raises:
+            IndexUnavailable: as ``search``.
+        """
+
+    def talks(self) -> bool:
+        """Whether any item has a place in a talk; removed ones may count."""
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics:
+        """Term statistics, so that fresh items kept elsewhere can be scored on the same scale.
+
+        Removed and replaced items may count until the engine tidies up.
+        """
+
+    def terms(self, beginning: str) -> Iterable[str]:
+        """The indexed terms that begin so; terms of removed items may be among them."""
+
+    def ids(self) -> Collection[str]:
+        """The ids it holds."""
+
+    def flush(self) -> None:
+        """Write what was added and removed to the engine's folder."""
+
+    def stats(self) -> IndexStats:
+        """What it holds."""
+
+    def clear(self) -> None:
+        """Forget everything."""
+
+    def close(self) -> None:
+        """Release files; the engine is not used afterwards."""

@@ -1,0 +1,326 @@
+"""Generations: the index's folder in the user's cache, safe against crashes, damage and foreign files.
+
+Owns ``gen-<n>/`` (the engine's files in ``engine/``, the stamp table, a manifest with the digest of every file),
+``current`` (names the generation and its manifest's digest) and ``index.lock``. A generation never changes once it is
+named; the next one is made beside it and named by one rename. Whatever does not fit its manifest to the last byte is as
+if it were not there: it is never opened, so that a pickle planted in it is never loaded.
+
+Must not know what the engine's files hold.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import IndexUnavailable, MemfsError, StorageIO
+from memfs.fs import io
+from memfs.fs.lock import locked_within, release
+from memfs.search.analyzer import identity
+from memfs.search.engines import Engine
+
+FORMAT = 1
+POINTER = "current"
+LOCK = "index.lock"
+MANIFEST = "manifest.json"
+STAMPS = "stamps"
+FILES = "engine"
+_SMALL = 1 << 20
+_PIECE = 1 << 20
+_ATTEMPTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One verified generation: number, folder, the manifest's digest, and that of each file by name below it."""
+
+    number: int
+    folder: Path
+    digest: str
+    digests: Mapping[str, str]
+
+    @property
+    def files(self) -> Path:
+        """The engine's folder."""
+        return self.folder / FILES
+
+    def stamps(self) -> bytes:
+        """The packed stamp table.
+
+        Raises:
+            IndexUnavailable: it is no longer what was verified.
+        """
+        data = io.read_file(self.folder / STAMPS)
+        if sha256(data).hexdigest() != self.digests.get(STAMPS):
+            raise IndexUnavailable("the stamps were damaged", path=str(self.folder))
+        return data
+
+    def there(self) -> bool:
+        """Whether its folder still holds this generation, and not another of the same number."""
+        try:
+            return sha256(io.read_file(self.folder / MANIFEST)).hexdigest() == self.digest
+        except (OSError, MemfsError):
+            return False
+
+
+NOBODY = (0, "")
+"""What the pointer names where there is none."""
+
+
+class _NotOurs(Exception):
+    """Why a generation is not taken; stays inside this module."""
+
+
+class Generations:
+    """The generations of one index folder for one engine."""
+
+    def __init__(self, folder: Path, engine: Engine) -> None:
+        self._folder = folder
+        self._engine = engine
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+    def named(self) -> int:
+        """The number the pointer names, without looking at the generation; 0 where there is none."""
+        return self.pointer()[0]
+
+    def pointer(self) -> tuple[int, str]:
+        """The number and the manifest's digest that the pointer names; ``NOBODY`` where there is none.
+
+        A number alone may come again once the folder was removed.
+        """
+        try:
+            return self._pointer()
+        except _NotOurs:
+            return NOBODY
+
+    def current(self) -> Generation | None:
+        """The current generation, every byte of it verified; None when it is missing, damaged, foreign, or made by
+        another format, engine or analyzer.
+        """
+        try:
+            number, digest = self._pointer()
+            folder = self._folder / f"gen-{number}"
+            return Generation(number, folder, digest, self._verified(number, folder, digest))
+        except (_NotOurs, MemfsError, OSError, ValueError, LookupError, TypeError):
+            return None
+
+    def _pointer(self) -> tuple[int, str]:
+        try:
+            _check_folder(self._folder)
+            named = json.loads(io.read_file(self._folder / POINTER, _SMALL))
+            number, digest = named["generation"], named["manifest"]
+        except (OSError, MemfsError, ValueError, KeyError, TypeError) as error:
+            raise _NotOurs(f"no pointer: {error}") from error
+        if not isinstance(number, int) or not isinstance(digest, str) or number < 1:
+            raise _NotOurs("the pointer names no generation")
+        return number, digest
+
+    def _verified(self, number: int, folder: Path, digest: str) -> Mapping[str, str]:
+        data = io.read_file(folder / MANIFEST)
+        if sha256(data).hexdigest() != digest:
+            raise _NotOurs("the manifest is not the one the pointer names")
+        manifest = json.loads(data)
+        if manifest | self._marks(number) != manifest:
+            raise _NotOurs("made by another format, engine or analyzer")
+        digests: dict[str, str] = manifest["files"]
+        for inner in (folder, folder / FILES):
+            _check_folder(inner)
+        if set(_names(folder)) != {*digests, MANIFEST}:
+            raise _NotOurs("files are missing or added")
+        for name, expected in digests.items():
+            if _digest(folder / name) != expected:
+                raise _NotOurs(f"{name} is damaged")
+        return digests
+
+    def _marks(self, number: int) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "engine": self._engine.form,
+            "analyzer": identity(),
+            "byteorder": sys.byteorder,
+            "generation": number,
+        }
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+    @contextmanager
+    def lock(self, wait: float = 0.0) -> Iterator[bool]:
+        """Hold ``index.lock``; yields whether it could be had within ``wait`` seconds.
+
+        Raises:
+            StorageIO: the folder cannot be made, or is removed again and again.
+        """
+        fd = self._lock_file()
+        owner = os.getpid()
+        try:
+            yield locked_within(fd, wait)
+        finally:
+            if os.getpid() == owner:
+                release(fd)
+            else:  # a child that was forked meanwhile must not end it
+                os.close(fd)
+
+    def _lock_file(self) -> int:
+        for _ in range(_ATTEMPTS):
+            try:
+                io.make_private_folder(self._folder)
+                return io.open_file(self._folder / LOCK, os.O_RDWR | os.O_CREAT)
+            except (OSError, StorageIO) as error:
+                cause = error.__cause__ if isinstance(error, StorageIO) else error
+                if not isinstance(cause, FileNotFoundError):
+                    raise
+        raise StorageIO("it is removed again and again", path=str(self._folder), hint="leave the cache folder alone")
+
+    def begin(self, base: Generation | None) -> Path:
+        """A folder for the next generation, with the engine's files of ``base`` in it. Needs the lock."""
+        folder = self._folder / f"gen-{self._next_number()}"
+        # Where the folder was removed and made again two writers may each hold a lock: none goes on with another's.
+        if not io.mkdir(folder, 0o700):
+            raise StorageIO("another process begins it", path=str(folder), hint="try again in a moment")
+        io.mkdir(folder / FILES, 0o700)
+        for name in base.digests if base is not None else ():
+            if base is not None and name.startswith(FILES + "/"):
+                if name.removeprefix(FILES + "/") in self._engine.rewrites:
+                    _copy(base.folder / name, folder / name)
+                else:
+                    io.link(str(base.folder / name), str(folder / name))
+        return folder
+
+    def publish(self, folder: Path, stamps: bytes, base: Generation | None) -> Generation:
+        """Complete, sync and name the generation begun in ``folder``. Needs the lock."""
+        number = number_of(folder) or 0
+        io.write_file(folder / STAMPS, stamps)
+        digests = {}
+        for name in _names(folder):
+            if base is not None and name in base.digests and _same(base.folder / name, folder / name):
+                digests[name] = base.digests[name]
+            else:
+                _settle(folder / name)
+                digests[name] = _digest(folder / name)
+        io.sync_folder(folder / FILES)
+        manifest = json.dumps(self._marks(number) | {"files": digests}, indent=1, sort_keys=True).encode()
+        io.write_file(folder / MANIFEST, manifest)
+        io.sync_folder(self._folder)
+        digest = sha256(manifest).hexdigest()
+        io.write_file(self._folder / POINTER, json.dumps({"generation": number, "manifest": digest}).encode())
+        return Generation(number, folder, digest, digests)
+
+    def prune(self, keep: Collection[int]) -> None:
+        """Remove all generations but these, and what writers that died have left. Needs the lock."""
+        for name in _listed(self._folder):
+            number = _number(name)
+            if (number is not None and number not in keep) or name.endswith(".tmp"):
+                _remove(self._folder / name)
+
+    def discard(self, folder: Path) -> None:
+        """Remove a generation that was begun and not named. Needs the lock."""
+        _remove(folder)
+
+    def bytes(self) -> int:
+        """How many bytes the current generation's files hold."""
+        folder = self._folder / f"gen-{self.named()}"
+        try:
+            return sum((folder / name).stat().st_size for name in _names(folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+
+    def _next_number(self) -> int:
+        numbers = [number for name in _listed(self._folder) if (number := _number(name)) is not None]
+        return max((*numbers, self.named())) + 1
+
+
+def number_of(folder: Path) -> int | None:
+    """The number of a generation's folder; None for another folder."""
+    return _number(folder.name)
+
+
+def _number(name: str) -> int | None:
+    digits = name.removeprefix("gen-")
+    return int(digits) if digits != name and digits.isascii() and digits.isdigit() else None
+
+
+def _check_folder(folder: Path) -> None:
+    facts = os.lstat(folder)
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
+        raise _NotOurs(f"{folder} is not this user's own")
+
+
+def _names(folder: Path) -> list[str]:
+    """Every file of a generation by its name below it; other things than files are named too, and so never fit."""
+    inner = [f"{FILES}/{name}" for name in os.listdir(folder / FILES)]
+    return sorted([name for name in os.listdir(folder) if name != FILES] + inner)
+
+
+def _digest(path: Path) -> str:
+    """The sha256 of a regular file's bytes."""
+    fd = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise _NotOurs(f"{path} is no file")
+        digest = sha256()
+        with io.operation("read", path):
+            while piece := os.read(fd, _PIECE):
+                digest.update(piece)
+        return digest.hexdigest()
+    finally:
+        os.close(fd)
+
+
+def _settle(path: Path) -> None:
+    """Make a finished file durable, and this user's only."""
+    fd = io.open_file(path, os.O_RDONLY)
+    try:
+        io.chmod(fd, 0o600)
+        io.fsync(fd, str(path))
+    finally:
+        os.close(fd)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samestat(os.lstat(one), os.lstat(other))
+    except FileNotFoundError:
+        return False
+
+
+def _copy(source: Path, target: Path) -> None:
+    reading = io.open_file(source, os.O_RDONLY)
+    try:
+        writing = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            while piece := os.read(reading, _PIECE):
+                io.write_all(writing, piece, str(target))
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all in it, without following links; what is gone already is no error."""
+    try:
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            for name in _listed(path):
+                _remove(path / name)
+            io.rmdir(path)
+        else:
+            io.unlink(path, missing_ok=True)
+    except FileNotFoundError:
+        return
+    except StorageIO as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []

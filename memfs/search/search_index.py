@@ -1,0 +1,460 @@
+"""SearchIndex: what the store searches: a base generation on disk, and this process's overlay of fresh items on it.
+
+Owns how the two are joined, folded and rebuilt. Must not know where items come from, nor how an engine works.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+from weakref import WeakSet
+
+from memfs.errors import IndexUnavailable, LockTimeout, MemfsError, NotRegularFile, StorageIO
+from memfs.fs.lock import renewed_in_child
+from memfs.model import Candidate, MemoryItem, Query, Stamp
+from memfs.search.documents import Place
+from memfs.search.engine import Index, IndexStats, TermStatistics
+from memfs.search.engines import engine as engine_named
+from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
+from memfs.search.merged_search import Asked, Changes, Overlay, among, beside, filled, known_terms, search, statistics
+from memfs.search.stamps import Entry, LayeredStamps, StampTable
+
+
+class Losses:
+    """What was lost and not added again. Not safe for several threads: ``SearchIndex`` holds its lock."""
+
+    def __init__(self) -> None:
+        self._paths: set[str] = set()
+        self._told: WeakSet[threading.Thread] = WeakSet()  # not their numbers, which come again
+
+    def add(self, paths: set[str]) -> None:
+        """Note lost paths; every thread is to be told anew."""
+        if paths:
+            self._paths |= paths
+            self._told.clear()
+
+    def made_good(self, *paths: Iterable[str]) -> None:
+        """These were added again, or are known to be gone."""
+        if self._paths:
+            self._paths.difference_update(*paths)
+
+    def to_tell(self) -> bool:
+        """Whether this thread has something to be told; it counts as told from now on.
+
+        A lost path whose file is gone as well is never made good, so that a thread is told once only.
+        """
+        if not self._paths or threading.current_thread() in self._told:
+            return False
+        self._told.add(threading.current_thread())
+        return True
+
+    def clear(self) -> None:
+        """Nothing is missing: all was made anew."""
+        self._paths.clear()
+
+
+Answer = TypeVar("Answer")
+
+_MANY_FILES = 200
+_MANY_BYTES = 256 * 1024
+_MANY = 64
+_REBUILD_WAIT = 60.0
+_ATTEMPTS = 3
+
+
+class SearchIndex:
+    """The index of one workspace, in one folder of the user's cache.
+
+    Nothing is read, and no engine imported, before it is needed. All methods may be called from several threads; a
+    search waits at most for another search or an update, never for a fold.
+    """
+
+    def __init__(self, folder: Path, engine: str) -> None:
+        """
+        Args:
+            folder: made when something is first written; deleting it loses nothing.
+            engine: ``memory``, ``whoosh`` or ``sqlite``.
+
+        Raises:
+            SettingInvalid: no such engine.
+        """
+        self._engine = engine_named(engine)
+        self._generations = Generations(folder, self._engine)
+        self.folder = folder
+        self._lock = threading.RLock()
+        self._folding = threading.Lock()
+        renewed_in_child(self)
+        self._current: Generation | None = None
+        self._table: StampTable | None = None
+        self._index: Index | None = None
+        self._fresh = Overlay(StampTable.of({}))
+        self._number = 0
+        self._named = NOBODY
+        self._refused: set[str] = set()
+        self._losses = Losses()
+        self._seen: tuple[tuple[Overlay, int], LayeredStamps] | None = None
+
+    @property
+    def engine(self) -> str:
+        """The engine's name."""
+        return self._engine.name
+
+    @property
+    def generation(self) -> int:
+        """The base generation's number, 0 while there is none."""
+        with self._lock:
+            self._stamps()
+            return self._number
+
+    # -- what it holds ----------------------------------------------------------------------------------------------
+    def base_stamps(self) -> StampTable:
+        """Path to (id, stamp) of the base generation: empty where there is no generation, or none to be trusted."""
+        with self._lock:
+            return self._stamps()
+
+    def stamps(self) -> LayeredStamps:
+        """Path to (id, stamp) of base and overlay together, as of now."""
+        with self._lock:
+            self._stamps()
+            moment = (self._fresh, self._fresh.clock)
+            if self._seen is None or self._seen[0] != moment:
+                self._seen = moment, self._fresh.view()
+            return self._seen[1]
+
+    def item(self, id: str) -> MemoryItem | None:  # noqa: A002
+        """The overlay's own copy of an item; None for one that only the base, or nobody, has."""
+        with self._lock:
+            return self._fresh.items.get(id)
+
+    def restamp(self, path: str, stamp: Stamp) -> None:
+        """Note that a known file was looked at again and holds what it held."""
+        with self._lock:
+            self._stamps()
+            self._fresh.restamp(path, stamp)
+
+    def overlay_stamps(self) -> dict[str, Entry]:
+        """Path to (id, stamp) of what only the overlay holds."""
+        with self._lock:
+            return dict(self._fresh.entries)
+
+    def overlay_size(self) -> int:
+        """How many paths differ from the base generation, be it by their stamp only."""
+        with self._lock:
+            return len(self._fresh) + len(self._fresh.restamped)
+
+    def spares_others(self, asked: bool) -> bool:
+        """Whether a fold at the end of a process takes less than those that begin after it would spend on the overlay:
+        each reads and cuts into terms anew what only the overlay holds.
+
+        Args:
+            asked: whether the process asked anything; one that only writes leaves the fold to those that do.
+        """
+        with self._lock:
+            if self.overlay_size() > _MANY_FILES:
+                return True
+            weight = sum(stamp.size for _, stamp in self._fresh.entries.values())
+            return asked and (weight > _MANY_BYTES or (self.generation == 0 and len(self.stamps()) > 0))
+
+    def stats(self) -> IndexStats:
+        """How many items can be found, and the bytes of the base generation with all that belongs to it."""
+        with self._lock:
+            base = self._stamps()
+            items = base.id_count - len(self._fresh.hidden) + len(self._fresh.items)
+            return IndexStats(engine=self.engine, items=items, bytes=self._generations.bytes() if self._current else 0)
+
+    # -- changing and searching -------------------------------------------------------------------------------------
+    def update(self, added: Iterable[tuple[MemoryItem, Stamp]] = (), removed: Iterable[str] = ()) -> None:
+        """Make items searchable at once, and paths not. Removals come first, so that a move is one call.
+
+        Of two paths with one id the one added last is found; when it is removed the other must be added again.
+        """
+        with self._lock:
+            self._stamps()
+            gone, rows = list(removed), list(added)
+            for path in gone:
+                self._fresh.remove(path)
+            self._losses.made_good(gone, (item.path for item, _ in rows))
+            for item, stamp in rows:
+                self._fresh.add(item, stamp, later=len(rows) > _MANY)
+
+    def search(self, query: Query, asked: Asked | None = None) -> list[Candidate]:
+        """The best ``query.limit`` items of base and overlay on one scale, best first, ties by id.
+
+        ``asked`` says what the query's terms are worth, where more than this index is asked.
+
+        Raises:
+            IndexUnavailable: the base was damaged after it was opened, or the one that took its place lacks some of
+                what it held. What ``stamps()`` now lacks is to be added again, and the search repeated. Each thread is
+                told, so that none takes a part for the whole while another adds.
+        """
+        with self._lock:
+            if self._losses.to_tell():
+                raise _damaged("its base is gone")
+            for _ in range(_ATTEMPTS):
+                try:
+                    return search(query, self._opened(), self._fresh, self._stamps(), asked)
+                except (IndexUnavailable, StorageIO, NotRegularFile, OSError) as error:
+                    damage = error
+                switched = self._switch()
+                if not switched:
+                    self._refuse()
+                if self._losses.to_tell() or not switched:
+                    break
+            raise _damaged(damage) from damage
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """One state: meanwhile other threads neither change nor search it."""
+        with self._lock:
+            yield
+
+    def talks(self) -> bool:
+        """Whether any item has a place in a talk, as far as can be told."""
+        return self._helped(lambda base: self._fresh.index.talks() or (base is not None and base.talks()), False)
+
+    def beside(self, places: Collection[Place], query: Query) -> list[Candidate]:
+        """The items at these places of talks that pass the query's filters, similarity 0, as far as can be told."""
+        return self._helped(lambda base: beside(places, query, base, self._fresh, self._stamps()), [])
+
+    def among(self, ids: Collection[str], query: Query) -> list[Candidate]:
+        """The items with these ids that pass the query's filters, similarity 0, as far as can be told."""
+        return self._helped(lambda base: among(ids, query, base, self._fresh, self._stamps()), [])
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics:
+        """How many items there are, and in how many each term occurs, as far as can be told."""
+        untold = TermStatistics(items=0, average_length=0.0, frequencies=dict.fromkeys(terms, 1))
+        return self._helped(lambda base: statistics(terms, base, self._fresh), untold)
+
+    def terms(self, beginning: str) -> Collection[str]:
+        """The terms that begin so, as far as can be told."""
+        return self._helped(lambda base: known_terms(beginning, base, self._fresh), ())
+
+    def _helped(self, ask: Callable[[Index | None], Answer], otherwise: Answer) -> Answer:
+        """What a question brings that a search can do without; of a damaged base the next search says so."""
+        with self._lock:
+            try:
+                return ask(self._opened())
+            except (IndexUnavailable, StorageIO, NotRegularFile, OSError):
+                return otherwise
+
+    # -- generations ------------------------------------------------------------------------------------------------
+    def fold(self) -> bool:
+        """Make a new base generation of base and overlay; false when another thread or process is at it.
+
+        Searches and updates go on meanwhile; what is updated meanwhile stays in the overlay.
+
+        Raises:
+            StorageIO: the folder cannot be written; the old generation stays.
+        """
+        if not self._folding.acquire(blocking=False):
+            return False
+        try:
+            if not self._engine.stored:
+                self._fold_in_memory()
+                return True
+            with self._generations.lock() as held:
+                if held:
+                    self._switch()
+                    self._fold()
+                return held
+        finally:
+            self._folding.release()
+
+    def rebuild(self, items: Iterable[tuple[MemoryItem, Stamp]]) -> None:
+        """Make a new base generation of these items alone; what was in the overlay before is dropped.
+
+        Raises:
+            LockTimeout: another process has held the index for a minute.
+            StorageIO: the folder cannot be written; the old generation stays.
+        """
+        with self._folding:
+            with self._lock:
+                self._stamps()
+                before = self._fresh.changes()
+            if not self._engine.stored:
+                index = self._engine.open(self.folder)
+                table = filled(index, items)
+                with self._lock:
+                    self._keep(index, table, before)
+                return
+            with self._generations.lock(_REBUILD_WAIT) as held:
+                if not held:
+                    raise LockTimeout(
+                        "another process is folding the index", path=str(self.folder), hint="try again in a moment"
+                    )
+                self._write(None, lambda index: filled(index, items), before)
+                self._losses.clear()
+
+    def reload(self) -> bool:
+        """Take up the generation another process has made; false when the one named is known already, trusted or not.
+
+        The overlay is kept where it still differs from the new base.
+        """
+        with self._lock:
+            return self._switch() and (self._losses.to_tell() or True)
+
+    def close(self) -> None:
+        """Release the base's files. What is only in the overlay is found again by the next freshness check."""
+        with self._lock:
+            self._forget()
+
+    def begin_anew_in_child(self) -> None:
+        """Read the base again, and let the next freshness check find what the overlay had."""
+        _abandoned.append(self._index)
+        self._index = self._seen = None
+        self._losses.clear()
+        self._forget()
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+    def _switch(self) -> bool:
+        """Take up the generation that is named now, if it is another one; note what it lacks."""
+        with self._lock:
+            if self._table is None or not self._engine.stored or self._generations.pointer() == self._named:
+                return False
+            overlay, held = self._fresh, set(self.stamps())
+            self._forget()
+            self._fresh = overlay.rebased(self._stamps())
+            self._losses.add(held - set(self.stamps()))
+            return True
+
+    def _refuse(self) -> None:
+        """Forget a base that turned out to be damaged, and never open it again."""
+        held = set(self.stamps())
+        if self._current is not None:
+            self._refused.add(self._current.digest)
+        self._forget()
+        self._losses.add(held - set(self.stamps()))
+
+    def _stamps(self) -> StampTable:
+        if self._table is None:
+            # Noted before it is read, and whether or not it can be relied on: only another name is news.
+            self._named = self._generations.pointer() if self._engine.stored else NOBODY
+            self._current, self._table = self._trusted()
+            self._number = self._current.number if self._current else 0
+            self._fresh = Overlay(self._table)
+        return self._table
+
+    def _trusted(self) -> tuple[Generation | None, StampTable]:
+        """The current generation and its stamps; nothing and an empty table where it cannot be relied on."""
+        current = self._generations.current() if self._engine.stored else None
+        if current is not None and current.digest not in self._refused:
+            try:
+                return current, StampTable.unpack(current.stamps())
+            except (MemfsError, OSError):
+                pass  # removed or damaged this very moment, or written by a program gone wrong
+        return None, StampTable.of({})
+
+    def _opened(self) -> Index | None:
+        """The base's engine; None while there is no base."""
+        table = self._stamps()
+        if self._index is None and self._current is not None:
+            index = self._engine.open(self._current.files)
+            try:
+                # Asked for a term, the engine opens all its files; then they are the ones the stamps belong to if the
+                # manifest still is: a folder that was removed may have been made again under the same number.
+                found = index.statistics(("",)).items
+                if (len(table) and not found) or not self._current.there():
+                    raise IndexUnavailable("the generation is gone", path=str(self._current.folder))
+            except BaseException:
+                index.close()
+                raise
+            self._index = index
+        return self._index
+
+    def _forget(self) -> None:
+        if self._index is not None:
+            self._index.close()
+        self._index = self._table = self._current = None
+        self._fresh = Overlay(StampTable.of({}))
+        self._number = 0
+
+    def _fold(self) -> None:
+        """Fold the overlay into a new generation. Needs the folder's lock."""
+        with self._lock:
+            table = self._stamps()
+            base = self._current
+            changes = self._fresh.changes()
+            entries = {**self._fresh.restamped, **changes.entries}
+        if not changes and not entries:
+            return
+
+        def fill(index: Index) -> StampTable:
+            if base is not None and len(table) and not index.statistics(("",)).items:
+                raise IndexUnavailable("the generation is gone", path=str(base.folder))
+            index.remove(changes.hidden)
+            index.add(changes.items)
+            return table.changed(changes.gone, entries)
+
+        self._write(base, fill, changes)
+
+    def _write(self, base: Generation | None, fill: Callable[[Index], StampTable], changes: Changes) -> None:
+        """Write, name and take up a generation that begins as ``base`` and is filled by ``fill``. Needs the lock.
+
+        Raises:
+            StorageIO: the folder cannot be written, or was removed or damaged meanwhile.
+        """
+        try:
+            self._written(base, fill, changes)
+        except (FileNotFoundError, IndexUnavailable, NotRegularFile) as error:
+            with self._lock:
+                if base is not None and self._current is base:
+                    self._refuse()
+            raise StorageIO(
+                f"the index was damaged while it was written: {error}",
+                path=str(self.folder),
+                hint="it is made anew from the files",
+            ) from error
+
+    def _written(self, base: Generation | None, fill: Callable[[Index], StampTable], changes: Changes) -> None:
+        folder = self._generations.begin(base)
+        try:
+            index = self._engine.open(folder / FILES)
+            try:
+                table = fill(index)
+                index.flush()
+            finally:
+                index.close()
+            made = self._generations.publish(folder, table.pack(), base)
+        except BaseException:
+            if self._generations.named() != number_of(folder):
+                self._generations.discard(folder)
+            raise
+        before = self._take(made, table, changes)
+        self._generations.prune({before, made.number})
+
+    def _take(self, made: Generation, table: StampTable, changes: Changes) -> int:
+        """Make a new generation the base, keeping what was updated since ``changes``; return the old one's number."""
+        with self._lock:
+            before, overlay = self._number, self._fresh
+            self._forget()
+            self._current, self._table, self._number = made, table, made.number
+            self._named = made.number, made.digest
+            self._fresh = overlay.rebased(table, changes.versions)
+        return before
+
+    # -- the engine without files -----------------------------------------------------------------------------------
+    def _fold_in_memory(self) -> None:
+        with self._lock:
+            table, changes = self._stamps(), self._fresh.changes()
+            entries = {**self._fresh.restamped, **changes.entries}
+            if changes or entries:
+                index = self._index or self._engine.open(self.folder)
+                index.remove(changes.hidden)
+                index.add(changes.items)
+                self._keep(index, table.changed(changes.gone, entries), changes)
+
+    def _keep(self, index: Index, table: StampTable, changes: Changes) -> None:
+        self._index, self._table = index, table
+        self._number += 1
+        self._fresh = self._fresh.rebased(table, changes.versions)
+
+
+# What a parent process reads with: nothing of it is closed in a child, for it may be in the middle of something.
+_abandoned: list[Index | None] = []
+
+
+def _damaged(reason: object) -> IndexUnavailable:
+    return IndexUnavailable(f"the index was damaged while in use: {reason}", hint="it is made anew from the files")

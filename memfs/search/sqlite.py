@@ -1,0 +1,442 @@
+"""SqliteIndex: the engine on SQLite's FTS5, with nothing to install.
+
+One database file: ``terms`` (FTS5, without a copy of the text) finds and scores, ``rows`` and ``tags`` filter. Our
+analyzer cuts the text; FTS5 sees terms joined by spaces. FTS5's formula differs from ours only in how much very common
+terms say: where few enough documents match, scores are reckoned by ours, beyond that FTS5's are taken as they are.
+
+A removed item's terms and tags stay under a number listed in ``dead``, never used again, until the index is made anew.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from heapq import nlargest
+from math import log
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from memfs.errors import IndexUnavailable
+from memfs.fs import io
+from memfs.model import Candidate, MemoryItem, Query
+from memfs.search import analyzer
+from memfs.search import terms as bm25
+from memfs.search import terms as question
+from memfs.search.columns import pack_json
+from memfs.search.documents import Filter, IndexRow, Place, moment, row_of
+from memfs.search.engine import IndexStats, TermStatistics
+
+WEIGHTS = f"{analyzer.TITLE_WEIGHT}, {analyzer.BODY_WEIGHT}, {analyzer.EXTRA_WEIGHT}"
+SIZES = "(SELECT sz FROM terms_docsize WHERE id = t.rowid)"
+_LEAST = 1e-6  # FTS5's idf of a term that more than half of all documents hold
+_GRAIN = analyzer.EXTRA_WEIGHT
+_COLUMNS = 3
+_MORE = 0x80
+
+
+def weigher(statistics: TermStatistics, term: str) -> Callable[[float, int], float]:
+    """Tells of a document's score for one term, and its length, the term's weight in it.
+
+    Exact, since every weight is a multiple of the least one.
+
+    Args:
+        statistics: of all documents that FTS5 holds.
+    """
+    held = statistics.frequencies[term]
+    idf = log((statistics.items - held + 0.5) / (held + 0.5))
+    most = (idf if idf > 0 else _LEAST) * (bm25.K1 + 1.0)
+    first, second = bm25.length_terms(statistics.average_length)
+
+    def weigh(score: float, document_length: int) -> float:
+        share = score / most
+        return round(share / (1.0 - share) * (first + second * document_length) / _GRAIN) * _GRAIN
+
+    return weigh
+
+
+def document_length(sizes: bytes) -> int:
+    """How many terms a document has: the sum of its columns' sizes, each a number of SQLite's (seven bits a byte)."""
+    if len(sizes) == _COLUMNS:
+        return sum(sizes)
+    total = number = 0
+    for byte in sizes:
+        number = number << 7 | byte & ~_MORE
+        if not byte & _MORE:
+            total, number = total + number, 0
+    return total
+
+
+_FILE = "index.sqlite"
+# What a damaged file makes of a query, or of the reading of its rows.
+_DAMAGE = (sqlite3.Error, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, UnboundLocalError)
+_BATCH = 500
+_EXACT = 2500
+_SPARE = 40
+_SCORED = f"SELECT t.rowid, -bm25(t.terms, {WEIGHTS}) AS score"
+_EACH = "SELECT value FROM json_each(?)"
+_AT_PLACE = "r.session = json_extract(p.value, '$[0]') AND r.sequence = json_extract(p.value, '$[1]')"
+_ROW = (
+    "r.docid, r.id, r.path, r.type, r.time, r.importance, r.context, r.agent, r.session, r.sequence, r.speaker, "
+    "r.role, r.asks, r.pinned"
+)
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS rows (docid INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, path TEXT NOT NULL,
+  type TEXT NOT NULL, time INTEGER NOT NULL, importance REAL NOT NULL, context TEXT NOT NULL, agent TEXT NOT NULL,
+  session TEXT NOT NULL, phase TEXT NOT NULL, sequence INTEGER, speaker TEXT NOT NULL, role TEXT NOT NULL,
+  asks INTEGER NOT NULL, pinned INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS rows_time ON rows (time);
+CREATE INDEX IF NOT EXISTS rows_place ON rows (session, sequence) WHERE sequence IS NOT NULL;
+CREATE TABLE IF NOT EXISTS tags (tag TEXT NOT NULL, docid INTEGER NOT NULL, PRIMARY KEY (tag, docid)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dead (docid INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS totals (documents INTEGER NOT NULL, length INTEGER NOT NULL);
+INSERT INTO totals SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM totals);
+CREATE VIRTUAL TABLE IF NOT EXISTS terms USING fts5 (title, body, extra, content='', tokenize='ascii');
+"""
+
+
+class SqliteIndex:
+    """An FTS5 index in a folder. See ``memfs.search.engine.Index`` for the promises."""
+
+    name = "sqlite"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / _FILE
+        self._open: sqlite3.Connection | None = None
+        self._writable = False
+        self._dirty = False
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+    def add(self, items: Iterable[MemoryItem]) -> None:
+        chunk: list[MemoryItem] = []
+        for item in items:
+            chunk.append(item)
+            if len(chunk) == _BATCH:
+                self._add(chunk)
+                chunk = []
+        self._add(chunk)
+
+    def _add(self, items: Sequence[MemoryItem]) -> None:
+        latest = {item.id: item for item in items}
+        if not latest:
+            return
+        self.remove(latest)
+        with self._writing() as base:
+            ((documents, length),) = base.execute("SELECT documents, length FROM totals")
+            rows, tags, texts = [], [], []
+            for docid, item in enumerate(latest.values(), documents + 1):
+                found = analyzer.item_terms(item)
+                length += len(found.title) + len(found.body) + len(found.extra)
+                row = row_of(item)
+                rows.append((docid, *_facts(row)))
+                tags += [(_storable(tag), docid) for tag in row.tags]
+                texts.append((docid, " ".join(found.title), " ".join(found.body), " ".join(found.extra)))
+            base.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            base.executemany("INSERT INTO tags VALUES (?, ?)", tags)
+            base.executemany("INSERT INTO terms (rowid, title, body, extra) VALUES (?, ?, ?, ?)", texts)
+            base.execute("UPDATE totals SET documents = ?, length = ?", (documents + len(latest), length))
+
+    def remove(self, ids: Iterable[str]) -> None:
+        gone = [(key,) for key in dict.fromkeys(ids)]
+        if not gone or self._empty:
+            return
+        with self._writing() as base:
+            base.executemany("INSERT INTO dead SELECT docid FROM rows WHERE id = ?", gone)
+            base.executemany("DELETE FROM rows WHERE id = ?", gone)
+
+    def flush(self) -> None:
+        if self._dirty and self._open is not None:
+            with io.operation("index:commit", self._path), self._reported():
+                self._open.commit()
+            self._dirty = False
+
+    def clear(self) -> None:
+        self.close()
+        io.unlink(self._path, missing_ok=True)
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+        self._open = None
+        self._dirty = self._writable = False
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+    def search(
+        self,
+        query: Query,
+        hidden: Collection[str] = (),
+        statistics: TermStatistics | None = None,
+        worth: Mapping[str, float] | None = None,
+    ) -> list[Candidate]:
+        self.flush()
+        if self._empty:
+            return []
+        conditions, values = _conditions(Filter.of(query))
+        covered = json.dumps(sorted(hidden))
+        with self._reported():
+            if not query.text:
+                return self._newest([*conditions, f"r.id NOT IN ({_EACH})"], [*values, covered], query.limit)
+            worth = question.weights(query.text) if worth is None else worth
+            own = self.statistics(worth)
+            worth = {term: share for term, share in worth.items() if own.frequencies[term]}
+            source = "terms t"
+            if conditions:  # CROSS makes SQLite ask FTS5 first and look the rows up, never the other way round
+                source += " CROSS JOIN rows r ON r.docid = t.rowid"
+            where = ["t.terms MATCH ?", *conditions, "t.rowid NOT IN (SELECT docid FROM dead)"]
+            if hidden:
+                where.append(f"t.rowid NOT IN (SELECT docid FROM rows WHERE id IN ({_EACH}))")  # noqa: S608
+                values.append(covered)
+            rest = f"FROM {source} WHERE {' AND '.join(where)}"
+            if sum(own.frequencies.values()) <= _EXACT:
+                scores = self._exact(worth, own, statistics or own, f"{_SCORED}, {SIZES} {rest}", values)
+            else:
+                scores = self._quick(worth, f"{_SCORED} {rest}", values, query.limit)
+            return self._best(scores, query.limit)
+
+    def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        asked = [[session, sequence] for session, sequence in dict.fromkeys(places)]
+        return self._matching(_AT_PLACE, asked, query, hidden)
+
+    def among(self, ids: Collection[str], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        return self._matching("r.id = p.value", list(dict.fromkeys(ids)), query, hidden)
+
+    def _matching(self, match: str, asked: list[Any], query: Query, hidden: Collection[str]) -> list[Candidate]:
+        self.flush()
+        if self._empty or not asked:
+            return []
+        conditions, values = _conditions(Filter.of(query))
+        where = " AND ".join((*conditions, f"r.id NOT IN ({_EACH})"))
+        sql = f"SELECT {_ROW} FROM json_each(?) p CROSS JOIN rows r ON {match} WHERE {where}"  # noqa: S608
+        with self._reported():
+            rows = self._connection().execute(sql, (json.dumps(asked), *values, json.dumps(sorted(hidden))))
+            return [_candidate(row, 0.0) for row in rows]
+
+    def talks(self) -> bool:
+        self.flush()
+        if self._empty:
+            return False
+        with self._reported():
+            sql = "SELECT EXISTS (SELECT 1 FROM rows WHERE sequence IS NOT NULL)"
+            return bool(self._connection().execute(sql).fetchone()[0])
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics:
+        self.flush()
+        frequencies = dict.fromkeys(terms, 0)
+        if self._empty:
+            return TermStatistics(items=0, average_length=0.0, frequencies=frequencies)
+        with self._reported():
+            base = self._connection()
+            ((documents, length),) = base.execute("SELECT documents, length FROM totals")
+            for term in terms:
+                for (held,) in base.execute("SELECT doc FROM temp.vocabulary WHERE term = ?", (term,)):
+                    frequencies[term] = held
+        average = length / documents if documents else 0.0
+        return TermStatistics(items=documents, average_length=average, frequencies=frequencies)
+
+    def terms(self, beginning: str) -> Iterable[str]:
+        self.flush()
+        if self._empty:
+            return []
+        with self._reported():
+            sql = "SELECT term FROM temp.vocabulary WHERE term >= ? AND term < ?"
+            return [term for (term,) in self._connection().execute(sql, (beginning, beginning + "\U0010ffff"))]
+
+    def ids(self) -> Collection[str]:
+        self.flush()
+        if self._empty:
+            return set()
+        with self._reported():
+            return {key for (key,) in self._connection().execute("SELECT id FROM rows")}
+
+    def stats(self) -> IndexStats:
+        self.flush()
+        try:
+            size = self._path.stat().st_size
+        except FileNotFoundError:
+            size = 0
+        return IndexStats(engine=self.name, items=len(self.ids()), bytes=size)
+
+    # -- scoring ----------------------------------------------------------------------------------------------------
+    def _exact(
+        self,
+        worth: Mapping[str, float],
+        own: TermStatistics,
+        wanted: TermStatistics,
+        select: str,
+        values: Sequence[Any],
+    ) -> dict[int, float]:
+        """Ask for one term at a time, and reckon by our formula: to the last digit what other engines do."""
+        factors = bm25.factors(worth, wanted)
+        first, second = bm25.length_terms(wanted.average_length)
+        scores: dict[int, float] = {}
+        for term, factor in factors.items():
+            weigh = weigher(own, term)
+            for docid, score, sizes in self._connection().execute(select, (_phrase(term), *values)):
+                length = document_length(sizes)
+                weight = weigh(score, length)
+                scores[docid] = scores.get(docid, 0.0) + factor * weight / (weight + first + second * length)
+        return scores
+
+    def _quick(self, terms: Iterable[str], select: str, values: Sequence[Any], limit: int) -> dict[int, float]:
+        """Let FTS5 score all terms at once; so many are fetched that ties can be broken by id."""
+        asked = limit + _SPARE
+        words = " OR ".join(map(_phrase, terms))
+        while True:
+            found = (
+                self._connection().execute(select + " ORDER BY score DESC LIMIT ?", (words, *values, asked)).fetchall()
+            )
+            if len(found) < asked or found[-1][1] < found[limit - 1][1]:
+                return dict(found)
+            asked *= 4
+
+    def _best(self, scores: dict[int, float], limit: int) -> list[Candidate]:
+        chosen = list(scores)
+        if len(chosen) > limit:
+            least = nlargest(limit, scores.values())[-1]
+            chosen = [docid for docid in chosen if scores[docid] >= least]
+        rows = self._connection().execute(
+            f"SELECT {_ROW} FROM rows r WHERE r.docid IN ({_EACH})",  # noqa: S608
+            (json.dumps(chosen),),
+        )
+        found = [_candidate(row, scores[row[0]]) for row in rows]
+        found.sort(key=lambda candidate: (-candidate.similarity, candidate.id))
+        return found[:limit]
+
+    def _newest(self, conditions: Sequence[str], values: Sequence[Any], limit: int) -> list[Candidate]:
+        where = " AND ".join(conditions)
+        rows = self._connection().execute(
+            f"SELECT {_ROW} FROM rows r WHERE {where} ORDER BY r.time DESC, r.id LIMIT ?",  # noqa: S608
+            (*values, limit),
+        )
+        return [_candidate(row, 0.0) for row in rows]
+
+    @property
+    def _empty(self) -> bool:
+        return self._open is None and not self._path.exists()
+
+    # -- the connection ---------------------------------------------------------------------------------------------
+    def _connection(self) -> sqlite3.Connection:
+        """The open connection; one made for reading trusts that nobody changes the file."""
+        if self._open is None:
+            place = quote(str(self._path))
+            self._open = sqlite3.connect(f"file:{place}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+            self._prepare(self._open)
+        return self._open
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._reported():
+            if self._open is None or not self._writable:
+                # What was there when it was opened for reading must still be: else an empty one would take its place.
+                mode = "rw" if self._open is not None else "rwc"
+                self.close()
+                if mode == "rwc":
+                    io.make_private_file(self._path)
+                self._open = sqlite3.connect(
+                    f"file:{quote(str(self._path))}?mode={mode}", uri=True, check_same_thread=False
+                )
+                # Durability is the generation's business: it syncs the finished file.
+                self._open.execute("PRAGMA journal_mode = OFF")
+                self._open.execute("PRAGMA synchronous = OFF")
+                self._open.executescript(_SCHEMA)
+                self._prepare(self._open)
+                self._writable = True
+            self._dirty = True
+            yield self._open
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA mmap_size = 268435456")
+        connection.execute("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab ('main', 'terms', 'row')")
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise self._unusable(error) from error
+        except _DAMAGE as error:
+            if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
+                full = OSError(errno.ENOSPC, str(error))
+                raise io.storage_error(full, "write", str(self._path)) from error
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> IndexUnavailable:
+        return IndexUnavailable(
+            f"the SQLite index cannot be used: {error}", path=str(self._path), hint="it is made anew from the files"
+        )
+
+
+def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
+    """SQL conditions on a row ``r``, and their values."""
+    conditions: list[str] = []
+    values: list[Any] = []
+    for column, names in (
+        ("type", wanted.types),
+        ("agent", wanted.agents),
+        ("session", wanted.sessions),
+        ("phase", wanted.phases),
+    ):
+        if names:
+            conditions.append(f"r.{column} IN ({_EACH})")
+            values.append(json.dumps(sorted(names)))
+    for sign, time in ((">=", wanted.since), ("<=", wanted.until)):
+        if time is not None:
+            conditions.append(f"r.time {sign} ?")
+            values.append(time)
+    for tag in sorted(wanted.tags):
+        conditions.append("EXISTS (SELECT 1 FROM tags g WHERE g.tag = ? AND g.docid = r.docid)")
+        values.append(_storable(tag))
+    if wanted.path:
+        prefix = wanted.path.encode("utf-8", "surrogatepass")
+        conditions.append("(substr(CAST(r.path AS BLOB), 1, ?) = ? OR CAST(r.path AS BLOB) = ?)")
+        values += [len(prefix), prefix, prefix[:-1]]
+    return conditions, values
+
+
+def _facts(row: IndexRow) -> tuple[Any, ...]:
+    context = pack_json(row.context).decode() if row.context else ""
+    agent, session, phase = _storable(row.agent), _storable(row.session), _storable(row.phase)
+    told = row.sequence, _storable(row.speaker), _storable(row.role), row.asks, row.pinned
+    return row.id, _storable(row.path), row.type, row.time, row.importance, context, agent, session, phase, *told
+
+
+def _storable(text: str) -> str | bytes:
+    """A text as it is, or as bytes where it holds what is no character, as an undecodable file name does."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def _text(stored: str | bytes) -> str:
+    return stored if isinstance(stored, str) else stored.decode("utf-8", "surrogatepass")
+
+
+def _phrase(term: str) -> str:
+    return f'"{term}"'
+
+
+def _candidate(row: Sequence[Any], similarity: float) -> Candidate:
+    _, key, path, kind, time, importance, context, agent, session, sequence, speaker, role, asks, pinned = row
+    return Candidate(
+        id=key,
+        path=_text(path),
+        similarity=similarity,
+        type=kind,
+        timestamp=moment(time),
+        importance=importance,
+        context=json.loads(context) if context else {},
+        agent=_text(agent),
+        session=_text(session),
+        sequence=sequence,
+        speaker=_text(speaker),
+        role=_text(role),
+        asks=bool(asks),
+        pinned=bool(pinned),
+    )

@@ -1,0 +1,272 @@
+"""StampTable: which file contents an index generation describes.
+
+Owns the mapping from path to (id, stamp) and its compact form on disk. Taking stamps is the store's business.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from types import EllipsisType
+from typing import Any, overload
+
+from memfs.model import Stamp
+from memfs.model.ids import stem_of
+from memfs.model.item import RACY_NS
+from memfs.search import columns
+
+Entry = tuple[str, Stamp]
+_NUMBERS = {"size": "q", "mtime": "q", "ctime": "q", "inode": "Q", "checked": "q"}
+_DIGESTS = {40, 64}  # how many digits git's ids have
+
+
+class StampTable(Mapping[str, Entry]):
+    """An unchangeable mapping from path to (id, stamp) that makes its stamps only when asked."""
+
+    def __init__(
+        self, paths: list[str], strange: Mapping[int, str], numbers: Mapping[str, array[Any]], blobs: Sequence[str]
+    ) -> None:
+        """``strange``: ids that are not their path's stem, by place."""
+        self._paths = paths
+        self._strange = strange
+        self._numbers = numbers
+        self._blobs = blobs
+        self._places = dict(zip(paths, range(len(paths)), strict=True))
+
+    @classmethod
+    def of(cls, entries: Mapping[str, Entry]) -> StampTable:
+        """The table of these entries."""
+        stamps = [stamp for _, stamp in entries.values()]
+        numbers = {
+            "size": array("q", [stamp.size for stamp in stamps]),
+            "mtime": array("q", [stamp.mtime_ns for stamp in stamps]),
+            "ctime": array("q", [stamp.ctime_ns for stamp in stamps]),
+            "inode": array("Q", [stamp.inode for stamp in stamps]),
+            "checked": array("q", [stamp.checked_ns for stamp in stamps]),
+        }
+        strange = _strange(entries, [key for key, _ in entries.values()])
+        return cls(list(entries), strange, numbers, [stamp.blob for stamp in stamps])
+
+    def changed(self, gone: Collection[str], entries: Mapping[str, Entry]) -> StampTable:
+        """A table without the paths in ``gone`` and with the given entries added or replaced."""
+        out = {place for path in (*gone, *entries) if (place := self._places.get(path)) is not None}
+        kept = [place for place in range(len(self._paths)) if place not in out]
+        fresh = StampTable.of(entries)
+        paths = [self._paths[place] for place in kept] + fresh._paths
+        return StampTable(
+            paths,
+            _strange(paths, [*map(self._id, kept), *map(fresh._id, range(len(fresh)))]),
+            {
+                name: array(code, [self._numbers[name][place] for place in kept]) + fresh._numbers[name]
+                for name, code in _NUMBERS.items()
+            },
+            [self._blobs[place] for place in kept] + list(fresh._blobs),
+        )
+
+    def __getitem__(self, path: str) -> Entry:
+        place = self._places[path]
+        numbers = self._numbers
+        return self._id(place), Stamp(
+            numbers["size"][place],
+            numbers["mtime"][place],
+            numbers["ctime"][place],
+            numbers["inode"][place],
+            self._blobs[place],
+            numbers["checked"][place],
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._places
+
+    def vouches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
+        """Whether a file with these facts is known to hold what it held when it was stamped (``Stamp.racy``)."""
+        place = self._places.get(path)
+        if place is None:
+            return False
+        numbers = self._numbers
+        return bool(
+            numbers["mtime"][place] == mtime_ns
+            and numbers["ctime"][place] == ctime_ns
+            and numbers["size"][place] == size
+            and numbers["inode"][place] == inode
+            and numbers["checked"][place] - max(mtime_ns, ctime_ns) >= RACY_NS
+        )
+
+    def blobs(self) -> Iterator[tuple[str, str]]:
+        """Every path with its content's id."""
+        return zip(self._paths, self._blobs, strict=True)
+
+    def ids(self) -> Iterator[tuple[str, str]]:
+        """Every path with its item's id; of a table far quicker than making its stamps."""
+        strange = self._strange
+        for place, path in enumerate(self._paths):
+            yield path, strange[place] if place in strange else stem_of(path)
+
+    def holder(self, id: str) -> str | None:  # noqa: A002
+        """The path whose content the index holds under this id: of several, the one added last."""
+        return self._holders.get(id)
+
+    @property
+    def id_count(self) -> int:
+        """How many different ids there are."""
+        return len(self._holders)
+
+    @cached_property
+    def _holders(self) -> dict[str, str]:
+        return {self._id(place): path for place, path in enumerate(self._paths)}
+
+    def _id(self, place: int) -> str:
+        strange = self._strange.get(place)
+        return stem_of(self._paths[place]) if strange is None else strange
+
+    def pack(self) -> bytes:
+        """The table as bytes."""
+        widths = {len(blob) for blob in self._blobs}
+        width = widths.pop() if len(widths) == 1 and widths <= _DIGESTS else 0
+        parts = {
+            "paths": columns.pack_texts(self._paths),
+            "ids": columns.pack_json(self._strange),
+            "width": columns.pack_json(width),
+            "blobs": bytes.fromhex("".join(self._blobs)) if width else columns.pack_json(self._blobs),
+        }
+        return columns.pack(parts | {name: numbers.tobytes() for name, numbers in self._numbers.items()})
+
+    @classmethod
+    def unpack(cls, data: bytes) -> StampTable:
+        """The table again.
+
+        Raises:
+            IndexUnavailable: these bytes are no table.
+        """
+        parts = columns.unpack(data)
+        paths = columns.unpack_texts(parts["paths"])
+        strange = {int(place): key for place, key in columns.unpack_json(parts["ids"]).items()}
+        width = columns.unpack_json(parts["width"])
+        blobs = _Digests(parts["blobs"], width // 2) if width else columns.unpack_json(parts["blobs"])
+        numbers = {name: columns.unpack_numbers(code, parts[name]) for name, code in _NUMBERS.items()}
+        return cls(paths, strange, numbers, blobs)
+
+
+class _Digests(Sequence[str]):
+    """Digests of one size, as hex digits only when asked for."""
+
+    def __init__(self, data: memoryview, size: int) -> None:
+        self._data = data
+        self._size = size
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        if not 0 <= place < len(self):
+            raise IndexError(place)
+        return self._data[place * self._size : (place + 1) * self._size].hex()
+
+    def __iter__(self) -> Iterator[str]:
+        digits, width = self._data.hex(), 2 * self._size
+        return (digits[start : start + width] for start in range(0, len(digits), width))
+
+    def __len__(self) -> int:
+        return len(self._data) // self._size
+
+
+Rows = dict[str, Entry | None]
+"""What lies over a stamp table: entries that were added or replaced, None for what is gone."""
+
+
+class LayeredStamps(Mapping[str, Entry]):
+    """A stamp table with changes on it, as of the moment this view was made.
+
+    It shares the changes with whoever goes on changing them; ``keep`` tells it before each change, so that making one
+    costs nothing however many changes there are. Reading needs no lock: what is shared is read first, and then whether
+    it has been changed since.
+    """
+
+    def __init__(self, base: StampTable, rows: Rows) -> None:
+        self._base = base
+        self._rows = rows
+        self._before: dict[str, Entry | EllipsisType | None] = {}
+
+    def keep(self, path: str) -> None:
+        """Go on saying what is said of a path now: it is about to change."""
+        if path not in self._before:
+            self._before[path] = self._rows.get(path, ...)
+
+    def _row(self, path: str) -> Entry | EllipsisType | None:
+        """What lies over a path of the table: ``...`` where nothing does."""
+        row: Entry | EllipsisType | None = self._rows.get(path, ...)
+        return self._before.get(path, row) if self._before else row
+
+    def _over(self) -> Rows:
+        """All that lies over the table."""
+        rows: dict[str, Entry | EllipsisType | None] = {**self._rows}
+        rows.update(self._before.copy())
+        return {path: row for path, row in rows.items() if row is not ...}
+
+    def changed_below(self, folder: str) -> dict[str, str]:
+        """What lies over the table below a folder that ends with "/": content's id by path, "" for what is gone."""
+        return {path: row[1].blob if row else "" for path, row in self._over().items() if path.startswith(folder)}
+
+    def __getitem__(self, path: str) -> Entry:
+        row = self._row(path)
+        if row is None:
+            raise KeyError(path)
+        return self._base[path] if row is ... else row
+
+    def __iter__(self) -> Iterator[str]:
+        over = self._over()
+        yield from (path for path in self._base if path not in over)
+        yield from (path for path, row in over.items() if row is not None)
+
+    def __len__(self) -> int:
+        over = self._over()
+        return len(self._base) + sum((row is not None) - (path in self._base) for path, row in over.items())
+
+    def __contains__(self, path: object) -> bool:
+        row = self._row(path) if isinstance(path, str) else None
+        return path in self._base if row is ... else row is not None
+
+    def vouches(self, path: str, size: int, mtime_ns: int, ctime_ns: int, inode: int) -> bool:
+        """As ``StampTable.vouches``."""
+        row = self._row(path)
+        if row is ...:
+            return self._base.vouches(path, size, mtime_ns, ctime_ns, inode)
+        if row is None:
+            return False
+        stamp = row[1]
+        facts = (stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode)
+        return facts == (size, mtime_ns, ctime_ns, inode) and not stamp.racy
+
+    def blobs(self) -> Iterator[tuple[str, str]]:
+        """As ``StampTable.blobs``."""
+        over = self._over()
+        for path, blob in self._base.blobs():
+            if path not in over:
+                yield path, blob
+        for path, row in over.items():
+            if row is not None:
+                yield path, row[1].blob
+
+    def ids(self) -> Iterator[tuple[str, str]]:
+        """As ``StampTable.ids``."""
+        over = self._over()
+        for path, item_id in self._base.ids():
+            if path not in over:
+                yield path, item_id
+        for path, row in over.items():
+            if row is not None:
+                yield path, row[0]
+
+
+def _strange(paths: Iterable[str], ids: Iterable[str]) -> dict[int, str]:
+    return {place: key for place, (path, key) in enumerate(zip(paths, ids, strict=True)) if key != stem_of(path)}

@@ -1,0 +1,118 @@
+"""Question: what the words of a question are worth.
+
+Owns four judgements, the same for every engine: words that people say about anything weigh half, a repeated word
+weighs more but not in proportion, in a transcript the assistant's lines weigh half of the person's, and a word that
+nothing holds stands for those that are one slip of the finger away. Measured in
+``benchmarks/retrieval``. Knows nothing of engines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import log
+
+from memfs.search import analyzer
+from memfs.search.engine import TermStatistics
+
+MAX_TERMS = 128
+COMMON_WEIGHT = 0.5
+ASSISTANT_WEIGHT = 0.5
+SLIP_WEIGHT = 0.5
+
+_SHORTEST_SLIP = 5
+_SLIPS = 3
+_LINE = re.compile(r"\s*([^\W\d_][\w .-]{0,30}?)\s*:\s")
+_ASSISTANTS = frozenset({"ai", "assistant", "bot", "model", "system"})
+# Words of talk that narrow nothing down. They are searched for, as they may be all that was said.
+_COMMON_WORDS = (
+    "actually already always another anybody anyone anything ask asked asks bit came come comes describe "
+    "described describes discuss discussed discusses even ever everybody everyone everything feel feeling feels "
+    "felt first gave get gets getting give given gives go goes going gone good got great happen happened "
+    "happening happens hello hey hi hmm indeed keep keeps kept kind kinds know known knows last lately let lets "
+    "like likes long look looked looking looks lot lots made make makes making many may maybe mention mentioned "
+    "mentions might much must need needed needs never new nice nobody nope nothing often oh ok okay one ones "
+    "perhaps please possibly probably put quite really recent recently right said saw say saying says see seem "
+    "seemed seems seen share shared shares show showed shows somebody someone something sometimes sort sorts "
+    "still sure take taken takes talk talked talking talks tell tells thank thanks thing things think thinks "
+    "today told tomorrow took tried tries try trying two type types use used uses using usually want wanted wants "
+    "way ways well went wow yeah yep yes yesterday yet"
+)
+COMMON_WORDS = frozenset(_COMMON_WORDS.split())
+
+
+def weights(text: str) -> dict[str, float]:
+    """The distinct terms a question asks for with what each is worth, in order: the first 128; empty without a word."""
+    found: dict[str, float] = {}
+    for line, worth in _lines(text):
+        for token, terms in analyzer.tokens(line):
+            share = worth * (COMMON_WEIGHT if token.casefold() in COMMON_WORDS else 1.0)
+            for term in terms:
+                if term in found or len(found) < MAX_TERMS:
+                    found[term] = found.get(term, 0.0) + share
+    if not found:
+        return dict.fromkeys(analyzer.terms(text)[:MAX_TERMS], 1.0)
+    return {term: 1.0 + log(weight) if weight > 1.0 else weight for term, weight in found.items()}
+
+
+def nearby(term: str, known: Iterable[str]) -> list[str]:
+    """Those of the known terms that are one slip of the finger away from a longer term: at most three, in order."""
+    if len(term) < _SHORTEST_SLIP or not term.isalpha():
+        return []
+    return sorted(other for other in known if abs(len(other) - len(term)) <= 1 and _one_slip(term, other))[:_SLIPS]
+
+
+def _one_slip(one: str, other: str) -> bool:
+    """Whether one letter is missing, too many, another one, or has changed places with its neighbour."""
+    start = 0
+    while start < min(len(one), len(other)) and one[start] == other[start]:
+        start += 1
+    left, right = one[start:], other[start:]
+    while left and right and left[-1] == right[-1]:
+        left, right = left[:-1], right[:-1]
+    return (len(left) <= 1 and len(right) <= 1) or (len(left) == 2 and left == right[::-1])
+
+
+def _lines(text: str) -> Iterator[tuple[str, float]]:
+    """The lines of a transcript with what each is worth; any other text as one line."""
+    if "\n" not in text:
+        yield text, 1.0
+        return
+    for line in text.splitlines():
+        speaker = _LINE.match(line)
+        spoken = speaker is not None and speaker[1].casefold() in _ASSISTANTS
+        yield line, ASSISTANT_WEIGHT if spoken else 1.0
+
+
+K1 = 1.2
+B = 0.75
+
+
+def idf(items: int, frequency: int) -> float:
+    """How much a term says that ``frequency`` of ``items`` hold; always above 0."""
+    frequency = min(frequency, items)
+    return log(1.0 + (items - frequency + 0.5) / (frequency + 0.5))
+
+
+def length_terms(average_length: float) -> tuple[float, float]:
+    """The two constants of the denominator: ``weight + first + second * length``."""
+    return K1 * (1.0 - B), K1 * B / (average_length or 1.0)
+
+
+def joined(parts: Iterable[TermStatistics], terms: Collection[str]) -> TermStatistics:
+    """The statistics of several collections seen as one."""
+    items = 0
+    length = 0
+    frequencies: dict[str, int] = dict.fromkeys(terms, 0)
+    for part in parts:
+        items += part.items
+        length += round(part.average_length * part.items)  # the whole number it was: the mean over all is exact then
+        for term in terms:
+            frequencies[term] += part.frequencies.get(term, 0)
+    return TermStatistics(items=items, average_length=length / items if items else 0.0, frequencies=frequencies)
+
+
+def factors(worth: Mapping[str, float], statistics: TermStatistics) -> Mapping[str, float]:
+    """For each term the constant its weight in an item is multiplied with, what the term is worth included."""
+    known = statistics.frequencies
+    return {term: share * idf(statistics.items, known.get(term, 0)) * (K1 + 1.0) for term, share in worth.items()}

@@ -1,0 +1,478 @@
+"""WhooshIndex: asking and changing an index that Whoosh keeps.
+
+Owns scoring; how files are read and written stands beside it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from whoosh import columns as whoosh_columns
+from whoosh import fields, formats
+from whoosh.codec.whoosh3 import W3Codec, W3LeafMatcher
+from whoosh.filedb.filestore import FileStorage
+from whoosh.index import FileIndex
+from whoosh.matching import ListMatcher
+from whoosh.reading import SegmentReader, TermNotFound
+
+from memfs.errors import IndexUnavailable, MemfsError
+from memfs.fs import io
+from memfs.model import Candidate, MemoryItem, Query
+from memfs.search import analyzer
+from memfs.search import terms as bm25
+from memfs.search import terms as question
+from memfs.search.columns import DocumentColumns
+from memfs.search.documents import Filter, IndexRow, Place, row_of
+from memfs.search.engine import IndexStats, TermStatistics
+
+COLUMNS = "columns"
+FIELD = "terms"
+KEY = "key"
+NO_KEY = 2**32 - 1
+_BLOCKS = ("_read_ids", "_read_weights", "_next_block", "reset")
+
+Block = tuple[Sequence[int], Sequence[float]]
+
+
+class TermsField(fields.FieldType):  # type: ignore[misc]
+    """A field given as a mapping from term to weight; it stores neither positions nor lengths."""
+
+    def __init__(self) -> None:
+        super().__init__(format=formats.Existence(), analyzer=None)
+
+    def index(self, value: Mapping[str, float], **_: Any) -> Iterator[tuple[bytes, int, float, bytes]]:
+        """Whoosh's question: term bytes, frequency, weight, value."""
+        for term, weight in value.items():
+            yield term.encode(), 1, weight, b""
+
+
+def schema() -> fields.Schema:
+    """One field of terms, one column of numbers that never change.
+
+    Where the column's file is missing Whoosh gives every document the default, which is therefore nobody's number.
+    """
+    key = fields.COLUMN(whoosh_columns.NumericColumn("I", default=NO_KEY))
+    return fields.Schema(**{FIELD: TermsField(), KEY: key})
+
+
+def reads_blocks() -> bool:
+    """Whether this Whoosh has the insides that reading whole posting blocks needs."""
+    return all(hasattr(W3LeafMatcher, name) for name in _BLOCKS)
+
+
+def open_leaves(folder: Path) -> list[tuple[SegmentReader, int]]:
+    """Every segment's reader with the number of its first document."""
+    with reported(folder):
+        index = FileIndex(FileStorage(str(folder), readonly=True), schema=schema())
+        return [] if index.is_empty() else list(index.reader().leaf_readers())
+
+
+def file_names(folder: Path) -> list[str]:
+    """The names in the folder."""
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def blocks(leaf: SegmentReader, term: str) -> Iterator[Block]:
+    """The documents of one segment that hold a term, and their weights, a posting block at a time."""
+    try:
+        matcher = leaf.postings(FIELD, term)
+    except TermNotFound:
+        return
+    matcher = getattr(matcher, "child", matcher)  # without the wrapper that leaves deleted documents out
+    if isinstance(matcher, ListMatcher):
+        yield matcher._ids, matcher._weights
+        return
+    while matcher.is_active():
+        matcher._read_ids()
+        matcher._read_weights()
+        yield matcher._ids, matcher._weights
+        matcher._next_block()
+
+
+@contextmanager
+def reported(folder: Path) -> Iterator[None]:
+    """Say in our words whatever Whoosh raises: on damaged files that may be anything."""
+    try:
+        yield
+    except MemfsError:
+        raise
+    except FileNotFoundError as error:
+        raise unavailable(str(error)) from error
+    except OSError as error:
+        raise io.storage_error(error, "index", str(folder)) from error
+    except Exception as error:
+        raise unavailable(f"{type(error).__name__}: {error}") from error
+
+
+def unavailable(reason: str) -> IndexUnavailable:
+    """The error for an index that cannot be read."""
+    return IndexUnavailable(f"the Whoosh index cannot be read: {reason}", hint="it is made anew from the files")
+
+
+_LOCK = "MAIN_WRITELOCK"
+_MEMORY_MB = 256
+_MAX_SEGMENTS = 4
+_MERGE_RATIO = 6
+
+
+class WhooshWriter:
+    """One open Whoosh writer and the rows it will leave behind."""
+
+    def __init__(self, folder: Path, before: DocumentColumns) -> None:
+        self._folder = folder
+        self._before = before
+        self._rows: list[IndexRow] = []
+        self._lengths: list[int] = []
+        self._dead: set[int] = set()
+        self._next_key = max(before.keys, default=-1) + 1
+        self.added: set[str] = set()
+        codec = W3Codec()
+        codec.length_stats = False  # lengths are ours; Whoosh would look for its own once for every posting
+        with reported(folder):
+            storage = FileStorage(str(folder))
+            if not len(before):
+                storage.create()
+                FileIndex.create(storage, schema())
+            index = FileIndex(storage, schema=schema())
+            self._writer = index.writer(limitmb=_MEMORY_MB, compound=False, codec=codec)
+        counts = [segment.doc_count_all() for segment in self._writer.segments]
+        names = [segment.segment_id() for segment in self._writer.segments]
+        self._bases = dict(zip(names, accumulate(counts, initial=0), strict=False))
+
+    def add(self, item: MemoryItem) -> None:
+        """Add an item in place of the one of its id."""
+        self._drop(item.id)
+        weights, length = analyzer.weighted_terms(item)
+        with reported(self._folder):
+            self._writer.add_document(**{FIELD: weights, KEY: self._next_key + len(self._rows)})
+        self._rows.append(row_of(item))
+        self._lengths.append(length)
+        self.added.add(item.id)
+
+    def remove(self, key: str) -> None:
+        """Remove an id; an unknown one is ignored."""
+        self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        number = self._before.numbers.get(key)
+        if number is not None and number not in self._dead:
+            self._writer.delete_document(number)
+            self._dead.add(number)
+
+    def cancel(self) -> None:
+        """Throw away what was not committed."""
+        with suppress(Exception):  # it all is thrown away; an error that led here is already on its way
+            self._writer.cancel()
+
+    def commit(self) -> DocumentColumns:
+        """Write all, and return the columns in the order Whoosh has now given the documents."""
+        with io.operation("index:commit", self._folder), reported(self._folder):
+            self._writer.commit(mergetype=_merge)
+        io.unlink(self._folder / _LOCK, missing_ok=True)
+        keys = range(self._next_key, self._next_key + len(self._rows))
+        fresh = DocumentColumns.of(self._rows, self._lengths, keys)
+        with reported(self._folder):
+            order, dead = self._numbering()
+        columns = self._before.followed_by(fresh, order, dead)
+        io.write_file(self._folder / COLUMNS, columns.pack(), durable=False)
+        return columns
+
+    def _numbering(self) -> tuple[list[int], set[int]]:
+        """For each document number Whoosh has now, where its row stood before or follows; and the deleted ones."""
+        order: list[int] = []
+        dead: set[int] = set()
+        with ExitStack() as closing:
+            leaves = open_leaves(self._folder)
+            for leaf, _ in leaves:
+                closing.callback(leaf.close)
+            for leaf, base in leaves:
+                count = leaf.doc_count_all()
+                before = self._bases.get(leaf.segment().segment_id())
+                if before is not None:
+                    order += range(before, before + count)
+                else:
+                    column = leaf.column_reader(KEY)
+                    order += [self._place(column[number]) for number in range(count)]
+                dead |= {base + number for number in leaf.segment().deleted_docs()}
+        return order, dead
+
+    def _place(self, key: int) -> int:
+        if key == NO_KEY:
+            raise unavailable("the numbers of its documents are gone")
+        if key >= self._next_key:
+            return len(self._before) + key - self._next_key
+        return self._places[key]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {key: place for place, key in enumerate(self._before.keys)}
+
+
+def _merge(writer: Any, segments: list[Any]) -> list[Any]:
+    """Whoosh's question which segments to keep: few, each several times the sum of the smaller ones, none half dead.
+
+    The others are merged into the one being written.
+    """
+    gathered = writer.doc_count()
+    kept: list[Any] = []
+    for segment in sorted(segments, key=lambda one: one.doc_count_all()):
+        alive = segment.doc_count_all() - segment.deleted_count()
+        if alive < _MERGE_RATIO * gathered or alive * 2 < segment.doc_count_all():
+            _absorb(writer, segment)
+            gathered += alive
+        else:
+            kept.append(segment)
+    while len(kept) >= _MAX_SEGMENTS:
+        _absorb(writer, kept.pop(0))
+    return kept
+
+
+def _absorb(writer: Any, segment: Any) -> None:
+    if segment.deleted_count() == segment.doc_count_all():
+        return
+    reader = SegmentReader(writer.storage, writer.schema, segment)
+    writer.add_reader(reader)
+    reader.close()
+
+
+# Postings kept in memory, at most 4 MB of them: what is talked about is asked about again.
+_HELD_NUMBERS = 300_000
+_HELD_TERMS = 1_000
+
+
+class WhooshIndex:
+    """A Whoosh index in a folder. See ``memfs.search.engine.Index`` for the promises."""
+
+    name = "whoosh"
+
+    def __init__(self, folder: Path) -> None:
+        self.block_scoring = reads_blocks()
+        self._folder = folder
+        self._columns: DocumentColumns | None = None
+        self._leaves: list[tuple[SegmentReader, int]] | None = None
+        self._average: float | None = None
+        self._writing: WhooshWriter | None = None
+        self._held: OrderedDict[str, Block] = OrderedDict()
+        self._held_numbers = 0
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+    def add(self, items: Iterable[MemoryItem]) -> None:
+        for item in items:
+            self._writer(item.id).add(item)
+
+    def remove(self, ids: Iterable[str]) -> None:
+        for key in ids:
+            if key in self._known or (self._writing is not None and key in self._writing.added):
+                self._writer(key).remove(key)
+
+    def _writer(self, key: str) -> WhooshWriter:
+        """The open writer; Whoosh cannot replace what it has not committed, so a second change of an id commits."""
+        if self._writing is not None and key in self._writing.added:
+            self.flush()
+        if self._writing is None:
+            known = self._known_columns()
+            self._release()
+            self._writing = WhooshWriter(self._folder, known)
+        return self._writing
+
+    def flush(self) -> None:
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            try:
+                self._columns = writing.commit()
+            except BaseException:
+                writing.cancel()
+                raise
+
+    def clear(self) -> None:
+        self.close()
+        for name in file_names(self._folder):
+            io.unlink(self._folder / name)
+        self._columns = None
+
+    def close(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+        self._release()
+        self._columns = None
+
+    def _release(self) -> None:
+        for leaf, _ in self._leaves or ():
+            leaf.close()
+        self._leaves = None
+        self._average = None
+        self._held.clear()
+        self._held_numbers = 0
+
+    # -- asking -----------------------------------------------------------------------------------------------------
+    def search(
+        self,
+        query: Query,
+        hidden: Collection[str] = (),
+        statistics: TermStatistics | None = None,
+        worth: Mapping[str, float] | None = None,
+    ) -> list[Candidate]:
+        self.flush()
+        with reported(self._folder):
+            columns = self._known_columns()
+            covered = {columns.numbers[key] for key in hidden if key in columns.numbers} if hidden else set()
+            wanted = Filter.of(query)
+            if not query.text:
+                return [columns.candidate(number, 0.0) for number in columns.latest(wanted, covered, query.limit)]
+            worth = question.weights(query.text) if worth is None else worth
+            scores = self._scores(worth, statistics or self.statistics(worth))
+            for number in columns.dead | covered:
+                scores.pop(number, None)
+            return columns.best(scores, wanted, query.limit)
+
+    def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        self.flush()
+        with reported(self._folder):
+            columns = self._known_columns()
+            numbers = columns.select(columns.at_places(places), Filter.of(query))
+            found = [columns.candidate(number, 0.0) for number in numbers]
+            return [candidate for candidate in found if candidate.id not in hidden]
+
+    def among(self, ids: Collection[str], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:
+        self.flush()
+        with reported(self._folder):
+            columns = self._known_columns()
+            held = [columns.numbers[key] for key in dict.fromkeys(ids) if key in columns.numbers and key not in hidden]
+            return [columns.candidate(number, 0.0) for number in columns.select(held, Filter.of(query))]
+
+    def talks(self) -> bool:
+        self.flush()
+        with reported(self._folder):
+            return self._known_columns().talks
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics:
+        self.flush()
+        with reported(self._folder):
+            columns = self._known_columns()
+            if self._average is None:
+                self._average = columns.average_length()
+            frequencies = {term: sum(leaf.doc_frequency(FIELD, term) for leaf, _ in self._opened()) for term in terms}
+            return TermStatistics(items=len(columns), average_length=self._average, frequencies=frequencies)
+
+    def terms(self, beginning: str) -> Iterable[str]:
+        self.flush()
+        with reported(self._folder):
+            found = (leaf.expand_prefix(FIELD, beginning.encode()) for leaf, _ in self._opened())
+            return [term.decode() for terms in found for term in terms]
+
+    def ids(self) -> Collection[str]:
+        self.flush()
+        return self._known
+
+    def stats(self) -> IndexStats:
+        self.flush()
+        size = sum((self._folder / name).stat().st_size for name in file_names(self._folder))
+        return IndexStats(engine=self.name, items=self._known_columns().live, bytes=size)
+
+    @property
+    def segments(self) -> int:
+        """How many segments a search reads."""
+        return len(self._opened())
+
+    @property
+    def _known(self) -> Mapping[str, int]:
+        return self._known_columns().numbers
+
+    def _known_columns(self) -> DocumentColumns:
+        if self._columns is None:
+            self._columns = DocumentColumns.read(self._folder / COLUMNS)
+        return self._columns
+
+    def _opened(self) -> list[tuple[SegmentReader, int]]:
+        """Every segment's reader with the number of its first document."""
+        if self._leaves is None:
+            self._leaves = open_leaves(self._folder) if len(self._known_columns()) else []
+            if sum(leaf.doc_count_all() for leaf, _ in self._leaves) != len(self._known_columns()):
+                raise unavailable("its columns do not fit its segments")
+        return self._leaves
+
+    # -- scoring ----------------------------------------------------------------------------------------------------
+    def _scores(self, worth: Mapping[str, float], statistics: TermStatistics) -> dict[int, float]:
+        """The score of every document that holds one of the terms, dead ones too."""
+        factors = bm25.factors(worth, statistics)
+        first, second = bm25.length_terms(statistics.average_length)
+        if self.block_scoring:
+            return self._block_scores(factors, first, second)
+        return self._plain_scores(factors, first, second)
+
+    def _block_scores(self, factors: Mapping[str, float], first: float, second: float) -> dict[int, float]:
+        lengths = self._known_columns().lengths
+        scores: dict[int, float] = {}
+        for term, factor in factors.items():
+            numbers, weights = self._postings(term)
+            shares = [
+                factor * weight / (weight + first + second * lengths[number])
+                for number, weight in zip(numbers, weights, strict=True)
+            ]
+            known = scores.get
+            if scores:
+                for number, share in zip(numbers, shares, strict=True):
+                    scores[number] = known(number, 0.0) + share
+            else:
+                scores = dict(zip(numbers, shares, strict=True))
+        return scores
+
+    def _postings(self, term: str) -> Block:
+        """The documents of all segments that hold a term, and their weights; those asked for last are kept."""
+        held = self._held.get(term)
+        if held is not None:
+            self._held.move_to_end(term)
+            return held
+        numbers, weights = array("I"), array("d")
+        for leaf, base in self._opened():
+            for some, theirs in blocks(leaf, term):
+                numbers.extend([base + number for number in some])
+                weights.extend(list(theirs))
+        self._held[term] = numbers, weights
+        self._held_numbers += len(numbers)
+        while self._held_numbers > _HELD_NUMBERS or len(self._held) > _HELD_TERMS:
+            self._held_numbers -= len(self._held.popitem(last=False)[1][0])
+        return numbers, weights
+
+    def _plain_scores(self, factors: Mapping[str, float], first: float, second: float) -> dict[int, float]:
+        """Whoosh's own search with our formula: slower, and through its public interface only."""
+        from whoosh.query import Or, Term
+        from whoosh.scoring import BaseScorer, WeightingModel
+        from whoosh.searching import Searcher
+
+        lengths = self._known_columns().lengths
+
+        class Scorer(BaseScorer):  # type: ignore[misc]
+            def __init__(self, factor: float, base: int) -> None:
+                self.factor = factor
+                self.base = base
+
+            def supports_block_quality(self) -> bool:
+                return False
+
+            def score(self, matcher: Any) -> float:
+                weight = float(matcher.weight())
+                length: int = lengths[self.base + matcher.id()]
+                return self.factor * weight / (weight + first + second * length)
+
+        class Formula(WeightingModel):  # type: ignore[misc]
+            def __init__(self, base: int) -> None:
+                self.base = base
+
+            def scorer(self, searcher: Any, fieldname: str, text: bytes, qf: int = 1) -> Scorer:  # noqa: ARG002
+                return Scorer(factors[text.decode()], self.base)
+
+        asked = Or([Term(FIELD, term) for term in factors])
+        scores: dict[int, float] = {}
+        for leaf, base in self._opened():
+            results = Searcher(leaf, weighting=Formula(base)).search(asked, limit=None, optimize=False)
+            scores |= {base + number: score for score, number in results.top_n}
+        return scores

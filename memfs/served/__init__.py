@@ -1,1 +1,0 @@
-"""Who was given which items, and when: a record that stays on this machine."""

@@ -1,0 +1,93 @@
+"""Troubles: what went wrong in a hook, which may neither fail nor speak.
+
+Owns a short log in the workspace's private state, so that a person is told by ``memfs status`` and ``memfs check`` what
+the agent's program never shows. A disk that takes none of it costs the report and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from memfs.errors import MemfsError
+from memfs.fs import io
+from memfs.model.problem import WARNING, Problem
+from memfs.model.time import format_time, parse_time, utc_now
+
+FILE = "hooks.log"
+_LARGEST = 64 * 1024
+_LONGEST = 500
+_TOLD_FOR = timedelta(days=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What went wrong once: when, at which event, and one sentence."""
+
+    moment: str
+    event: str
+    sentence: str
+
+
+def note(state: Path, event: str, sentence: str) -> None:
+    """Write down what went wrong. Never raises because of the disk."""
+    row = [format_time(utc_now()), event[:_LONGEST], " ".join(sentence.split())[:_LONGEST]]
+    path = state / FILE
+    with suppress(MemfsError, OSError):
+        fd = io.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            with io.operation("write", path):
+                os.write(fd, f"{json.dumps(row)}\n".encode())
+            if os.fstat(fd).st_size > _LARGEST:  # the newest are wanted: begin anew, with what was there beside it
+                io.rename(str(path), f"{path}.older")
+        finally:
+            os.close(fd)
+
+
+def latest(state: Path, now: datetime | None = None) -> tuple[Trouble, ...]:
+    """What went wrong within the last days, the oldest first."""
+    since = (now or utc_now()) - _TOLD_FOR
+    return tuple(one for one in _read(state / FILE) if _after(one.moment, since))
+
+
+def problems(state: Path, now: datetime | None = None) -> list[Problem]:
+    """What went wrong within the last days, as one problem; none where nothing did."""
+    found = latest(state, now)
+    if not found:
+        return []
+    last = found[-1]
+    times = "once" if len(found) == 1 else f"{len(found)} times"
+    return [
+        Problem(
+            path="",
+            code="HookFailed",
+            message=f"hooks report trouble, {times} in three days; last {last.event} at {last.moment}: {last.sentence}",
+            hint=f"{state / FILE} has all of it; what is older than three days is not told any more",
+            severity=WARNING,
+        )
+    ]
+
+
+def _read(path: Path) -> Iterator[Trouble]:
+    """The rows that ``note`` wrote; a full disk or a person may have left others."""
+    try:
+        data = io.read_file(path, 4 * _LARGEST)
+    except (MemfsError, OSError):
+        return
+    for line in data.split(b"\n"):
+        with suppress(ValueError, TypeError, RecursionError):
+            moment, event, sentence = json.loads(line)
+            if all(isinstance(text, str) for text in (moment, event, sentence)):
+                yield Trouble(moment, event, sentence)
+
+
+def _after(moment: str, since: datetime) -> bool:
+    try:
+        return parse_time(moment) >= since
+    except ValueError:
+        return False

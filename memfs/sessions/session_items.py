@@ -1,0 +1,404 @@
+"""Memories: the items that a session's events become (seed 003, C6).
+
+Owns kind, id, origin, trust and facts of each. Ids follow from what is said, so that an event that is taken twice makes
+nothing twice. Which events say something, the modules beside it decide.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from memfs.errors import MemfsError
+from memfs.format.secrets import find
+from memfs.format.text_guard import shown
+from memfs.intake.episode_item import shortened
+from memfs.intake.filter import TrivialFilter
+from memfs.learning.corrections import corrections, is_correction, is_refusal, passed_over
+from memfs.model import MemoryItem, Origin
+from memfs.model.ids import slug
+from memfs.model.item import Trust
+from memfs.model.time import time_in
+from memfs.recall.cues import Cues, spoken
+from memfs.recall.similarity import normalised
+from memfs.search.analyzer import terms
+from memfs.sessions.event import SessionEvent
+from memfs.sessions.message import by_person, intention, own_words, priority, sentences
+from memfs.sessions.session_notes import digest
+from memfs.sessions.tasks import Task
+from memfs.settings import ReviewSettings
+
+if TYPE_CHECKING:
+    from memfs.recall.llm_reviewer import LlmReviewer
+
+
+MOST = 5
+"""Of one message, so many decisions and so many pieces of knowledge at most."""
+_FEWEST_WORDS, _MOST_WORDS, _LONGEST = 5, 60, 400
+_TOLD_BY_PERSONS = frozenset({"location", "fact"})
+_FEWEST_NAMING = 4  # a path says more than a word
+
+_TABLE = "statements"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence that lasts.
+
+    Attributes:
+        text: the sentence.
+        decides: whether it tells a decision; else a piece of knowledge.
+        sort: of a decision ``choice``, ``change``, ``rejection``, ``deferral``; of knowledge ``cause``, ``lesson``,
+            ``constraint``, ``location``, ``fact``.
+    """
+
+    text: str
+    decides: bool
+    sort: str
+
+
+def statements(text: str) -> list[Statement]:
+    """What a message decides or states, in order; of each at most ``MOST``."""
+    found = [one for sentence in sentences(text) if (one := statement(sentence)) is not None]
+    decided = [one for one in found if one.decides][:MOST]
+    known = [one for one in found if not one.decides][:MOST]
+    return [one for one in found if one in decided or one in known]
+
+
+def facts_in(text: str) -> list[Statement]:
+    """What a person's message tells of the work that lasts: where something is, and what the project is made of.
+
+    What must be or cannot be is as a rule what the message is to change, and how things are done, preferences keep.
+    """
+    found = (one for one in map(statement, sentences(text)) if one is not None and one.sort in _TOLD_BY_PERSONS)
+    return [one for one in found if not is_correction(one.text)][:MOST]
+
+
+def reports(text: str) -> list[str]:
+    """The sentences of a message that report something as done."""
+    return [one for one in sentences(text) if _reports(one.replace("\u2019", "'"))]
+
+
+def _reports(sentence: str) -> bool:
+    return len(sentence) <= _LONGEST and any(
+        language.pattern(f"{_TABLE}.reported").match(sentence)
+        and not language.pattern(f"{_TABLE}.not_done", r"\b{}\b").search(sentence)
+        for language in spoken(_TABLE)
+    )
+
+
+def statement(sentence: str) -> Statement | None:
+    """What one sentence decides or states, None where that is nothing that lasts."""
+    words = len(sentence.split())
+    if not _FEWEST_NAMING <= words <= _MOST_WORDS or len(sentence) > _LONGEST or sentence.endswith(("?", ":")):
+        return None
+    plain = sentence.replace("\u2019", "'")
+    return next((found for one in spoken(_TABLE) if (found := _stated(one, sentence, plain, words)) is not None), None)
+
+
+def _stated(language: Cues, sentence: str, plain: str, words: int) -> Statement | None:
+    if language.pattern(f"{_TABLE}.passing").search(plain):
+        return None
+    for decides, table in ((True, f"{_TABLE}.decisions"), (False, f"{_TABLE}.knowledge")):
+        for sort in language.names(table):
+            fewest = _FEWEST_NAMING if sort == "location" else _FEWEST_WORDS
+            if words >= fewest and language.pattern(f"{table}.{sort}").search(plain):
+                return Statement(sentence, decides, sort)
+    return None
+
+
+_LEAST_SECONDS = 1.0
+_MOST_SENTENCES = 60
+_MOST_LETTERS = 12_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What of one message is kept.
+
+    Attributes:
+        corrections: the sentences that correct the agent, or say how things are to be done.
+        facts: what it tells of the work that lasts, decisions included.
+        later: what it says of work to be done later, "" where it says nothing of that.
+        rest: whether it says anything beside corrections.
+    """
+
+    corrections: tuple[str, ...] = ()
+    facts: tuple[Statement, ...] = ()
+    later: str = ""
+    rest: bool = True
+
+
+class Judge(Protocol):
+    """Says what of messages is kept."""
+
+    absent: list[str]
+    """Why it could not be asked, a sentence each."""
+
+    def judge(self, messages: Sequence[str]) -> list[Judgement]:
+        """A judgement for each message, in order."""
+        ...
+
+
+class CueJudge:
+    """Judges by the cues of the languages that memfs knows."""
+
+    def __init__(self) -> None:
+        self.absent: list[str] = []
+
+    def judge(self, messages: Sequence[str]) -> list[Judgement]:
+        """See ``Judge``."""
+        return [_by_cues(text) for text in messages]
+
+
+def _by_cues(text: str) -> Judgement:
+    wishes = corrections(text)
+    return Judgement(
+        corrections=wishes,
+        facts=tuple(one for one in facts_in(text) if one.text not in wishes),
+        later=intention(text),
+        rest=bool(passed_over(text)),
+    )
+
+
+class ModelJudge:
+    """Asks a model about the sentences of all messages in one call; where it gives no answer in time, cues judge."""
+
+    def __init__(self, reviewer: LlmReviewer, seconds: float, until: float) -> None:
+        """
+        Args:
+            reviewer: asks the model.
+            seconds: how long one call may take.
+            until: when all of it must be over, by ``time.monotonic``.
+        """
+        self.absent: list[str] = []
+        self._reviewer, self._seconds, self._until = reviewer, seconds, until
+
+    def judge(self, messages: Sequence[str]) -> list[Judgement]:
+        """See ``Judge``. A message with a secret in it, or one that is too long, is not sent."""
+        asked = dict(_fitting(messages))
+        labels = self._labels([one for said in asked.values() for one in said])
+        if labels is None:
+            asked = {}
+        given = iter(labels or ())
+        sorted_by_model = {text: _by_labels([(one, next(given)) for one in said]) for text, said in asked.items()}
+        return [sorted_by_model[text] if text in sorted_by_model else _by_cues(text) for text in messages]
+
+    def _labels(self, said: list[str]) -> list[str] | None:
+        """A label for each sentence; None where there is no answer, or no time to ask."""
+        seconds = min(self._seconds, self._until - time.monotonic())
+        if not said or self.absent or seconds < _LEAST_SECONDS:
+            return None
+        try:
+            return self._reviewer.labels(said, seconds)
+        except MemfsError as error:
+            self.absent.append(f"{self._reviewer.name} did not judge what was said, cues did: {error.message}")
+            return None
+
+
+def _fitting(messages: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """The messages that go to the model, each with its sentences."""
+    count = letters = 0
+    for text in dict.fromkeys(messages):
+        said = sentences(text)
+        if not said or find(text):
+            continue
+        count, letters = count + len(said), letters + sum(map(len, said))
+        if count > _MOST_SENTENCES or letters > _MOST_LETTERS:
+            return
+        yield text, said
+
+
+def _by_labels(labelled: Sequence[tuple[str, str]]) -> Judgement:
+    from memfs.recall.llm_reviewer import DECISION, FACT, NOTHING, TODO, WISHES
+
+    sorts = {DECISION: "choice", FACT: "fact"}
+    facts = [Statement(one, label == DECISION, sorts[label]) for one, label in labelled if label in sorts]
+    return Judgement(
+        corrections=tuple(one for one, label in labelled if label in WISHES),
+        facts=tuple(facts[:MOST]),
+        later="\n".join(one for one, label in labelled if label == TODO),
+        rest=any(label not in WISHES and not (label == NOTHING and is_refusal(one)) for one, label in labelled),
+    )
+
+
+def judge_of(settings: ReviewSettings, until: float) -> Judge:
+    """The judge of a workspace, as its settings say: the model that reviews, else cues.
+
+    Args:
+        until: when all judging must be over, by ``time.monotonic``.
+    """
+    if not settings.endpoint:
+        return CueJudge()
+    from memfs.recall.reviewers import model_of
+
+    return ModelJudge(model_of(settings)[0], settings.seconds, until)
+
+
+WORKING, PROSPECTIVE, PROCEDURAL, EPISODIC, SEMANTIC = "working", "prospective", "procedural", "episodic", "semantic"
+PREFERENCE = "preference"
+PENDING, DONE = "pending", "done"
+_LONGEST_MEMORY = 8_000
+_LONGEST_NAME = 64
+_MOST_LISTED = 50
+_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
+_INTENT_WORDS = frozenset(terms("todo to do later need needs plan planning please remember should must want i we let"))
+_MATCHED, _TOLD, _FEWEST = 0.75, 0.6, 2
+_REPORTED, _FEWEST_REPORTED = 0.8, 3
+REPORT = "report"
+
+
+def of_prompt(event: SessionEvent, key: str, judged: Judgement) -> list[MemoryItem]:
+    """What a person's prompt leaves: what the session is about, and what is to be done later with its priority.
+
+    Args:
+        key: a digest of the event.
+        judged: what of it is kept.
+    """
+    said = _plain(own_words(event))
+    if not said or TrivialFilter().is_trivial(said):
+        return []
+    if judged.corrections and not judged.rest:  # then it is kept as preferences, and nothing else is said
+        return []
+    asked = _asked(said, event, key)
+    facts = [_stated_item(one, event, Trust.HUMAN) for one in judged.facts] if by_person(event) else []
+    return [asked, *([_intended(asked, _plain(judged.later))] if judged.later else []), *facts]
+
+
+def of_note(text: str, event: SessionEvent) -> MemoryItem:
+    """What a person asked to be kept, as it stands: a preference where it says how things are to be done, something to
+    do where it says so, else knowledge.
+    """
+    said = shown(_COLOURS.sub("", text)).strip()
+    trust = Trust.HUMAN if by_person(event) else Trust.AGENT
+    kept = _stated_item(Statement(said, False, "note"), event, trust)
+    kept = kept.replace(origin=replace(kept.origin, role="user"))
+    if corrections(said):
+        return kept.replace(memory_type=PREFERENCE)
+    return _intended(kept, said) if intention(said) else kept
+
+
+def of_message(event: SessionEvent) -> list[MemoryItem]:
+    """What an agent's last message of a turn leaves: decisions as events, and what it states as knowledge."""
+    said = statements(_plain(event.text("last_assistant_message")))
+    listed = [*_listed(event, "events", "type"), *_listed(event, "concepts", "category")]
+    return [_stated_item(one, event) for one in (*said, *listed)]
+
+
+def of_task(task: Task, event: SessionEvent, key: str) -> MemoryItem:
+    """How a task was done: its words and the steps that were seen meanwhile."""
+    lines = [task.text, *([task.more] if task.more else [])]
+    if task.steps:
+        lines += ["Steps:", *(f"{number}. {step}" for number, step in enumerate(task.steps, 1))]
+    facts: dict[str, Any] = {"task_type": task.sort, "success": True}
+    if task.minutes is not None:
+        facts["duration_minutes"] = task.minutes
+    if event.session:
+        facts["session_id"] = event.session
+    return MemoryItem(
+        _plain("\n".join(lines)),
+        PROCEDURAL,
+        id=_stable("", task.text),
+        timestamp=time_in(event.moment),
+        origin=replace(_origin(event), role="assistant", task=task.text[:200]),
+        trust=Trust.AGENT.value,
+        metadata={**facts, "told_by": key},
+    )
+
+
+def again(known: MemoryItem, told: MemoryItem) -> MemoryItem:
+    """A task's item after the task was done once more: its words stay as they are."""
+    if known.metadata.get("told_by") == told.metadata["told_by"]:
+        return known
+    times = known.metadata.get("times")
+    count = times + 1 if isinstance(times, int) and not isinstance(times, bool) else 2
+    return known.replace(metadata={**known.metadata, **told.metadata, "times": count})
+
+
+def finished(task: MemoryItem, intended: Iterable[MemoryItem]) -> list[MemoryItem]:
+    """The pending intentions that a task clearly carries out: most words of each stand in the other."""
+    did = _telling(task.content.partition("\n")[0])
+    found = []
+    for item in intended:
+        meant = _telling(item.content)
+        both = len(did & meant)
+        if both >= _FEWEST and both >= _MATCHED * len(meant) and both >= _TOLD * len(did):
+            found.append(item)
+    return found
+
+
+def reported(sentence: str, intended: Iterable[MemoryItem]) -> list[MemoryItem]:
+    """The intentions that a sentence reports as done: it names nearly all that was meant, and may tell more."""
+    did = _telling(sentence)
+    meant = ((item, _telling(item.content)) for item in intended)
+    return [item for item, words in meant if len(words & did) >= max(_FEWEST_REPORTED, _REPORTED * len(words))]
+
+
+def closed(item: MemoryItem, by: str) -> MemoryItem:
+    """An intention that was carried out. ``by``: the id of the task's item, or ``report``."""
+    return item.replace(status=DONE, metadata={**item.metadata, "done_by": by})
+
+
+def _asked(said: str, event: SessionEvent, key: str) -> MemoryItem:
+    return MemoryItem(
+        said,
+        WORKING,
+        id=f"{slug(said) or 'prompt'}-{key[:10]}",
+        timestamp=time_in(event.moment),
+        origin=replace(_origin(event), role="user"),
+        trust=(Trust.HUMAN if by_person(event) else Trust.AGENT).value,
+        metadata={"session_id": event.session} if event.session else {},
+    )
+
+
+def _intended(asked: MemoryItem, later: str) -> MemoryItem:
+    return asked.replace(
+        content=later,
+        memory_type=PROSPECTIVE,
+        id=_stable("todo", later),
+        status=PENDING,
+        metadata={**asked.metadata, "priority": priority(later)},
+    )
+
+
+def _listed(event: SessionEvent, name: str, sort: str) -> Iterator[Statement]:
+    """What somebody has found in a session already: ``{"description", "type"}``."""
+    listed = event.fields.get(name)
+    for one in listed[:_MOST_LISTED] if isinstance(listed, list) else ():
+        if isinstance(one, Mapping) and isinstance(told := one.get("description"), str) and (text := _plain(told)):
+            yield Statement(text, name == "events", str(one.get(sort) or "other")[:50])
+
+
+def _stated_item(one: Statement, event: SessionEvent, trust: Trust = Trust.AGENT) -> MemoryItem:
+    fact = {"decision_type" if one.decides else "category": one.sort}
+    return MemoryItem(
+        one.text,
+        EPISODIC if one.decides else SEMANTIC,
+        id=_stable("", one.text),
+        timestamp=time_in(event.moment),
+        origin=replace(_origin(event), role="user" if trust is Trust.HUMAN else "assistant"),
+        trust=trust.value,
+        metadata={**fact, **({"session_id": event.session} if event.session else {})},
+    )
+
+
+def _origin(event: SessionEvent) -> Origin:
+    mate = " ".join(event.text("teammate_name").split())[:_LONGEST_NAME]
+    return Origin(agent=event.agent or mate or event.client, session=event.session)
+
+
+def _stable(prefix: str, text: str) -> str:
+    named = "-".join(filter(None, (prefix, slug(text) or "memory")))
+    return f"{named}-{digest(normalised(text), '')[:8]}"
+
+
+def _plain(text: str) -> str:
+    """A text as an item can hold it: no terminal colours, hidden characters shown, not too long."""
+    return shortened(shown(_COLOURS.sub("", text)).strip(), _LONGEST_MEMORY)
+
+
+def _telling(text: str) -> set[str]:
+    return set(terms(text)) - _INTENT_WORDS

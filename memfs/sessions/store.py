@@ -1,0 +1,228 @@
+"""Storing: what events tell is written, as one commit.
+
+Owns what is new, what is done once more, which intention a task carries out, and what is refused. It is told what to
+store by ``memfs.sessions.extract``.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from memfs import private
+from memfs.errors import Conflict, ContentError, IdExists, IdInvalid, MemfsError
+from memfs.intake.episode_item import episode_of, item_of
+from memfs.model import MemoryItem, Query
+from memfs.model.episode import Episode
+from memfs.model.suggestion import Keep
+from memfs.model.time import time_in
+from memfs.recall.conflict_notes import FINISHED
+from memfs.sessions import session_items
+from memfs.sessions.event import SessionEvent
+from memfs.sessions.extract import Heard
+from memfs.sessions.session_items import PENDING, PROSPECTIVE, WORKING
+from memfs.store.values import Batch
+from memfs.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memfs.context.mounts import Mount
+    from memfs.store import Store
+
+_TRIES = 8
+_MOST_PENDING = 500
+
+
+def open_intentions(store: Store | Mount, limit: int = _MOST_PENDING) -> list[MemoryItem]:
+    """The intentions that nobody has carried out or dropped, the newest first."""
+    query = Query(types=frozenset({PROSPECTIVE}), limit=limit)
+    loaded = (store.load(candidate) for candidate in store.seeking.candidates(query))
+    return [found.item for found in loaded if found is not None and found.item.status not in FINISHED]
+
+
+def keep_heard(workspace: Workspace, part: str) -> Keep:
+    """What becomes of what a session teaches; ``part`` as for ``Learner.keep``.
+
+    In private memory and in the user's own workspace, which nobody else sees, it is written unless a setting says
+    otherwise.
+    """
+    own = private.holds(workspace.root) or workspace.root == private.projects_folder().parent
+    return workspace.learner.keep(part, private=own)
+
+
+class Keeper:
+    """Stores what events tell in one workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def keep(self, told: Heard, source: str) -> tuple[list[str], list[str]]:
+        """Store it, all in one commit but for a person's corrections, which are that person's own.
+
+        Args:
+            source: which program told it, for the commit's trailers.
+
+        Returns:
+            The ids of the items that were written, and why others were not.
+
+        Raises:
+            Conflict: others kept changing the same files.
+            ContentError, IdInvalid, DuplicateId: one of these cannot be stored, and that does not change.
+            StorageIO, LockTimeout: nothing of the commit was stored.
+        """
+        refused: list[str] = []
+        unfit: MemfsError | None = None
+        with self._workspace.store.looking_once():
+            stored = self._corrections(told, source, refused)
+        for number in range(_TRIES):
+            attempt = _Attempt(self._workspace, told, source, careful=number > _TRIES // 2)
+            try:
+                attempt.carry_out()
+            except (Conflict, ContentError) as error:
+                unfit = error if isinstance(error, ContentError) else None
+                continue
+            attempt.tell_occasions()
+            return [*stored, *attempt.written], [*refused, *attempt.refused]
+        if unfit is not None:
+            raise unfit
+        raise Conflict("what a session told keeps changing while it is written", hint="it is kept, and tried again")
+
+    def _corrections(self, told: Heard, source: str, refused: list[str]) -> list[str]:
+        """Keep or suggest what a person was heard to prefer; return the ids of what was stored."""
+        keep = keep_heard(self._workspace, "rules")
+        stored: list[str] = []
+        for text, event in told.corrections if keep is not Keep.OFF else ():
+            preferences, agent = self._workspace.sources.preferences, event.agent or event.client
+            try:
+                if keep is Keep.SUGGEST:
+                    preferences.suggest(text, self._workspace.inbox, session=event.session, agent=agent)
+                    continue
+                kept = preferences.record(text, session=event.session, agent=agent, source=source)
+                stored += [item.id for item in kept]
+            except ContentError as error:
+                refused.append(f"a correction was not stored: {error.message}")
+        return stored
+
+
+class _Attempt:
+    """One try at storing. ``careful``: leave alone what is there already, which somebody keeps changing."""
+
+    def __init__(self, workspace: Workspace, told: Heard, source: str, *, careful: bool) -> None:
+        self._workspace, self._store = workspace, workspace.store
+        self._told, self._source, self._careful = told, source, careful
+        self.written: list[str] = []
+        self.refused: list[str] = []
+        self._new: list[MemoryItem] = []
+        self._episodes: list[tuple[Episode, MemoryItem]] = []
+
+    def carry_out(self) -> None:
+        """Plan each item, and store them together."""
+        count = len(self._told.items) + len(self._told.done) + len(self._told.episodes)
+        if not count and not self._told.reports:
+            return
+        told = f"Remember what a session told ({count} {'memories' if count > 1 else 'memory'})"
+        message = told if count else "Note what a session reports as done"
+        items = dict(self._told.items)
+        # One look at the files for all of it; what somebody changes after it, the batch refuses to overwrite.
+        with self._store.looking_once(), self._store.batch(message, source=self._source) as batch:
+            for task in self._told.done.values():
+                self._task(batch, task, items)
+            for sentence, event in self._told.reports:
+                self._report(batch, sentence, event, items)
+            for item in items.values():
+                self._create(batch, item)
+            for episode in self._told.episodes:
+                self._episode(batch, episode)
+
+    def tell_occasions(self) -> None:
+        """Let those know who learn from what was stored."""
+        fire = self._workspace.behaviours.fire
+        for item in self._new:
+            if item.type != WORKING:
+                fire("memory_stored", {"item": item})
+        for episode, item in self._episodes:
+            fire("episode_recorded", {"episode": episode, "item": item})
+        if tasks := [item for item in self._told.done.values() if item.id in self.written]:
+            names = "; ".join(item.content.partition("\n")[0] for item in tasks)
+            fire("task_completed", {"task": names, "outcome": names})  # what else the session said is read already
+
+    def _task(self, batch: Batch, task: MemoryItem, items: dict[str, MemoryItem]) -> None:
+        known = self._known(task.id)
+        if known is None:
+            if not self._create(batch, task) and task.content.count("\n"):  # without its steps it may be kept
+                self._create(batch, task.replace(content=task.content.partition("\n")[0]))
+        elif not self._careful:
+            self._change(batch, session_items.again(known, task), known)
+        for item in session_items.finished(task, [one for one in items.values() if one.type == PROSPECTIVE]):
+            items[item.id] = session_items.closed(item, task.id)
+        if self._careful:
+            return
+        for item in session_items.finished(task, self._open):
+            if item.id not in items and item.context.get("project") == task.context.get("project"):
+                self._change(batch, session_items.closed(item, task.id), item)
+
+    def _report(self, batch: Batch, sentence: str, event: SessionEvent, items: dict[str, MemoryItem]) -> None:
+        """Close what was meant in the same session before, and is reported as done."""
+        moment = time_in(event.moment)
+
+        def meant(item: MemoryItem) -> bool:
+            before = item.timestamp is None or moment is None or item.timestamp <= moment
+            return before and item.origin.session == event.session and item.status not in FINISHED
+
+        fresh = [one for one in items.values() if one.type == PROSPECTIVE and meant(one)]
+        for item in session_items.reported(sentence, fresh):
+            items[item.id] = session_items.closed(item, session_items.REPORT)
+        for item in session_items.reported(sentence, filter(meant, () if self._careful else self._open)):
+            if item.id not in items:
+                self._change(batch, session_items.closed(item, session_items.REPORT), item)
+
+    def _create(self, batch: Batch, item: MemoryItem) -> bool:
+        """Plan a new item; what is there already says the same. False where it is refused."""
+        if item.type == PROSPECTIVE and not self._careful and (known := self._known(item.id)) is not None:
+            self._again_intended(batch, known, item)
+            return True
+        try:
+            stored = batch.put(item, expected="")
+        except IdExists:
+            return True
+        except (ContentError, IdInvalid) as error:  # a secret, too: told by its rule's name
+            self.refused.append(f"a {item.type} memory was not stored: {error.message}")
+            return False
+        self._new.append(stored)
+        self.written.append(stored.id)
+        return True
+
+    def _again_intended(self, batch: Batch, known: MemoryItem, item: MemoryItem) -> None:
+        """What was done once and is meant again is open again, unless this is what was heard then."""
+        if known.status in FINISHED and item.status == PENDING and known.timestamp != item.timestamp:
+            self._change(batch, known.replace(status=PENDING, timestamp=item.timestamp, metadata=item.metadata), known)
+
+    def _episode(self, batch: Batch, episode: Episode) -> None:
+        try:
+            item = item_of(episode)
+        except ContentError as error:
+            self.refused.append(f"what a step taught was not stored: {error.message}")
+            return
+        if self._create(batch, item) and self._new and self._new[-1].id == item.id:
+            recorded = episode_of(self._new[-1])
+            if recorded is not None:
+                self._episodes.append((recorded, self._new[-1]))
+
+    def _change(self, batch: Batch, item: MemoryItem, known: MemoryItem) -> None:
+        if item == known or item.id in self.written:
+            return
+        try:
+            batch.put(item, expected=known.sha256)
+        except ContentError as error:
+            self.refused.append(f"{known.id} was not brought up to date: {error.message}")
+        else:
+            self.written.append(item.id)
+
+    def _known(self, item_id: str) -> MemoryItem | None:
+        try:
+            return self._store.get(item_id)
+        except ContentError:  # a person is at it: it is not ours to replace
+            return None
+
+    @cached_property
+    def _open(self) -> list[MemoryItem]:
+        return open_intentions(self._store)

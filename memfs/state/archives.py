@@ -1,0 +1,710 @@
+"""Archives: iterations that left the tree, still readable document by document (S5, S15).
+
+Owns finding an archived document and its bytes: the frame of the payload that holds it, or, where the payload is not
+there or damaged, the blob that history has of it. Payloads lie outside git, so that a clone reads all through history.
+Making archives is ``memfs.state.archives``'s business, their form ``memfs.admin.archive_file``'s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TypeVar
+
+from memfs.admin.archive_file import (
+    FRAME_BYTES,
+    INDEX_LIMIT,
+    INDEX_SUFFIX,
+    ArchiveIndex,
+    ArchiveMember,
+    Payload,
+    archive_lock,
+    damaged,
+    decode,
+    encode,
+    index_path,
+    is_name,
+    payload_path,
+    verify,
+)
+from memfs.errors import ArchiveInvalid, Conflict, CorruptRecord, HistoryError, IterationInvalid, StorageIO
+from memfs.fs import io
+from memfs.fs.lock import renewed_in_child
+from memfs.git.refs import at_a_tip
+from memfs.model.state_paths import ARCHIVE, document_kind, iteration_folder, iteration_of
+from memfs.state.archive_payload import ArchiveWriter, Original, digest_of, groups
+from memfs.store.parts import Parts
+from memfs.store.plan import FilePlan
+from memfs.store.state_files import StateFiles, Written
+from memfs.store.store import Store
+
+_KEPT = 4
+_MOST_MEMBERS = 20_000
+_SETTLED_NS = 2_000_000_000
+_LARGEST_KEPT = 2 * FRAME_BYTES
+_IN_MEMORY = 256 << 20
+_BRING = "bring the payload here from a backup or from where the archive was made, or fetch the whole history"
+
+Place = tuple[ArchiveIndex, ArchiveMember]
+Facts = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """One archive.
+
+    Attributes:
+        name: the month in which its iterations were closed, with a number where that month has several.
+        iterations: those it holds documents of, by number; ``unpacked`` those of them that are back in the tree.
+        created: when it was made.
+        documents, bytes: how many documents it holds, and what they weigh unpacked.
+        packed: what the payload weighs.
+        present: whether the payload is here; without it documents are read from history.
+    """
+
+    name: str
+    iterations: tuple[int, ...]
+    unpacked: tuple[int, ...]
+    created: datetime
+    documents: int
+    bytes: int
+    packed: int
+    present: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveVerdict:
+    """What a verification found of one archive.
+
+    Attributes:
+        documents: how many it holds.
+        problems: what is wrong with the payload, by document ("" for the whole); empty where all is well.
+        lost: the documents that neither the payload nor history gives back.
+        present: whether the payload is here.
+    """
+
+    name: str
+    documents: int
+    problems: Mapping[str, str]
+    lost: tuple[str, ...] = ()
+    present: bool = True
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong: the payload is whole, or is elsewhere and history has every document."""
+        return not self.problems and not self.lost
+
+
+class Archives:
+    """The archived iterations of one workspace. May be used from several threads."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+        self._kept: dict[str, tuple[Facts, ArchiveIndex, dict[str, ArchiveMember]]] = {}
+        self._closed: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._listing: tuple[Facts | None, dict[int, tuple[str, ...]]] | None = None
+        self._frames: OrderedDict[tuple[str, str, int], bytes] = OrderedDict()
+
+    # -- which there are ------------------------------------------------------------------------------------------
+    def stamp(self) -> Mapping[str, str]:
+        """By archive a text that changes when its index does: whoever keeps rows of it need not read it again."""
+        found = {}
+        for entry in self._parts.seen.scan(ARCHIVE):
+            name = entry.path.removeprefix(f"{ARCHIVE}/").removesuffix(INDEX_SUFFIX)
+            if entry.regular and entry.path.endswith(INDEX_SUFFIX) and is_name(name):
+                found[name] = f"{entry.size}-{entry.mtime_ns}-{entry.ctime_ns}-{entry.inode}"
+        return dict(sorted(found.items(), key=lambda row: order(row[0])))
+
+    def periods(self) -> Sequence[Period]:
+        """The archives, oldest first.
+
+        Raises:
+            ArchiveInvalid: an index is damaged.
+        """
+        return [self._period(self.index(name)) for name in self.stamp()]
+
+    def iterations(self) -> Mapping[int, tuple[str, ...]]:
+        """The iterations that archives hold, each with the names of its archives, newest first.
+
+        An archive whose index is damaged is left out: ``verify`` says what is wrong with it.
+        """
+        mark = self._mark()
+        with self._guard:
+            if mark is not None and self._listing is not None and self._listing[0] == mark:
+                return self._listing[1]
+        found: dict[int, tuple[str, ...]] = {}
+        closed: dict[str, tuple[str, tuple[int, ...]]] = {}
+        for name, stamp in self.stamp().items():
+            with suppress(ArchiveInvalid, FileNotFoundError):
+                known = self._closed.get(name)
+                numbers = known[1] if known and known[0] == stamp else tuple(self.index(name).closed)
+                closed[name] = (stamp, numbers)
+                for number in numbers:
+                    found[number] = (name, *found.get(number, ()))
+        with self._guard:
+            self._listing, self._closed = (mark, found), closed
+        return found
+
+    def _mark(self) -> Facts | None:
+        """What changes when an archive comes or goes; None while the folder changed too lately to tell by its times."""
+        try:
+            facts = os.stat(self._parts.tree.root / ARCHIVE, follow_symlinks=False)
+        except OSError:
+            return None
+        settled = time.time_ns() - facts.st_mtime_ns > _SETTLED_NS
+        return (0, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino) if settled else None
+
+    def index(self, name: str) -> ArchiveIndex:
+        """An archive's index.
+
+        Raises:
+            FileNotFoundError: there is no such archive.
+            ArchiveInvalid: it is damaged.
+        """
+        self._parts.require_open()
+        return self._entry(name)[0]
+
+    def members(self, name: str) -> Iterator[ArchiveMember]:
+        """What an archive holds, with the rows for the index of states.
+
+        Raises:
+            FileNotFoundError, ArchiveInvalid: as ``index``.
+        """
+        yield from self.index(name).members
+
+    def find(self, path: str) -> Place | None:
+        """The newest archive that holds a document, and where in it; None where none does."""
+        self._parts.require_open()
+        number = iteration_of(path)
+        for name in self.iterations().get(number, ()) if number is not None else ():
+            index, by_path = self._entry(name)
+            if path in by_path:
+                return index, by_path[path]
+        return None
+
+    def period_of(self, path: str) -> str:
+        """The name of the archive that holds a document, "" where none does."""
+        self._parts.require_open()
+        found = self.find(path)
+        return found[0].name if found else ""
+
+    def of_iteration(self, number: int) -> dict[str, Place]:
+        """What archives hold of an iteration, by path; of several versions the newest."""
+        found: dict[str, Place] = {}
+        for name in reversed(self.iterations().get(number, ())):
+            index, by_path = self._entry(name)
+            found |= {path: (index, one) for path, one in by_path.items() if iteration_of(path) == number}
+        return found
+
+    # -- reading --------------------------------------------------------------------------------------------------
+    def read(self, path: str) -> bytes:
+        """The bytes of an archived document, verified.
+
+        Raises:
+            FileNotFoundError: no archive holds it.
+            ArchiveInvalid: one does, but neither its payload nor history gives the bytes.
+        """
+        found = self.find(path)
+        if found is None:
+            for name in self.stamp():
+                self.index(name)  # one that is damaged may have held it, and says so
+            raise FileNotFoundError(path)
+        return self.content(*found)
+
+    def content(self, index: ArchiveIndex, member: ArchiveMember) -> bytes:
+        """A document's bytes, from the payload or from history.
+
+        Raises:
+            ArchiveInvalid: neither gives them.
+        """
+        if member.bytes > _IN_MEMORY:
+            raise ArchiveInvalid("too large to be read at once", path=member.path, hint="memfs archive unpack")
+        try:
+            return self._from_payload(index, member)
+        except ArchiveInvalid as error:
+            return self._from_history(member, error.message)
+
+    def chunks(self, index: ArchiveIndex, member: ArchiveMember) -> Iterator[bytes]:
+        """A file's bytes, from the payload alone, for what is too large to be held; right only when all were given.
+
+        Raises:
+            ArchiveInvalid: the payload is not there, or damaged.
+        """
+        with self.open_payload(index.name) as fd:
+            yield from Payload(fd, index.frames, payload_path(index.name)).chunks(member)
+
+    @contextmanager
+    def open_payload(self, name: str) -> Iterator[int]:
+        """A descriptor of an archive's payload.
+
+        Raises:
+            ArchiveInvalid: it is not here.
+        """
+        path = payload_path(name)
+        try:
+            fd = self._parts.tree.open_read(path)
+        except FileNotFoundError:
+            raise ArchiveInvalid("the archive's payload is not here", path=path, hint=_BRING) from None
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def forget(self) -> None:
+        """Let go of what is kept in memory: the next read asks the disk."""
+        with self._guard:
+            self._frames.clear()
+            self._listing = None
+
+    def _from_payload(self, index: ArchiveIndex, member: ArchiveMember) -> bytes:
+        frame = index.frames[member.frame]
+        if frame.raw > _LARGEST_KEPT:
+            return b"".join(self.chunks(index, member))
+        data = self._frame(index, member.frame)[member.offset : member.offset + member.bytes]
+        if hashlib.sha256(data).hexdigest() != member.sha256:
+            raise damaged(f"{member.path} is not what was archived", payload_path(index.name))
+        return data
+
+    def _frame(self, index: ArchiveIndex, number: int) -> bytes:
+        """What a frame decompresses to; the last few are kept, as documents of one iteration lie side by side."""
+        key = (index.name, index.sha256, number)
+        with self._guard:
+            if key in self._frames:
+                self._frames.move_to_end(key)
+                return self._frames[key]
+        path = payload_path(index.name)
+        with self.open_payload(index.name) as fd:
+            try:
+                data = Payload(fd, index.frames, path).frame(number)(index.frames[number].raw)
+            except CorruptRecord as error:
+                raise damaged(error.message, path) from None
+        with self._guard:
+            self._frames[key] = data
+            while len(self._frames) > _KEPT:
+                self._frames.popitem(last=False)
+        return data
+
+    def _from_history(self, member: ArchiveMember, why: str) -> bytes:
+        """The document's bytes by the name that git has for them."""
+        try:
+            data = self._parts.repository.blob(member.blob) if member.blob else b""
+        except HistoryError as error:
+            why, data = f"{why}; in history: {error.message}", b""
+        if hashlib.sha256(data).hexdigest() == member.sha256:
+            return data
+        raise ArchiveInvalid(why, path=member.path, hint=_BRING)
+
+    # -- proof ----------------------------------------------------------------------------------------------------
+    def verify(self, period: str | None = None) -> Sequence[ArchiveVerdict]:
+        """Read the payloads from end to end, and see which documents would be lost.
+
+        Args:
+            period: only this archive.
+
+        Raises:
+            FileNotFoundError: there is no such archive.
+        """
+        names = [period] if period is not None else list(self.stamp())
+        return [self._verdict(name) for name in names]
+
+    def _verdict(self, name: str) -> ArchiveVerdict:
+        try:
+            index = self.index(name)
+        except ArchiveInvalid as error:
+            return ArchiveVerdict(name=name, documents=0, problems={"": str(error)})
+        try:
+            with self.open_payload(name) as fd:
+                wrong = verify(fd, index.frames, index.members, payload_path(name))
+        except ArchiveInvalid:
+            gone = self._lost(index.members)
+            return ArchiveVerdict(name=name, documents=len(index.members), problems={}, lost=gone, present=False)
+        if "" in wrong and len(wrong) == 1:
+            lost: tuple[str, ...] = ()
+        else:
+            lost = self._lost(one for one in index.members if one.path in wrong)
+        return ArchiveVerdict(name=name, documents=len(index.members), problems=wrong, lost=lost)
+
+    def _lost(self, members: Iterable[ArchiveMember]) -> tuple[str, ...]:
+        """Those that history does not give back."""
+        gone = []
+        for member in members:
+            try:
+                self._from_history(member, "")
+            except ArchiveInvalid:
+                gone.append(member.path)
+        return tuple(gone)
+
+    # -- internal -------------------------------------------------------------------------------------------------
+    def _entry(self, name: str) -> tuple[ArchiveIndex, dict[str, ArchiveMember]]:
+        """An archive's index, and what it holds by path; read again only when its file changed."""
+        path = index_path(name)
+        entry = self._parts.seen.entry(path) if is_name(name) else None
+        if entry is None:
+            raise FileNotFoundError(path)
+        facts = (entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode)
+        with self._guard:
+            kept = self._kept.pop(name, None)
+            if kept is not None and kept[0] == facts:
+                self._kept[name] = kept  # the one used last is let go last
+                return kept[1], kept[2]
+        index = decode(self._parts.seen.read(path, INDEX_LIMIT).data, path)
+        by_path = {member.path: member for member in index.members}
+        with self._guard:
+            self._kept[name] = (facts, index, by_path)
+            held = sum(len(members) for _, _, members in self._kept.values())
+            for other in [one for one in self._kept if one != name]:
+                if held <= _MOST_MEMBERS:
+                    break
+                held -= len(self._kept.pop(other)[2])
+        return index, by_path
+
+    def _period(self, index: ArchiveIndex) -> Period:
+        entry = self._parts.tree.entry(payload_path(index.name))
+        return Period(
+            name=index.name,
+            iterations=tuple(sorted(index.closed)),
+            unpacked=tuple(sorted(index.unpacked)),
+            created=index.created,
+            documents=len(index.members),
+            bytes=index.raw,
+            packed=index.bytes,
+            present=entry is not None and entry.regular,
+        )
+
+
+def order(name: str) -> tuple[str, int]:
+    """What sorts archives by month, and those of one month as they were made."""
+    month, _, turn = name.partition("_")
+    return month, int(turn or 1)
+
+
+SOURCE = "archive"
+_BATCH_BYTES = 32 << 20
+_BATCH_FILES = 2_000
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnpackResult:
+    """What unpacking brought back; ``kept`` are documents that were in the tree already and stay as they are."""
+
+    iteration: int
+    documents: int
+    bytes: int
+    kept: tuple[str, ...] = ()
+
+
+class ArchiveReader:
+    """Brings iterations of one workspace back; whoever does holds the archive's lock."""
+
+    def __init__(self, store: Store, parts: Parts, archives: Archives) -> None:
+        self._store = store
+        self._parts = parts
+        self._archives = archives
+
+    def unpack(self, iteration: int) -> UnpackResult:
+        """Bring an archived iteration back into the tree; the archive stays, and what is in the tree stays as it is.
+
+        Raises:
+            IterationInvalid: no archive holds it.
+            ArchiveInvalid: a document of it cannot be given back; what came before it is in the tree.
+        """
+        places = self._archives.of_iteration(iteration)
+        if not places:
+            known = iterations_text(self._archives.iterations()) or "none"
+            raise IterationInvalid(f"no archive holds iteration {iteration}", hint=f"archived are: {known}")
+        self._mark(iteration)
+        kept = tuple(path for path in places if self._parts.seen.entry(path) is not None)
+        wanted = [place for path, place in places.items() if path not in kept]
+        for index, member in wanted:
+            if not document_kind(member.path):
+                self._bring_sidecar(index, member)
+        message = f"Unpack iteration {iteration}"
+        for part in batches([place for place in wanted if document_kind(place[1].path)], _weight):
+            self._bring(part, message)
+        self._store.flush(adopt=False)
+        return UnpackResult(
+            iteration=iteration, documents=len(wanted), bytes=sum(place[1].bytes for place in wanted), kept=kept
+        )
+
+    def _mark(self, iteration: int) -> None:
+        """Note in the indexes that an iteration is back: before any document is, so that none is archived again."""
+        plans = []
+        for name in self._archives.iterations().get(iteration, ()):
+            index = self._archives.index(name)
+            marked = replace(index, unpacked={**index.unpacked, iteration: self._parts.clock()})
+            plans.append(self._store.plan_restore(index_path(name), encode(marked)))
+        self._store.carry_out([plan for plan in plans if plan], f"Unpack iteration {iteration}", source=SOURCE)
+
+    def _bring(self, places: Sequence[Place], message: str) -> None:
+        plans = [self._store.plan_restore(one.path, self._archives.content(index, one)) for index, one in places]
+        self._store.carry_out([plan for plan in plans if plan and plan.before is None], message, source=SOURCE)
+
+    def _bring_sidecar(self, index: ArchiveIndex, member: ArchiveMember) -> None:
+        self._parts.tree.write_stream(member.path, self._archives.chunks(index, member))
+
+
+def _weight(place: Place) -> int:
+    return place[1].bytes
+
+
+def batches(rows: Iterable[Row], weight: Callable[[Row], int]) -> Iterator[list[Row]]:
+    """Rows in batches that memory and a commit can take."""
+    batch: list[Row] = []
+    size = 0
+    for row in rows:
+        if batch and (size + weight(row) > _BATCH_BYTES or len(batch) >= _BATCH_FILES):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += weight(row)
+    if batch:
+        yield batch
+
+
+def iterations_text(numbers: Iterable[int]) -> str:
+    """Iterations as a sentence has them: ``iterations 1 to 4 and 7``."""
+    found = sorted(numbers)
+    runs: list[list[int]] = []
+    for number in found:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    texts = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    listed = ", ".join(texts[:-1]) + " and " + texts[-1] if len(texts) > 1 else "".join(texts)
+    return f"iteration{'s' if len(found) > 1 else ''} {listed}" if found else ""
+
+
+_TRIES = 5
+
+Progress = Callable[[int, int], object]
+"""Told how many of how many documents are packed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveResult:
+    """What archiving did, or would do.
+
+    Attributes:
+        iterations: those that were due.
+        archives: the archives that were made.
+        documents, bytes: what went into them, and what that weighed in the tree; ``packed`` what it weighs now.
+        removed: how many documents left the tree.
+        left: documents that stay in the tree, with the reason: invalid, or changed meanwhile.
+        reason: why the originals wait in the tree although they are archived; "" where nothing keeps them.
+    """
+
+    iterations: tuple[int, ...] = ()
+    archives: tuple[str, ...] = ()
+    documents: int = 0
+    bytes: int = 0
+    packed: int = 0
+    removed: int = 0
+    left: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+
+
+class Archiver:
+    """Packs and unpacks iterations of one workspace; one process at a time."""
+
+    def __init__(self, store: Store, parts: Parts, files: StateFiles, archives: Archives) -> None:
+        self._store = store
+        self._parts = parts
+        self._files = files
+        self._archives = archives
+        self._packing = ArchiveWriter(parts, files)
+        self._unpacking = ArchiveReader(store, parts, archives)
+        self._worker = 0
+        self._lock = archive_lock(parts)
+
+    @property
+    def working_here(self) -> bool:
+        """Whether this thread is archiving already: what it writes may raise occasions that want the same."""
+        return self._worker == threading.get_ident()
+
+    @contextmanager
+    def _working(self, purpose: str) -> Iterator[None]:
+        with self._lock.hold(purpose, timeout=10):
+            self._worker = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._worker = 0
+
+    # -- into the archive -----------------------------------------------------------------------------------------
+    def plan(self, closed: Mapping[int, datetime]) -> ArchiveResult:
+        """What ``archive`` would do; changes nothing."""
+        files = self._packing.originals(closed)
+        return ArchiveResult(
+            iterations=tuple(sorted(closed)), documents=len(files), bytes=sum(one.size for one in files)
+        )  # fmt: skip
+
+    def archive(self, closed: Mapping[int, datetime], level: int, progress: Progress | None = None) -> ArchiveResult:
+        """Archive iterations; on return each document is durable in an archive that was read back.
+
+        Args:
+            closed: the iterations, each with the moment when it was closed.
+            level: zstd's, 1 (quick) to 19 (small).
+
+        Raises:
+            LockTimeout: another process is archiving.
+            StorageIO, HistoryError, ArchiveInvalid: the originals are all still there.
+        """
+        with self._working("archive"):
+            self._packing.sweep()
+            self._store.flush(adopt=False)
+            files = self._packing.originals(closed)
+            held = self._held(closed)
+            made, left = self._pack(files, held, level, progress)
+            flushed = self._store.flush(adopt=False)
+            reason = flushed.reason if flushed.waiting else ""
+            removed = 0 if reason else self._remove(files, self._held(closed, trusted=made), left)
+            if removed:
+                self._store.flush(adopt=False)
+        return ArchiveResult(
+            iterations=tuple(sorted(closed)),
+            archives=tuple(index.name for index in made),
+            documents=sum(len(index.members) for index in made),
+            bytes=sum(index.raw for index in made),
+            packed=sum(index.bytes for index in made),
+            removed=removed,
+            left=left,
+            reason=reason,
+        )
+
+    def _held(self, closed: Iterable[int], trusted: Sequence[ArchiveIndex] = ()) -> dict[str, Place]:
+        """What payloads that are here hold for sure of iterations, by path; ``trusted`` were read a moment ago."""
+        proven = {index.name: frozenset[str]() for index in trusted}
+        found = {}
+        for number in closed:
+            for path, place in self._archives.of_iteration(number).items():
+                name = place[0].name
+                if name not in proven:
+                    (verdict,) = self._archives.verify(name)
+                    everything = not verdict.present or "" in verdict.problems
+                    proven[name] = frozenset(one.path for one in place[0].members) if everything else frozenset(
+                        verdict.problems
+                    )  # fmt: skip
+                if path not in proven[name]:
+                    found[path] = place
+        return found
+
+    def _pack(
+        self, files: Sequence[Original], held: Mapping[str, Place], level: int, progress: Progress | None
+    ) -> tuple[list[ArchiveIndex], dict[str, str]]:
+        made: list[ArchiveIndex] = []
+        left: dict[str, str] = {}
+        fresh = [one for one in files if one.path not in held or not self._packing.same(one, held[one.path][1])]
+        done = 0
+        for group in groups(fresh):
+            name = self._free_name(f"{group[0].closed:%Y-%m}")
+            index = self._packing.pack(name, group, level, left)
+            if index.members:
+                numbers = iterations_text(index.closed)
+                plan = self._store.plan_restore(index_path(name), encode(index))
+                message = f"Archive {numbers} as {name}"
+                self._store.carry_out([plan] if plan else [], message, source=SOURCE)
+                self._parts.gate.filled(payload_path(name), index.bytes)
+                made.append(index)
+            done += len(group)
+            if progress is not None:
+                progress(done, len(fresh))
+        return made, left
+
+    def _free_name(self, month: str) -> str:
+        """The next name of a month, after all there are: the newest archive of a document counts."""
+        turns = [turn for name in self._archives.stamp() for of, turn in [order(name)] if of == month]
+        turn = max(turns, default=0) + 1
+        while self._elsewhere(name := f"{month}_{turn}" if turn > 1 else month):
+            turn += 1
+        return name
+
+    def _elsewhere(self, name: str) -> bool:
+        """Whether a payload is here whose index is on another branch: it is still needed there."""
+        if self._parts.tree.entry(payload_path(name)) is None:
+            return False
+        return at_a_tip(self._parts.repository, index_path(name))
+
+    # -- out of the tree ------------------------------------------------------------------------------------------
+    def _remove(self, files: Sequence[Original], held: Mapping[str, Place], left: dict[str, str]) -> int:
+        """Take originals out of the tree, each only where an archive holds these very bytes."""
+        certain = {one.path: held[one.path][1] for one in files if one.path in held}
+        documents = [member for path, member in certain.items() if document_kind(path)]
+        removed = 0
+        for part in batches(documents, lambda member: member.bytes):
+            names = iterations_text({number for one in part if (number := iteration_of(one.path)) is not None})
+            removed += self._remove_batch(part, f"Take {names} out of the tree; the archive has them", left)
+        for path, member in certain.items():
+            if not document_kind(path) and digest_of(self._packing.chunks(path)) == member.sha256:
+                self._parts.tree.remove(path)
+                removed += 1
+        for number in sorted({number for path in certain if (number := iteration_of(path)) is not None}):
+            self._remove_empty(iteration_folder(number))
+        return removed
+
+    def _remove_batch(self, members: Sequence[ArchiveMember], message: str, left: dict[str, str]) -> int:
+        for _ in range(_TRIES):
+            plans: list[FilePlan] = []
+            for member in members:
+                plan = self._store.plan_restore(member.path, None)
+                if plan is not None and plan.old_sha != member.sha256:
+                    left[member.path] = "it changed after it was archived"
+                elif plan is not None:
+                    plans.append(replace(plan, expected=member.sha256))
+            with suppress(Conflict):  # somebody wrote one of them: look again
+                if plans:
+                    self._store.carry_out(plans, message, source=SOURCE)
+                    self._tell([plan.path for plan in plans])
+                return len(plans)
+        return 0
+
+    def _tell(self, removed: Sequence[str]) -> None:
+        written = [Written(path=path, sha256="", bytes=0, stamp=None) for path in removed]
+        for learned in self._files.learned:
+            learned(written, dict.fromkeys(removed))
+
+    def _remove_empty(self, folder: str) -> None:
+        root = self._parts.tree.root
+        for place, _, _ in os.walk(root / folder, topdown=False):
+            if os.path.isdir(place) and not os.listdir(place):
+                with suppress(StorageIO):
+                    io.rmdir(place)
+
+    # -- back, and for good --------------------------------------------------------------------------------------------
+    def unpack(self, iteration: int) -> UnpackResult:
+        """Bring an archived iteration back into the tree; the archive stays.
+
+        Raises:
+            IterationInvalid: no archive holds it.
+            ArchiveInvalid: a document of it cannot be given back; what came before it is in the tree.
+            LockTimeout: another process is archiving.
+        """
+        with self._working("unpack"):
+            return self._unpacking.unpack(iteration)
+
+    def delete(self, name: str, reason: str) -> None:
+        """Remove an archive; history keeps what it had of the documents.
+
+        Raises:
+            FileNotFoundError: there is no such archive.
+        """
+        with self._working("delete"):
+            plan = self._store.plan_restore(index_path(name), None)
+            if plan is None:
+                raise FileNotFoundError(index_path(name))
+            self._store.carry_out([plan], f"Delete the archive {name}: {reason}", source=SOURCE)
+            self._store.flush(adopt=False)
+            entry = self._parts.tree.entry(payload_path(name))
+            self._parts.tree.remove(payload_path(name))
+            self._parts.gate.filled(payload_path(name), -entry.size if entry else 0)

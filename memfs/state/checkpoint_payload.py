@@ -1,0 +1,801 @@
+"""Checkpoint manifests: what a checkpoint says of itself, proved by digests of the payload and of the manifest (S6).
+
+Owns the fields of ``manifest.json``, its bytes, and the ids of checkpoints. Where it lies and what the payload holds it
+does not know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memfs.admin.backup_file import END, TarMember, header, members, padding
+from memfs.errors import BackupInvalid, CheckpointInvalid, ContentError, CorruptRecord, HistoryError, MemfsError
+from memfs.format import json_text
+from memfs.fs import io, zstd
+from memfs.fs.atomic_replace import is_temporary
+from memfs.fs.scan import ScanEntry
+from memfs.fs.workspace_location import is_own
+from memfs.model.state_paths import AGGREGATES, ITERATIONS, PAYLOAD, document_kind, iteration_of
+from memfs.model.time import parse_time
+from memfs.state.recovery_points import (
+    CONFIGURATION,
+    MEMBER,
+    TASKS,
+    Points,
+    UpdatePart,
+    at,
+    finished,
+    is_small,
+    latest_of,
+    moment_of,
+    newest_update,
+    said_in,
+    updates_in,
+)
+from memfs.store import Store
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.sidecars import KEY, SIDECAR_LIMIT, holds_reference
+
+if TYPE_CHECKING:
+    from memfs.state.archives import Archives
+
+
+FORMAT = 1
+_ID = re.compile(r"ckpt_(\d{8})_(\d{4})(?:_(\d{1,6}))?")
+_HEX = re.compile(r"[0-9a-f]{64}")
+_LARGEST = 1 << 60
+_MINUTE = "%Y%m%d%H%M"
+_MOST_TURNS = 999_999
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_REMEDY = "'memfs checkpoint list' shows the others"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointManifest:
+    """What a checkpoint says of itself.
+
+    Attributes:
+        id: its name.
+        created: the moment it shows, ISO 8601.
+        reason: why it was made.
+        iteration: the newest iteration in it, None where there was none.
+        files, bytes: how many documents there are in it, and their bytes.
+        unpacked: bytes of the archive in the payload.
+        payload_bytes, payload_sha256: of ``state.tar.zst``.
+        revision: the last commit at that moment, "" where there was none.
+        left_out: what could not be taken along, and why.
+    """
+
+    id: str
+    created: str
+    reason: str = ""
+    iteration: int | None = None
+    files: int
+    bytes: int
+    unpacked: int
+    payload_bytes: int
+    payload_sha256: str
+    revision: str = ""
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def timestamp(self) -> datetime:
+        """The moment it shows."""
+        return parse_time(self.created)
+
+
+def encode(manifest: CheckpointManifest) -> bytes:
+    """The bytes of the file, always the same ones."""
+    facts: dict[str, Any] = {**asdict(manifest), "left_out": list(manifest.left_out)}
+    size, digest = facts.pop("payload_bytes"), facts.pop("payload_sha256")
+    values = {"format": FORMAT, **facts, "payload": {"file": PAYLOAD, "bytes": size, "sha256": digest}}
+    return json_text.document({**values, "sha256": _digest(values)}).encode("utf-8")
+
+
+def decode(data: bytes, checkpoint: str) -> CheckpointManifest:
+    """The manifest in a file's bytes; one bit that is not as it was written makes it invalid.
+
+    Args:
+        checkpoint: the id by which its folder is named.
+
+    Raises:
+        CheckpointInvalid: it is damaged, of a newer format, or another checkpoint's.
+    """
+    try:
+        values = json_text.load(data.decode("utf-8"))
+        found = _manifest(values)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise invalid(checkpoint, "its manifest cannot be read") from None
+    if values["format"] != FORMAT:
+        raise invalid(checkpoint, f"its format is {values['format']!a}, this memfs knows {FORMAT}")
+    if encode(found) != data:
+        raise invalid(checkpoint, "its manifest is damaged")
+    if found.id != checkpoint:
+        raise invalid(checkpoint, f"its manifest is that of {found.id!a}")
+    return found
+
+
+def _manifest(values: Any) -> CheckpointManifest:
+    payload = values["payload"]
+    found = CheckpointManifest(
+        **{name: values[name] for name in ("id", "created", "reason", "iteration", "files", "bytes", "unpacked")},
+        payload_bytes=payload["bytes"],
+        payload_sha256=payload["sha256"],
+        revision=values["revision"],
+        left_out=tuple(values["left_out"]),
+    )
+    numbers = (found.files, found.bytes, found.unpacked, found.payload_bytes, found.iteration or 0)
+    if not all(type(number) is int and 0 <= number < _LARGEST for number in numbers):
+        raise ValueError("numbers")
+    if not _ID.fullmatch(found.id) or not _HEX.fullmatch(found.payload_sha256):
+        raise ValueError("names")
+    parse_time(found.created)
+    return found
+
+
+def _digest(values: dict[str, Any]) -> str:
+    text = json.dumps(values, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+# -- ids ----------------------------------------------------------------------------------------------------------
+def next_id(moment: datetime, known: Iterable[str], *, among_clones: bool = False) -> str:
+    """The id of a new checkpoint, later than all that are known, whatever the clock says meanwhile.
+
+    Args:
+        moment: when it was taken; its minute counts unless a known one is later.
+        known: the ids of all there are, and the last one that was given.
+        among_clones: other clones make some, too: a payload stays where it was made, and one id of two clones would
+            leave one of them with a manifest that is not its own; so the turn is hardly ever theirs.
+    """
+    minute, turn = f"{moment.astimezone(UTC):%Y%m%d%H%M}", 0
+    last = max((order(one) for one in known if minute_of(one) > _NEVER), default=(minute, 0))
+    if last >= (minute, 0):
+        minute, turn = last
+    turn = max(turn + 1, moment.second * 10_000 + 2 + secrets.randbelow(9_998) if among_clones else 1)
+    if turn > _MOST_TURNS:
+        minute, turn = f"{_moment(minute) + timedelta(minutes=1):{_MINUTE}}", 1
+    return f"ckpt_{minute[:8]}_{minute[8:]}" + (f"_{turn}" if turn > 1 else "")
+
+
+def is_id(text: object) -> bool:
+    """Whether something has the form of an id."""
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
+
+
+def order(checkpoint: str) -> tuple[str, int]:
+    """What sorts ids as they were given: by minute and turn, as numbers."""
+    match = _ID.fullmatch(checkpoint)
+    return (match[1] + match[2], int(match[3] or 1)) if match else ("", 0)
+
+
+def minute_of(checkpoint: str) -> datetime:
+    """The minute that an id names; the earliest time there is where it names none."""
+    try:
+        return _moment(order(checkpoint)[0])
+    except ValueError:
+        return _NEVER
+
+
+def _moment(minute: str) -> datetime:
+    return datetime.strptime(minute, _MINUTE).replace(tzinfo=UTC)
+
+
+def invalid(checkpoint: str, reason: str, hint: str = _REMEDY) -> CheckpointInvalid:
+    """The error for a checkpoint that cannot be used."""
+    return CheckpointInvalid(f"the checkpoint {checkpoint} cannot be used: {reason}", field=checkpoint, hint=hint)
+
+
+def reason_of(error: CheckpointInvalid) -> str:
+    """Why a checkpoint cannot be used, without its name."""
+    return error.message.partition("cannot be used: ")[2] or error.message
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedWork:
+    """The documents that archives hold, and the iterations that they had closed."""
+
+    paths: frozenset[str] = field(default_factory=frozenset)
+    closed: frozenset[int] = field(default_factory=frozenset)
+
+
+def archived_work(archives: Archives | None) -> ArchivedWork:
+    """What archives hold at present; one whose index is damaged is left out: verifying archives names it."""
+    paths: set[str] = set()
+    closed: set[int] = set()
+    for name in archives.stamp() if archives is not None else ():
+        with suppress(CorruptRecord, FileNotFoundError):
+            index = archives.index(name)  # type: ignore[union-attr]  # there is a name
+            paths.update(one.path for one in index.members if document_kind(one.path))
+            closed.update(index.closed)
+    return ArchivedWork(frozenset(paths), frozenset(closed))
+
+
+def archived_update(archives: Archives | None, work: ArchivedWork) -> Mapping[str, Any]:
+    """The latest state update in archives; empty where there is none that can be read whole."""
+    return _update(archives, newest_update(work.paths))
+
+
+def archived_data(archives: Archives | None, work: ArchivedWork) -> dict[tuple[str, ...], UpdatePart]:
+    """What was said last of each part of ``checkpoint_data`` in the iterations that were archived."""
+    return latest_of(one for path in updates_in(work.paths) for one in said_in(path, _update(archives, path)))
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedCheckpoint:
+    """What archives hold, and what their updates say of ``checkpoint_data``."""
+
+    work: ArchivedWork
+    said: Mapping[tuple[str, ...], UpdatePart]
+
+    @staticmethod
+    def of(archives: Archives | None) -> ArchivedCheckpoint:
+        """As things are at present."""
+        work = archived_work(archives)
+        return ArchivedCheckpoint(work, archived_data(archives, work))
+
+
+def _update(archives: Archives | None, path: str) -> Mapping[str, Any]:
+    if not path or archives is None:
+        return {}
+    with suppress(ContentError, CorruptRecord, FileNotFoundError, UnicodeDecodeError):
+        data = archives.read(path)
+        if not holds_reference(data):
+            found = json_text.load(data.decode("utf-8"), parts=None)
+            return found if isinstance(found, Mapping) else {}
+    return {}
+
+
+SUMS = "SHA256SUMS"
+FOLDERS = (f"{CONTENT}/configuration", f"{CONTENT}/context", AGGREGATES, ITERATIONS)
+_LEVEL = 3
+_CHUNK = 1 << 18
+_GATHERED = 1 << 20
+_RACY_NS = 2_000_000_000
+_TRIES = 5
+_UNKNOWN = (-1, -1, -1, -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackResult:
+    """What was packed; see ``checkpoint_manifest.Manifest`` for the fields."""
+
+    created: datetime
+    iteration: int | None
+    files: int
+    bytes: int
+    unpacked: int
+    payload_bytes: int
+    payload_sha256: str
+    revision: str
+    left_out: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Stage:
+    sums: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    facts: dict[str, tuple[int, int, int, int]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    unpacked: int = 0
+
+
+def pack(
+    store: Store, parts: Parts, target: Path, update: Mapping[str, Any] | None, archives: Archives | None = None
+) -> PackResult:
+    """Write the state as it is at one moment into a new file, durable on return.
+
+    Args:
+        update: the state update whose ``checkpoint_data`` counts; None for the latest in the state.
+        archives: what they hold is told of as work that is done.
+
+    Raises:
+        StorageIO, LockTimeout: it could not be written.
+    """
+    fd = io.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        packer = _Packer(parts, fd, str(target))
+        with parts.tree.holding_folders():
+            for entry in _ordered(_entries(parts, packer.stage)):
+                packer.add(entry.path)
+        archived = ArchivedCheckpoint.of(archives)  # before the writers wait: what is unchanged is not read again
+        with store.standing_still("checkpoint"), parts.tree.holding_folders():
+            created = parts.clock()
+            _catch_up(parts, packer)
+            summary = _summary(parts, packer, update, archives, archived)
+            revision = _revision(parts)
+        packer.finish(summary)
+        io.fsync(fd, str(target))
+        _forget_cached(fd)
+    finally:
+        os.close(fd)
+    stage = packer.stage
+    return PackResult(
+        created=created,
+        iteration=max((number for path in stage.sums if (number := iteration_of(path)) is not None), default=None),
+        files=len(stage.sums),
+        bytes=sum(size for size, _ in stage.sums.values()),
+        unpacked=stage.unpacked,
+        payload_bytes=packer.written,
+        payload_sha256=packer.digest.hexdigest(),
+        revision=revision,
+        left_out=tuple(f"{path}: {reason}" for path, reason in sorted(stage.left_out.items())),
+    )
+
+
+# -- what belongs to a state --------------------------------------------------------------------------------------
+def _entries(parts: Parts, stage: _Stage) -> list[ScanEntry]:
+    found = []
+    for folder in FOLDERS:
+        for entry in parts.seen.scan(folder, hidden=True):
+            if is_temporary(entry.path.rpartition("/")[2]):
+                continue
+            if entry.regular and "\n" not in entry.path:
+                found.append(entry)
+            else:
+                stage.left_out[entry.path] = entry.reason or "not a regular file with a plain name"
+    return found
+
+
+def _ordered(entries: Iterable[ScanEntry]) -> list[ScanEntry]:
+    """Newest iteration first, what belongs to none before them."""
+
+    def place(entry: ScanEntry) -> tuple[int, str]:
+        number = iteration_of(entry.path)
+        return (-(1 << 60) if number is None else -number, entry.path)
+
+    return sorted(entries, key=place)
+
+
+def _catch_up(parts: Parts, packer: _Packer) -> None:
+    """Pack again what changed since it was packed, forget what is gone: from here on the files are of one moment."""
+    stage = packer.stage
+    stage.left_out.clear()
+    present = set()
+    for entry in _ordered(_entries(parts, stage)):
+        present.add(entry.path)
+        if stage.facts.get(entry.path) != entry[1:5] and not packer.holds(entry.path):
+            tries = _TRIES
+            while tries and not packer.add(entry.path):
+                tries -= 1
+            if not tries:
+                stage.left_out[entry.path] = "it kept changing"
+                stage.sums.pop(entry.path, None)
+    for path in stage.sums.keys() - present:
+        del stage.sums[path]
+
+
+def _summary(
+    parts: Parts,
+    packer: _Packer,
+    update: Mapping[str, Any] | None,
+    archives: Archives | None,
+    archived: ArchivedCheckpoint,
+) -> dict[str, Any]:
+    paths, work = packer.stage.sums, archived_work(archives)
+    latest = newest_update(paths)
+    chosen: dict[str, Any] = {"values": update} if update is not None else {}
+    if update is None and latest:
+        data = parts.seen.read(latest, READ_LIMIT).data
+        chosen = {"path": latest, **({"values": _object(data)} if is_small(data) else {})}
+    elif update is None and (found := archived_update(archives, work)):
+        chosen = {"values": found}
+    told = archived.said if archived.work == work else archived_data(archives, work)
+    said = latest_of((*told.values(), *packer.points.latest(paths.keys()).values()))
+    said |= {one.field: one for one in said_in("", update or {})}
+    return packer.points.summary(
+        paths.keys(), chosen, said.values(), _finished(parts, said.get(TASKS), paths), _configuration(parts),
+        work.paths, work.closed,
+    )  # fmt: skip
+
+
+def _finished(parts: Parts, said: UpdatePart | None, paths: Iterable[str]) -> list[int]:
+    """Which tasks in flight had their final output after the update that names them; a given one names them now."""
+    moment = moment_of(said.path) if said is not None else None
+    if said is None or moment is None:
+        return []
+
+    def read(path: str) -> bytes:
+        return parts.seen.read(path, READ_LIMIT).data
+
+    tasks = said.value if said.small else at(_object(read(said.path)), said.field)
+    return finished(tasks if isinstance(tasks, list) else [], paths, read, after=moment)
+
+
+def _configuration(parts: Parts) -> dict[str, Any]:
+    try:
+        return _object(parts.seen.read(CONFIGURATION, READ_LIMIT).data)
+    except (FileNotFoundError, MemfsError):
+        return {}
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    """What a document holds; one that a person broke is in the checkpoint as it is, and says nothing."""
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _revision(parts: Parts) -> str:
+    try:
+        return parts.repository.head_commit() or ""
+    except HistoryError:
+        return ""
+
+
+def _forget_cached(fd: int) -> None:
+    """Let reading back come from the disk, not from memory; a system that cannot is no worse off."""
+    advise = getattr(os, "posix_fadvise", None)
+    if advise is not None:
+        try:
+            advise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        except OSError:
+            return
+
+
+# -- the archive --------------------------------------------------------------------------------------------------
+class _Packer:
+    """Writes the archive as files are added to it."""
+
+    def __init__(self, parts: Parts, fd: int, path: str) -> None:
+        self.stage = _Stage()
+        self.points = Points()
+        self.digest = hashlib.sha256()
+        self.written = 0
+        self._parts = parts
+        self._fd, self._path = fd, path
+        self._held = set(parts.secondary.held()) if parts.secondary is not None else set()
+        self._compress = zstd.open_writer(self._put, level=_LEVEL, threads=os.cpu_count() or 1)
+        self._gathered: list[bytes] = []
+        self._weight = 0
+
+    def add(self, path: str) -> bool:
+        """Pack a file as it is now; one that cannot be read is named as left out.
+
+        Returns:
+            False where it changed while it was read.
+        """
+        try:
+            if path in self._held:
+                return self._add_data(path, self._parts.seen.read(path, READ_LIMIT).data)
+            fd = self._parts.tree.open_read(path)
+        except FileNotFoundError:
+            return True
+        except MemfsError as error:
+            self.stage.left_out[path] = error.message
+            return True
+        try:
+            return self._add(path, fd)
+        finally:
+            os.close(fd)
+
+    def _add_data(self, path: str, data: bytes) -> bool:
+        self._write(header(path, len(data)) + data + padding(len(data)))
+        self._note(path, len(data), hashlib.sha256(data).digest(), _UNKNOWN)
+        self.points.note(path, data)
+        return True
+
+    def _add(self, path: str, fd: int) -> bool:
+        before = os.fstat(fd)
+        if not stat.S_ISREG(before.st_mode):
+            self.stage.left_out[path] = "not a regular file"
+            return True
+        facts = _facts(before)
+        quiet = abs(time.time_ns() - before.st_ctime_ns) > _RACY_NS
+        if before.st_size <= READ_LIMIT:
+            data = io.read_regular(fd, path, READ_LIMIT)
+            self._add_data(path, data)
+            whole = len(data) == before.st_size and facts == _facts(os.fstat(fd))
+        else:
+            whole = self._stream(path, fd, before.st_size) and facts == _facts(os.fstat(fd))
+        if quiet and whole:
+            self.stage.facts[path] = facts
+        return whole
+
+    def _stream(self, path: str, fd: int, size: int) -> bool:
+        self._write(header(path, size))
+        hashed, left = hashlib.sha256(), size
+        while left:
+            with io.operation("read", path):
+                data = os.read(fd, min(left, _CHUNK))
+            if not data:
+                break
+            hashed.update(data)
+            left -= len(data)
+            self._write(data)
+        hashed.update(bytes(left))
+        self._write(bytes(left) + padding(size))
+        self._note(path, size, hashed.digest(), _UNKNOWN)
+        return left == 0
+
+    def holds(self, path: str) -> bool:
+        """Whether a file still is as it was packed: its facts alone cannot tell when it was touched a moment ago."""
+        packed = self.stage.sums.get(path)
+        if packed is None or path in self._held:
+            return False
+        try:
+            fd = self._parts.tree.open_read(path)
+        except (FileNotFoundError, MemfsError):
+            return False
+        try:
+            if os.fstat(fd).st_size != packed[0]:
+                return False
+            hashed = hashlib.sha256()
+            with io.operation("read", path):
+                while data := os.read(fd, _CHUNK):
+                    hashed.update(data)
+            return hashed.digest() == packed[1]
+        finally:
+            os.close(fd)
+
+    def _note(self, path: str, size: int, digest: bytes, facts: tuple[int, int, int, int]) -> None:
+        self.stage.sums[path] = (size, digest)
+        self.stage.facts[path] = facts
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """Write the summary, the sums, and the end."""
+        for name, data in ((MEMBER, _json(summary)), (SUMS, sums(self.stage.sums))):
+            self._write(header(name, len(data)) + data + padding(len(data)))
+        self._write(END)
+        self._flush()
+        self._compress.close()
+
+    def _write(self, data: bytes) -> None:
+        self.stage.unpacked += len(data)
+        self._gathered.append(data)
+        self._weight += len(data)
+        if self._weight >= _GATHERED:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._compress.write(b"".join(self._gathered))
+        self._gathered, self._weight = [], 0
+
+    def _put(self, data: bytes) -> None:
+        self.digest.update(data)
+        self.written += len(data)
+        io.write_all(self._fd, data, self._path)
+
+
+def sums(digests: Mapping[str, tuple[int, bytes]]) -> bytes:
+    """The file that ``sha256sum -c`` reads: one line for each document that counts."""
+    lines = (f"{digest.hex()}  {path}\n" for path, (_, digest) in sorted(digests.items()))
+    return "".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _json(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
+
+
+def _facts(found: os.stat_result) -> tuple[int, int, int, int]:
+    return (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+
+
+_LARGEST_SUMMARY = 1 << 28
+_LARGEST_SUMS = 1 << 30
+_LINE = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
+
+Read = Callable[[int], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofResult:
+    """A payload that verified whole.
+
+    Attributes:
+        sums: of each document, its sha256 (raw).
+        summary: what ``recover`` tells (``checkpoint_points.Points.summary``).
+    """
+
+    sums: Mapping[str, bytes]
+    summary: Mapping[str, Any]
+
+
+@contextmanager
+def opened_members(payload: Path, manifest: CheckpointManifest) -> Iterator[Iterator[TarMember]]:
+    """The archive's members; when the block ends without an error, every byte of the payload was right.
+
+    Raises:
+        CheckpointInvalid: the payload is not there, or damaged.
+    """
+    fd = _opened(payload, manifest)
+    try:
+        source = _Source(fd, payload, manifest)
+        unpacked = _BoundedReader(zstd.reader(source.read, manifest.unpacked, payload.name), manifest)
+        try:
+            yield members(unpacked.read)
+        except BackupInvalid as error:
+            reason = error.message.partition(": ")[2] or error.message
+            raise invalid(manifest.id, f"its payload is damaged: {reason}") from error
+        except CorruptRecord as error:
+            if isinstance(error, CheckpointInvalid):
+                raise
+            raise invalid(manifest.id, f"its payload is damaged: {error.message}") from error
+        source.finish()
+    finally:
+        os.close(fd)
+
+
+def prove(payload: Path, manifest: CheckpointManifest) -> ProofResult:
+    """Read a whole payload: its bytes, every document in it, and their names are what they should be.
+
+    Raises:
+        CheckpointInvalid: they are not, or the payload is not there.
+        StorageIO: it cannot be read.
+    """
+    found: dict[str, bytes] = {}
+    special: dict[str, bytes] = {}
+    with opened_members(payload, manifest) as archive:
+        for member in archive:
+            if member.name in (MEMBER, SUMS):
+                limit = _LARGEST_SUMMARY if member.name == MEMBER else _LARGEST_SUMS
+                special[member.name] = member.data(min(limit, manifest.unpacked))
+                continue
+            if not is_own(member.name) or not member.name.startswith(tuple(f"{one}/" for one in FOLDERS)):
+                raise invalid(manifest.id, f"it holds {member.name!a}, which is no part of a state")
+            found[member.name] = _payload_digest(member)
+    sums = _sums(special.get(SUMS, b""), manifest)
+    wrong = next((path for path, digest in sums.items() if found.get(path) != digest), "")
+    if wrong or len(sums) != manifest.files:
+        raise invalid(manifest.id, f"the document {wrong!a} in it is damaged" if wrong else "documents are missing")
+    return ProofResult(sums=sums, summary=_payload_summary(special.get(MEMBER, b""), manifest))
+
+
+def fetch(
+    payload: Path, manifest: CheckpointManifest, proved: ProofResult, names: Collection[str], limit: int
+) -> dict[str, bytes]:
+    """The bytes of a few documents.
+
+    Raises:
+        CheckpointInvalid: one is not in it.
+    """
+    found: dict[str, bytes] = {}
+    with opened_members(payload, manifest) as archive:
+        for member in archive:
+            if member.name in names:
+                data = member.data(limit)
+                if hashlib.sha256(data).digest() == proved.sums.get(member.name):
+                    found[member.name] = data
+    for name in names:
+        if name not in found:
+            raise invalid(manifest.id, f"the document {name!a} is missing")
+    return found
+
+
+def filled(payload: Path, manifest: CheckpointManifest, proved: ProofResult, value: Any, path: str) -> Any:
+    """A value of a document, with what lies in sidecars put in its place."""
+    folder = path.rpartition("/")[0]
+    wanted = {f"{folder}/{reference['file']}": reference for reference in _references(value)}
+    if not wanted:
+        return value
+    data = fetch(payload, manifest, proved, wanted.keys(), SIDECAR_LIMIT)
+    texts = {name.rpartition("/")[2]: _sidecar(manifest, name, data[name], wanted[name]) for name in wanted}
+    return _replaced(value, texts)
+
+
+def _sidecar(manifest: CheckpointManifest, name: str, data: bytes, reference: Mapping[str, Any]) -> Any:
+    try:
+        text = zstd.decompress(data, min(int(reference["bytes"]), SIDECAR_LIMIT), name)
+        return json_text.load(text.decode("utf-8"), parts=None)
+    except (CorruptRecord, ContentError, UnicodeDecodeError) as error:
+        raise invalid(manifest.id, f"{name!a} in it is damaged") from error
+
+
+def _references(value: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, Mapping):
+        reference = value.get(KEY)
+        if isinstance(reference, Mapping) and isinstance(reference.get("file"), str) and "bytes" in reference:
+            yield reference
+            return
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            yield from _references(part)
+
+
+def _replaced(value: Any, texts: Mapping[str, Any]) -> Any:
+    if isinstance(value, Mapping):
+        reference = value.get(KEY)
+        if isinstance(reference, Mapping) and reference.get("file") in texts:
+            return texts[reference["file"]]
+        return {key: _replaced(part, texts) for key, part in value.items()}
+    return [_replaced(part, texts) for part in value] if isinstance(value, list) else value
+
+
+# -- the stream ---------------------------------------------------------------------------------------------------
+def _opened(payload: Path, manifest: CheckpointManifest) -> int:
+    hint = "copy its folder from where it was made, or use another checkpoint"
+    try:
+        fd = io.open_file(payload, os.O_RDONLY)
+    except FileNotFoundError:
+        reason = "its payload is not here: payloads are not in git, a clone has the manifests only"
+        raise invalid(manifest.id, reason, hint) from None
+    except MemfsError as error:
+        raise invalid(manifest.id, f"its payload cannot be read: {error.message}", hint) from error
+    facts = os.fstat(fd)
+    if stat.S_ISREG(facts.st_mode) and facts.st_size == manifest.payload_bytes:
+        return fd
+    os.close(fd)
+    raise invalid(manifest.id, f"its payload has {facts.st_size:,} bytes, should have {manifest.payload_bytes:,}", hint)
+
+
+class _Source:
+    """The payload's bytes, summed up as they are read."""
+
+    def __init__(self, fd: int, path: Path, manifest: CheckpointManifest) -> None:
+        self._fd, self._path, self._manifest = fd, path, manifest
+        self._digest = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        with io.operation("read", self._path):
+            data = os.read(self._fd, min(size, _CHUNK))
+        self._digest.update(data)
+        return data
+
+    def finish(self) -> None:
+        """Read what is left.
+
+        Raises:
+            CheckpointInvalid: the bytes are not those of the manifest.
+        """
+        while self.read(_CHUNK):
+            pass
+        if self._digest.hexdigest() != self._manifest.payload_sha256:
+            raise invalid(self._manifest.id, "its payload is damaged: the sum of its bytes is another")
+
+
+class _BoundedReader:
+    """Unpacked bytes, in larger pieces than a header: the archive is read in many small steps."""
+
+    def __init__(self, read: Read, manifest: CheckpointManifest) -> None:
+        self._read = read
+        self._manifest = manifest
+        self._piece = memoryview(b"")
+
+    def read(self, size: int) -> bytes:
+        if not self._piece:
+            self._piece = memoryview(self._read(_CHUNK))
+        given, self._piece = self._piece[:size], self._piece[size:]
+        return bytes(given)
+
+
+def _payload_digest(member: TarMember) -> bytes:
+    hashed = hashlib.sha256()
+    for data in member.chunks():
+        hashed.update(data)
+    return hashed.digest()
+
+
+def _sums(data: bytes, manifest: CheckpointManifest) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for line in data.decode("utf-8", "surrogateescape").split("\n")[:-1]:
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise invalid(manifest.id, "its list of sums cannot be read")
+        found[match[2]] = bytes.fromhex(match[1])
+    return found
+
+
+def _payload_summary(data: bytes, manifest: CheckpointManifest) -> dict[str, Any]:
+    try:
+        found = json.loads(data.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(
+        isinstance(found.get(name), dict) for name in ("update", "system_configuration", "agents", "completed_work")
+    ):
+        raise invalid(manifest.id, "what it says for a recovery cannot be read")
+    return found

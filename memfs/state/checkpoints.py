@@ -1,0 +1,623 @@
+"""Checkpoints: the whole state of a multi-agent system at one moment, each complete in itself (S6-S8).
+
+Owns which checkpoints there are, their order from creation to acknowledgement, which one a recovery takes, and how many
+are kept. How a payload is written is ``checkpoint_packing``'s business, how it is read ``checkpoint_reading``'s, when
+one is due ``checkpoint_triggers``'.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memfs.admin.backup_file import remove_folder
+from memfs.admin.quota import CONFIG, read_limits
+from memfs.admin.usage_by_area import weigh
+from memfs.errors import CheckpointInvalid, LockTimeout, MemfsError, PathEscape, QuotaExceeded, StorageIO
+from memfs.fs import io
+from memfs.fs.append_log import SharedCounter
+from memfs.fs.scan import ScanEntry
+from memfs.fs.tree import View
+from memfs.git.refs import at_a_tip
+from memfs.git.remote import configured
+from memfs.model import Problem
+from memfs.model.shape import plain
+from memfs.model.state_documents import RecoveryState, StateUpdate
+from memfs.model.state_paths import (
+    CHECKPOINTS,
+    ITERATIONS,
+    PAYLOAD,
+    STATE_FOLDERS,
+    document_kind,
+    iteration_of,
+    manifest_path,
+    payload_path,
+    system_state_path,
+)
+from memfs.model.time import format_time
+from memfs.recall.executor import Background
+from memfs.state.checkpoint_payload import (
+    CheckpointManifest,
+    ProofResult,
+    archived_work,
+    encode,
+    is_id,
+    next_id,
+    pack,
+    prove,
+    reason_of,
+)
+from memfs.state.checkpoint_store import BUILDING, Checkpoint, CheckpointVerdict, PayloadFolders, Shelf
+from memfs.state.recovery import Restorer, recovered, told_at
+from memfs.state.recovery_points import CONFIGURATION, finished, moment_of, newest_update
+from memfs.store import Store
+from memfs.store.health import spills
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+
+if TYPE_CHECKING:
+    from memfs.state.archives import Archives
+
+
+_COUNT = "outputs-since-checkpoint"
+_LATE = 1.5
+_INTERVAL = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointStatus:
+    """How a workspace stands with its checkpoints.
+
+    Attributes:
+        last: the newest one's id, "" where there is none.
+        age: its age in seconds.
+        count: how many there are.
+        damaged: how many of them have a manifest that cannot be used, or lack their payload.
+        due: ``interval`` or ``tasks`` where one should have been made by now, "" otherwise.
+        update_late: seconds since the last state update, where an iteration is open and one should have come; else 0.
+    """
+
+    last: str = ""
+    age: float | None = None
+    count: int = 0
+    damaged: int = 0
+    due: str = ""
+    update_late: float = 0.0
+
+
+class CheckpointTriggers:
+    """The triggers of one workspace."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._tally = SharedCounter(parts.repository.state / _COUNT)
+        self._seen: ScanEntry | None = None
+        self._settings: Mapping[str, Any] = {}
+
+    # -- settings -------------------------------------------------------------------------------------------------
+    def settings(self) -> Mapping[str, Any]:
+        """``system_config`` as it is now; while it is invalid the last good one counts."""
+        try:
+            entry = self._parts.seen.entry(CONFIGURATION)
+            if entry != self._seen:
+                found = self._read() if entry is not None else {}
+                self._seen, self._settings = entry, found
+        except (MemfsError, FileNotFoundError):
+            return self._settings
+        return self._settings
+
+    def _read(self) -> Mapping[str, Any]:
+        data = self._parts.seen.read(CONFIGURATION, READ_LIMIT).data
+        return self._parts.codec.read_document(data, CONFIGURATION, "system_config")
+
+    @property
+    def minutes(self) -> float:
+        """After how many minutes one is due, 0 for never."""
+        return float(self.settings().get("checkpoints", {}).get("every_minutes", 0))
+
+    @property
+    def tasks(self) -> int:
+        """After how many outputs one is due, 0 for never."""
+        return int(self.settings().get("checkpoints", {}).get("every_tasks", 0))
+
+    # -- counting -------------------------------------------------------------------------------------------------
+    def count_output(self) -> None:
+        """Note one more output. A count that cannot be kept costs a later checkpoint, never an output."""
+        if self.tasks:
+            self._tally.add()
+
+    def outputs(self) -> int:
+        """How many there were since the last checkpoint."""
+        return self._tally.count()
+
+    def forget_outputs(self, number: int) -> None:
+        """Take those off that the newest checkpoint has."""
+        self._tally.take_off(number)
+
+    # -- what is due ----------------------------------------------------------------------------------------------
+    def due(self, last: datetime | None) -> str:
+        """Why a checkpoint is due, "" where none is.
+
+        Args:
+            last: when the newest was made.
+        """
+        if self.tasks and self.outputs() >= self.tasks:
+            return "tasks"
+        if self.minutes and (last is None or self._parts.clock() - last >= timedelta(minutes=self.minutes)):
+            return "interval"
+        return ""
+
+    def update_late(self) -> float:
+        """Seconds since the last state update of the newest iteration, 0 where it is closed or none is missed."""
+        entries = [entry.path for entry in self._parts.seen.scan(f"{CONTENT}/iterations") if entry.regular]
+        numbers = [number for path in entries if (number := iteration_of(path)) is not None]
+        if not numbers or not self._is_open(max(numbers)):
+            return 0.0
+        newest = newest_update(path for path in entries if document_kind(path) == "state_update")
+        moment = moment_of(newest)
+        if moment is None:
+            return 0.0
+        age = (self._parts.clock() - moment).total_seconds()
+        interval = float(self.settings().get("update_interval_seconds", _INTERVAL))
+        return age if age > _LATE * interval else 0.0
+
+    def _is_open(self, number: int) -> bool:
+        path = system_state_path(number)
+        try:
+            data = self._parts.seen.read(path, READ_LIMIT).data
+            return bool(self._parts.codec.read_document(data, path, "system_state").get("status") != "closed")
+        except (FileNotFoundError, MemfsError):
+            return False
+
+
+_AREA = "checkpoints"
+_POLICY = f"{CONTENT}/configuration/retention_policy.json"
+_KEEP, _KEEP_DAYS = 5, 7
+_PATIENCE = 600.0
+_AT_CLOSE = 600.0
+
+
+class Checkpoints:
+    """The checkpoints of one workspace. May be used from several threads and processes."""
+
+    def __init__(
+        self,
+        store: Store,
+        parts: Parts,
+        archived: Callable[[str], bool] = lambda _: False,
+        archives: Archives | None = None,
+    ) -> None:
+        """Begin with what is there.
+
+        Args:
+            archived: whether a document lies in an archive: a restore leaves that one there.
+            archives: what they hold belongs to the work that is done.
+        """
+        self._store = store
+        self._parts = parts
+        self._archived = archived
+        self._archives = archives
+        self._places = PayloadFolders(parts)
+        self._folder = self._places.home
+        self._lock = self._places.lock
+        self._given = parts.repository.state / "checkpoint.last"
+        self._shelf = Shelf(parts.seen, self._places)
+        self._triggers = CheckpointTriggers(parts)
+        self._last: tuple[int, datetime | None] = (-1, None)
+        self._background: Background[str] = Background(
+            "memfs-checkpoints", lambda _: self.tend(), store.note_failure, quiet_seconds=0
+        )
+
+    # -- creating -------------------------------------------------------------------------------------------------
+    def create(self, update: StateUpdate | Mapping[str, Any] | None = None, reason: str = "") -> Checkpoint:
+        """Capture the whole state of one moment, while others may go on writing (S6).
+
+        On return the checkpoint is durable, read back from the disk and verified; killed before, it does not count.
+
+        Args:
+            update: the state update whose ``checkpoint_data`` counts; None means the latest one stored. Storing it is
+                the caller's business.
+            reason: why, for the manifest; ``update`` or ``asked`` where it is left out.
+
+        Raises:
+            StorageIO, LockTimeout: none was made; as ``QuotaExceeded``, there is no room for one, as
+                ``StorageUnavailable``, the secondary location refused, too.
+            CheckpointInvalid: it did not read back as it was written; none was made.
+        """
+        values = None if update is None else plain(StateUpdate.from_dict(update))
+        with self._lock_or_error(_PATIENCE) as refused:
+            made = self._made(values, reason or ("asked" if update is None else "update"), refused)
+        self._parts.gate.settle()
+        return made
+
+    @contextmanager
+    def _lock_or_error(self, timeout: float) -> Iterator[StorageIO | None]:
+        """Hold the lock; where its disk refuses but another place may take the checkpoint, yield why."""
+        with ExitStack() as locks:
+            refused = None
+            try:
+                locks.enter_context(self._lock.hold("checkpoint", timeout))
+            except StorageIO as error:
+                if self._places.away is None or not spills(error):
+                    raise
+                refused = error
+            yield refused
+
+    def _made(self, update: Mapping[str, Any] | None, reason: str, refused: StorageIO | None) -> Checkpoint:
+        """Make one in the workspace, or else in the secondary location, as with any other write."""
+        if refused is None:
+            try:
+                return self._create(self._folder, update, reason)
+            except StorageIO as error:
+                if self._places.away is None or not spills(error):
+                    raise
+                refused = error
+        with self._places.elsewhere(refused, _PATIENCE) as folder:
+            return self._create(folder, update, reason)
+
+    def _create(self, folder: Path, update: Mapping[str, Any] | None, reason: str) -> Checkpoint:
+        home = folder == self._folder
+        if home:
+            self._refuse_links()
+            self._bring_home()
+            self._parts.tree.make_folders(CHECKPOINTS)
+        self._sweep(folder)
+        building = folder / BUILDING
+        io.mkdir(building)
+        counted, chosen, pressed = self._triggers.outputs(), "", False
+        try:
+            packed = pack(self._store, self._parts, building / PAYLOAD, update, self._archives)
+            chosen = self._free_id(folder, packed.created)
+            manifest = CheckpointManifest(
+                id=chosen, created=format_time(packed.created), reason=reason, iteration=packed.iteration,
+                files=packed.files, bytes=packed.bytes, unpacked=packed.unpacked, revision=packed.revision,
+                payload_bytes=packed.payload_bytes, payload_sha256=packed.payload_sha256, left_out=packed.left_out,
+            )  # fmt: skip
+            prove(building / PAYLOAD, manifest)
+            pressed = home and self._pressed(manifest)
+            self._settle(building, folder / chosen, manifest)
+        finally:
+            with suppress(MemfsError, OSError):
+                remove_folder(building)
+            if chosen:
+                with suppress(MemfsError):  # it stays where there is a payload in it
+                    io.rmdir(folder / chosen)
+        with suppress(MemfsError):  # it is made: what cannot be done now is done after the next one
+            if home:
+                self._parts.gate.filled(payload_path(manifest.id), manifest.payload_bytes)
+            self._triggers.forget_outputs(counted)
+            self._prune(manifest.id, pressed=pressed)
+        return self._shelf.described(manifest)
+
+    def _settle(self, building: Path, place: Path, manifest: CheckpointManifest) -> None:
+        """Give the payload its place, and with the manifest its existence, in one commit."""
+        self._places.settle(building, place)
+        plan = self._store.plan_restore(manifest_path(manifest.id), encode(manifest))
+        assert plan is not None  # nothing is in a folder that was made a moment ago
+        message = f"Checkpoint {manifest.id}: {manifest.files} documents"
+        self._store.carry_out([replace(plan, vetted=False)], message, source="checkpoint", critical=True)
+        self._store.flush(adopt=False, below=STATE_FOLDERS)
+
+    def bring_home(self) -> None:
+        """Move payloads that the secondary location took into the workspace; what cannot come now comes later."""
+        self._parts.require_open()
+        if self._places.waiting():
+            with suppress(LockTimeout, StorageIO), self._lock.hold("bring home", timeout=0):
+                self._bring_home()
+
+    def _bring_home(self) -> None:
+        if not self._places.waiting():
+            return
+        with suppress(LockTimeout, StorageIO), self._places.holding_away(timeout=0) as away:
+            self._sweep(away)
+            for one in self._places.waiting():
+                was_home = self._places.payload(one).is_relative_to(self._folder)
+                with suppress(CheckpointInvalid):  # one that is damaged stays: verifying names it
+                    self._places.bring(self._shelf.manifest(one))
+                    self._parts.gate.filled(payload_path(one), 0 if was_home else self._places.size(one) or 0)
+
+    def _free_id(self, folder: Path, moment: datetime) -> str:
+        """An id that no checkpoint had before, whatever was removed since; its folder is made."""
+        repository = self._parts.repository
+        clones = repository.git_dir != repository.common_dir or bool(configured(repository))
+        known = {*self._shelf.ids(), *self._places.waiting(), self._last_given()}
+        while not io.mkdir(folder / (chosen := next_id(moment, known, among_clones=clones))):
+            known.add(chosen)
+        with suppress(StorageIO):  # where the disk takes nothing, those that are there tell what was given
+            io.write_file(self._given, chosen.encode("ascii"))
+        return chosen
+
+    def _last_given(self) -> str:
+        try:
+            return io.read_file(self._given, 64).decode("ascii", "replace")
+        except (FileNotFoundError, MemfsError):  # those that are there say what was given, but for what was removed
+            return ""
+
+    def _refuse_links(self) -> None:
+        """Refuse to write or sweep where a link would lead somewhere else.
+
+        Raises:
+            PathEscape: a link or a file stands where a folder of memfs's belongs.
+        """
+        for path in (CHECKPOINTS, f"{CHECKPOINTS}/{BUILDING}"):
+            place = self._parts.tree.root / path
+            if place.is_symlink() or (place.exists() and not place.is_dir()):
+                message = "a link or a file where a folder is expected"
+                raise PathEscape(message, path=path, hint="replace it by a folder")
+
+    def _sweep(self, folder: Path) -> None:
+        """Remove what killed processes left: the lock is held, so that nobody is at work on it."""
+        if not folder.is_dir():
+            return
+        with io.operation("list", folder):
+            names = os.listdir(folder)
+        for name in names:
+            unfinished = is_id(name) and self._parts.seen.entry(manifest_path(name)) is None
+            if (name == BUILDING or unfinished) and self._is_ours(folder / name):
+                with suppress(MemfsError, OSError):
+                    remove_folder(folder / name)
+
+    def _is_ours(self, folder: Path) -> bool:
+        """Whether nothing but a payload is in it, and no branch has its manifest: one that is not checked out may."""
+        if not folder.is_dir() or folder.is_symlink() or not set(os.listdir(folder)) <= {PAYLOAD}:
+            return False
+        return folder.name == BUILDING or not at_a_tip(self._parts.repository, manifest_path(folder.name))
+
+    def _pressed(self, manifest: CheckpointManifest) -> bool:
+        """Whether the area's quota has room for a new checkpoint only without all that ``keep`` does not keep.
+
+        Raises:
+            QuotaExceeded: not even then; nothing was made.
+        """
+        limit = read_limits(self._parts).bytes.get(_AREA, 0)
+        used = weigh(self._folder) if limit else 0
+        if used <= limit:
+            return False
+        surplus = self._surplus(manifest.id, pressed=True)
+        used -= sum(weigh(self._folder / one.id) for one in surplus)
+        if used > limit:
+            raise QuotaExceeded(
+                f"checkpoints would take {used:,} bytes, their quota is {limit:,}",
+                path=CONFIG,
+                field="quotas.checkpoints_bytes",
+                hint="raise the quota, or keep fewer: checkpoints.keep in retention_policy.json",
+            )
+        return True
+
+    # -- what there is --------------------------------------------------------------------------------------------
+    def list(self, files: View | None = None) -> list[Checkpoint]:
+        """All checkpoints, newest first; one whose manifest is damaged names the problem.
+
+        Args:
+            files: those of another time: the checkpoints that there were then, and what is here of them now.
+        """
+        return (self._shelf if files is None else Shelf(files, self._places)).all()
+
+    # -- verifying ------------------------------------------------------------------------------------------------
+    def verify(self, checkpoint_id: str | None = None) -> Sequence[CheckpointVerdict]:
+        """Read whole checkpoints, newest first: all of them, or one. Memory does not grow with their size.
+
+        Raises:
+            CheckpointInvalid: there is none of that id.
+        """
+        if checkpoint_id is not None and not self._shelf.exists(checkpoint_id):
+            self._shelf.manifest(checkpoint_id)
+        return [
+            self._shelf.verdict(one) for one in ([checkpoint_id] if checkpoint_id is not None else self._shelf.ids())
+        ]
+
+    def problems(self) -> Iterator[Problem]:
+        """What is wrong with the checkpoints that are here, each read whole, for ``memfs check --integrity``."""
+        return self._shelf.problems()
+
+    # -- recovering -----------------------------------------------------------------------------------------------
+    def recover(
+        self,
+        checkpoint_id: str | None = None,
+        components: Sequence[str] | None = None,
+        restore: bool = False,
+        dry_run: bool = False,
+    ) -> RecoveryState:
+        """What to go on from: the newest checkpoint that verifies whole, or the one named (S7, S8).
+
+        Nothing is changed, unless ``restore``: then documents that are missing or differ come back as the checkpoint
+        has them. What it does not have stays.
+
+        Args:
+            checkpoint_id: this one and no other.
+            components: agents by name and parts of the system (``system``, ``hypotheses``, ``tournament``,
+                ``feedback``, or a name in ``recovery_metadata``); None for all.
+            dry_run: with ``restore``, only say what would come back.
+
+        Returns:
+            ``data_integrity`` names the checkpoints that were rejected, and why.
+
+        Raises:
+            CheckpointInvalid: there is none that can be used, or the one named cannot.
+            Conflict, StorageIO: the documents could not be brought back.
+        """
+        manifest, proved, rejected = self._chosen(checkpoint_id)
+        state = recovered(self._shelf.payload(manifest.id), manifest, proved, components, rejected)
+        state = self._without_completed(state, proved, manifest)
+        if not restore:
+            return state
+        restorer = Restorer(
+            store=self._store, parts=self._parts, payload=self._shelf.payload(manifest.id), manifest=manifest,
+            proved=proved, archived=self._archived,
+        )  # fmt: skip
+        paths = restorer.differing(components) if dry_run else restorer.restore(components)
+        named = {"would_restore" if dry_run else "restored": paths}
+        return replace(state, data_integrity={**state.data_integrity, **named})
+
+    def _without_completed(
+        self, state: RecoveryState, proved: ProofResult, manifest: CheckpointManifest
+    ) -> RecoveryState:
+        """The same without the tasks that have their final output since the checkpoint was taken."""
+        later = [entry.path for entry in self._parts.seen.scan(ITERATIONS) if entry.path not in proved.sums]
+        done = set(finished(state.active_tasks, later, self._document))
+        archived = archived_work(self._archives).paths - proved.sums.keys()  # some were in archives before it
+        done.update(finished(state.active_tasks, archived, self._document, after=told_at(proved, manifest)))
+        if not done:
+            return state
+        tasks = list(enumerate(state.active_tasks))
+        work = {**state.completed_work, "completed_since": [task for place, task in tasks if place in done]}
+        active = tuple(task for place, task in tasks if place not in done)
+        return replace(state, active_tasks=active, completed_work=work)
+
+    def _document(self, path: str) -> bytes:
+        try:
+            return self._parts.seen.read(path, READ_LIMIT).data
+        except FileNotFoundError:
+            if self._archives is None:
+                raise
+            return self._archives.read(path)
+
+    def _chosen(self, checkpoint: str | None) -> tuple[CheckpointManifest, ProofResult, dict[str, str]]:
+        rejected: dict[str, str] = {}
+        for one in self._shelf.ids() if checkpoint is None else [checkpoint]:
+            try:
+                return (*self._shelf.proved(one), rejected)
+            except CheckpointInvalid as error:
+                if checkpoint is not None and self._shelf.exists(one):
+                    raise self._with_newest_good(error, one) from error
+                if checkpoint is not None:
+                    raise
+                rejected[one] = reason_of(error)
+        if not rejected:
+            raise CheckpointInvalid("there is no checkpoint", hint="'memfs checkpoint create' makes one")
+        why = "; ".join(
+            f"{', '.join(one for one, reason in rejected.items() if reason == told)}: {told}"
+            for told in dict.fromkeys(rejected.values())
+        )
+        raise CheckpointInvalid(
+            f"no checkpoint can be used; {why}",
+            hint="the documents themselves are in ContextMemory/iterations and in git; 'memfs restore' takes a backup",
+        )
+
+    def _with_newest_good(self, error: CheckpointInvalid, but: str) -> CheckpointInvalid:
+        good = next((one for one in self._shelf.ids() if one != but and self._shelf.verdict(one).good), "")
+        hint = f"the newest that verifies is {good}" if good else "no other one verifies"
+        return CheckpointInvalid(error.message, field=error.field, hint=hint)
+
+    # -- keeping --------------------------------------------------------------------------------------------------
+    def prune(self, dry_run: bool = False) -> Sequence[str]:
+        """Remove checkpoints that the retention policy does not keep; return their ids.
+
+        The newest ``keep`` are kept, those whose payload lies elsewhere too, and those younger than ``keep_days``. One
+        that is not whole takes no good one's place: what is kept holds at least one that verifies, where there is one.
+
+        Raises:
+            ContentError: the policy is invalid; nothing was removed.
+        """
+        with self._lock.hold("prune checkpoints", timeout=_PATIENCE):
+            return [one.id for one in self._surplus()] if dry_run else self._prune()
+
+    def _prune(self, good: str = "", *, pressed: bool = False) -> Sequence[str]:
+        surplus = [one.id for one in self._surplus(good, pressed)]
+        for one in surplus:
+            self._remove(one)
+        if surplus:
+            self._store.flush(adopt=False, below=STATE_FOLDERS)
+        return surplus
+
+    def _surplus(self, good: str = "", pressed: bool = False) -> Sequence[Checkpoint]:
+        """What is not kept, newest first.
+
+        Args:
+            good: one that was just verified, listed or not: it is kept, as the newest.
+            pressed: whether room is wanted: then none is kept for being young.
+        """
+        keep, days = self._policy()
+        found = [one for one in self.list() if one.id != good]
+        keep = max(0, keep - bool(good))
+        whole = [one for one in found if not one.problem]
+        edge = self._parts.clock() - timedelta(days=days)
+        young = [] if pressed or not days else [one for one in found if one.timestamp >= edge]
+        elsewhere = [one for one in found[:keep] if not one.present]  # whoever cloned does not remove the original's
+        kept = [*whole[:keep], *elsewhere, *young]
+        surplus = [one for one in found if one not in kept]
+        if surplus and not good and not any(self._shelf.verdict(one.id).good for one in whole if one not in surplus):
+            rescued = next((one for one in surplus if not one.problem and self._shelf.verdict(one.id).good), None)
+            surplus = [one for one in surplus if one is not rescued]
+        return surplus
+
+    def _policy(self) -> tuple[int, int]:
+        try:
+            data = self._parts.seen.read(_POLICY, READ_LIMIT).data
+        except FileNotFoundError:
+            return _KEEP, _KEEP_DAYS
+        policy = self._parts.codec.read_document(data, _POLICY, "retention_policy").get("checkpoints", {})
+        return int(policy.get("keep", _KEEP)), int(policy.get("keep_days", _KEEP_DAYS))
+
+    def _remove(self, checkpoint: str) -> None:
+        """Manifest first: killed in between, what is left does not count and is swept."""
+        plan = self._store.plan_restore(manifest_path(checkpoint), None)
+        if plan is not None:
+            self._store.carry_out([plan], f"Remove checkpoint {checkpoint}", source="checkpoint")
+        payload, weight = self._shelf.payload(checkpoint), self._places.size(checkpoint) or 0
+        io.unlink(payload, missing_ok=True)
+        if payload.is_relative_to(self._folder):
+            self._parts.gate.filled(payload_path(checkpoint), -weight)
+        with suppress(MemfsError):
+            io.rmdir(payload.parent)
+
+    # -- by itself ------------------------------------------------------------------------------------------------
+    def tend(self) -> bool:
+        """Make the checkpoint that is due by interval or by number of tasks; whether one was made."""
+        self._parts.require_open()
+        reason = self.due()
+        if not reason:
+            return False
+        try:
+            with self._lock_or_error(timeout=0) as refused:
+                self._last = (-1, None)
+                if reason := self.due():
+                    self._made(None, reason, refused)
+        except LockTimeout:  # another process is at it
+            return False
+        self._parts.gate.settle()
+        return bool(reason)
+
+    def stored(self, facts: Mapping[str, Any]) -> None:
+        """Take note of a write: a checkpoint that is due with it is made in the background."""
+        self._parts.require_open()
+        if facts.get("kind") == "agent_output":
+            self._triggers.count_output()
+        if self.due():
+            self._background.add("checkpoint", "checkpoint")
+
+    def due(self) -> str:
+        """Why a checkpoint is due: ``interval``, ``tasks``, or ""."""
+        self._parts.require_open()
+        return self._triggers.due(self._newest()) if self._triggers.minutes or self._triggers.tasks else ""
+
+    def _newest(self) -> datetime | None:
+        try:
+            changed = os.stat(self._folder).st_mtime_ns
+        except OSError:
+            return None
+        if self._last[0] != changed:
+            newest = next((one for one in self.list() if not one.problem), None)
+            self._last = (changed, newest.timestamp if newest else None)
+        return self._last[1]
+
+    def standing(self) -> CheckpointStatus:
+        """How the workspace stands with its checkpoints, for ``status``."""
+        found = self.list()
+        last = found[0] if found else None
+        return CheckpointStatus(
+            last=last.id if last else "",
+            age=(self._parts.clock() - last.timestamp).total_seconds() if last else None,
+            count=len(found),
+            damaged=sum(bool(one.problem) for one in found),
+            due=self.due(),
+            update_late=self._triggers.update_late(),
+        )
+
+    def close(self) -> None:
+        """Wait for a checkpoint that is being made."""
+        self._background.close(_AT_CLOSE)

@@ -1,0 +1,483 @@
+"""Shared documents: hypotheses and tournament results, which several writers change at once (issue 5, point 8).
+
+Owns the three-way merge of what is handed over with what others stored meanwhile, and the records of conflicts. Which
+fields join how, the schemas say; what a caller knew, ``known`` remembers.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache, partial
+from itertools import count
+from random import random
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from memfs.errors import Conflict, ItemNotFound, MemfsError, QueryInvalid
+from memfs.format.field_merge import FieldMerge, equal, merge
+from memfs.format.merge_conflicts import DELETED
+from memfs.format.secrets import refuse_text
+from memfs.fs.lock import renewed_in_child
+from memfs.model import state_paths
+from memfs.model.conflict import KEPT, LOST, DocumentClash
+from memfs.model.shape import plain
+from memfs.model.state_paths import conflict_path, document_kind, iteration_of
+from memfs.model.state_query import StateQuery
+from memfs.model.time import format_time, time_in
+from memfs.resources import schema_text
+from memfs.state.scan import Glance
+from memfs.store.state_files import DocumentChange, State, Written
+
+if TYPE_CHECKING:
+    from memfs.state.iterations import Iterations
+    from memfs.state.reader import StateReader
+    from memfs.store.state_files import StateFiles
+
+
+_MOST = 10_000
+_MOST_CHARACTERS = 64_000_000
+_NUMBERS_FOR_EACH = 20
+
+
+class MergeBase:
+    """The versions that the user of one handle knows, by document and thread. May be used from several threads.
+
+    What a caller changes is judged against what that caller last saw: two threads that both read a count of 5 and both
+    store 6 have counted twice. A thread that saw nothing goes by what the handle's others saw last.
+    """
+
+    def __init__(self, since: int | None = None, most: int = _MOST, most_characters: int = _MOST_CHARACTERS) -> None:
+        """Remember ``most`` versions, of so many characters in all; the oldest are forgotten first.
+
+        Args:
+            since: when the handle was opened, in nanoseconds since 1970; by default now.
+        """
+        self._most, self._most_characters = most, most_characters
+        self._characters = 0
+        self.since = time.time_ns() if since is None else since
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+        self._seen: OrderedDict[tuple[str, str, int], str] = OrderedDict()
+        self._numbers: OrderedDict[tuple[str, str, int], dict[str, int | float]] = OrderedDict()
+
+    def saw(self, kind: str, name: str, values: Mapping[str, Any]) -> None:
+        """The caller was given, or handed over, these values of the document of that kind and id.
+
+        They are kept as they are now, whatever the caller does with them.
+        """
+        text = json.dumps(plain(values))
+        with self._guard:
+            for thread in (threading.get_ident(), 0):
+                self._characters += len(text) - len(self._seen.pop((kind, name, thread), ""))
+                self._seen[kind, name, thread] = text
+                self._numbers.pop((kind, name, thread), None)
+            while len(self._seen) > 2 and (
+                len(self._seen) > 2 * self._most or self._characters > 2 * self._most_characters
+            ):
+                self._forget(*self._seen.popitem(last=False))
+
+    def _forget(self, key: tuple[str, str, int], text: str) -> None:
+        self._characters -= len(text)
+        numbers = {name: value for name, value in json.loads(text).items() if isinstance(value, int | float)}
+        self._numbers[key] = numbers
+        while len(self._numbers) > _NUMBERS_FOR_EACH * self._most:
+            self._numbers.popitem(last=False)
+
+    def saw_hypotheses(self, versions: Iterable[Mapping[str, Any]]) -> None:
+        """The caller was given these hypotheses; of several versions of one, the last is what counts."""
+        for values in versions:
+            if isinstance(name := values.get("id"), str):
+                self.saw("hypothesis", name, values)
+
+    def last(self, kind: str, name: str) -> dict[str, Any] | None:
+        """What the caller last saw, None where that is not known."""
+        with self._guard:
+            text = self._seen.get((kind, name, threading.get_ident())) or self._seen.get((kind, name, 0))
+        return json.loads(text) if text else None
+
+    def numbers(self, kind: str, name: str) -> dict[str, int | float] | None:
+        """The numbers in a version that was seen and is forgotten else; None where none was seen.
+
+        Without them, a counter that is stored again would be taken for counted anew, and added to itself.
+        """
+        with self._guard:
+            found = self._numbers.get((kind, name, threading.get_ident()))
+            return self._numbers.get((kind, name, 0)) if found is None else found
+
+
+_PATIENCE = 30.0
+_PAUSE = 0.004
+_LONGEST_PAUSE = 0.1
+
+Result = TypeVar("Result")
+
+
+def settled(attempt: Callable[[], Result], patience: float = _PATIENCE) -> Result:
+    """What an attempt gives that was not outdated by others.
+
+    Args:
+        attempt: reads what is there anew each time, and raises ``Conflict`` where somebody was quicker.
+        patience: the seconds for which it is tried again, with growing random pauses in between.
+
+    Raises:
+        Conflict: others never stopped changing the document.
+    """
+    until = time.monotonic() + patience
+    tries = 0
+    while True:
+        try:
+            return attempt()
+        except Conflict as error:
+            if time.monotonic() >= until:
+                message = f"others keep changing the document: {error.message}"
+                raise Conflict(message, path=error.path, hint="try again") from error
+        tries += 1
+        time.sleep(random() * min(_PAUSE * tries, _LONGEST_PAUSE))  # noqa: S311  no secret depends on it
+
+
+HYPOTHESIS = "hypothesis"
+RESULT = "tournament_result"
+_LOOKED_AT = 8
+_PATHS = {HYPOTHESIS: state_paths.hypothesis_path, RESULT: state_paths.tournament_path}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentResult:
+    """One document as it was stored: ``written`` is None where it was so already (``state``)."""
+
+    iteration: int
+    path: str
+    state: State | None = None
+    written: Written | None = None
+    conflicts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StoredDocument:
+    """What is there at present: the document of this iteration, else the newest of an earlier one."""
+
+    values: dict[str, Any]
+    sha256: str
+    changed_ns: int
+    here: State | None = None
+
+
+class SharedDocuments:
+    """Stores documents that others change, too. May be used from several threads, and by several processes at once."""
+
+    def __init__(
+        self, files: StateFiles, reading: StateReader, iterations: Iterations, clock: Callable[[], datetime]
+    ) -> None:
+        self._files = files
+        self._reading = reading
+        self._glance = Glance(reading)
+        self._iterations = iterations
+        self._clock = clock
+        self._turn = threading.Lock()
+        renewed_in_child(self)
+
+    def store(
+        self,
+        kind: str,
+        values: Mapping[str, Any],
+        *,
+        iteration: int | None,
+        known: MergeBase,
+        base: Mapping[str, Any] | None = None,
+    ) -> DocumentResult:
+        """Join a version with what is there, and store the outcome.
+
+        Args:
+            kind: ``hypothesis`` or ``tournament_result``.
+            values: plain; a field that is left out stays as it is, one that is None goes.
+            base: what ``values`` were made from; by default what the caller last saw.
+
+        Raises:
+            Conflict: others never stopped changing it.
+            SchemaInvalid, SecretDetected, StorageIO: nothing was changed.
+        """
+        name = str(values["id"])
+
+        def attempt() -> DocumentResult:
+            number = self._iterations.into(iteration)
+            path = _PATHS[kind](number, name)
+            with self._turn:  # threads of this process outdate nobody's read
+                now = self._clock()
+                stored = self._stored(kind, name, number, path)
+                begun = self._begun(kind, name, known, base, stored)
+                ours = {key: value for key, value in {**begun, **values}.items() if value is not None}
+                merged = merge(begun, ours, stored.values, _schema(kind)) if stored else FieldMerge(values=ours)
+                done = self._write(number, path, stored, merged, now, _untimed(kind, values, begun, stored))
+            known.saw(kind, name, ours)
+            return done
+
+        return settled(attempt)
+
+    def _write(
+        self, number: int, path: str, stored: _StoredDocument | None, merged: FieldMerge, now: datetime, unstamped: bool
+    ) -> DocumentResult:
+        here = stored.here if stored else None
+        stamp = {"timestamp": format_time(now)} if unstamped else {}
+        values = {**merged.values, **stamp}
+        if here is not None and equal({**here.values, **stamp}, values):
+            return DocumentResult(iteration=number, path=path, state=here)
+        records = _records(number, path, stored, merged, now) if stored else []
+        changes = [DocumentChange(path, values, here.sha256 if here else ""), *records]
+        if here is not None and state_paths.document_kind(path) == HYPOTHESIS:
+            changes.append(self._version(number, values["id"], here))
+        written = self._files.write(changes, _sentence(path, merged), alone=bool(records))
+        fields = tuple(clash.field for clash in merged.conflicts)
+        return DocumentResult(iteration=number, path=path, written=written[0], conflicts=fields)
+
+    def _version(self, number: int, name: str, given_way: State) -> DocumentChange:
+        """What keeps the version that gives way, under its own time (S10)."""
+        made = time_in(given_way.values.get("timestamp")) or datetime.fromtimestamp(given_way.stamp.mtime_ns / 1e9, UTC)
+        path_of = partial(state_paths.version_path, number, name, made)
+        return DocumentChange(path_of(self._files.first_free(path_of)), given_way.values, "")
+
+    def _begun(
+        self, kind: str, name: str, known: MergeBase, base: Mapping[str, Any] | None, stored: _StoredDocument | None
+    ) -> dict[str, Any]:
+        """What the caller's version was made from.
+
+        Who stored and saw nothing since the handle was opened may yet know what was there before: an agent that was
+        started again hands over the totals it goes by.
+        """
+        if base is not None:
+            return dict(base)
+        last = known.last(kind, name)
+        if last is None and stored is not None:
+            numbers = known.numbers(kind, name)
+            if numbers is not None or stored.changed_ns < known.since:
+                return {**stored.values, **(numbers or {})}
+        return last or {}
+
+    def _stored(self, kind: str, name: str, number: int, path: str) -> _StoredDocument | None:
+        try:
+            here = self._files.read(path)
+        except FileNotFoundError:
+            return self._earlier(kind, name, number)
+        return _StoredDocument(values=here.values, sha256=here.sha256, changed_ns=here.stamp.mtime_ns, here=here)
+
+    def _earlier(self, kind: str, name: str, number: int) -> _StoredDocument | None:
+        for row in self._glance.rows(StateQuery(kinds=(kind,), names=(name,), newest=True, limit=_LOOKED_AT)):
+            if row.facts.iteration is not None and row.facts.iteration < number:
+                try:
+                    values = self._reading.load(row)
+                except FileNotFoundError:  # removed by hand since it was noted
+                    continue
+                changed = row.stamp.mtime_ns if row.stamp else 0
+                return _StoredDocument(values=values, sha256=row.sha256, changed_ns=changed)
+        return None
+
+
+def _untimed(kind: str, values: Mapping[str, Any], begun: Mapping[str, Any], stored: _StoredDocument | None) -> bool:
+    """Whether a version has no time of its own.
+
+    That of a hypothesis says when this version was made: one that was handed back with another version's has none.
+    """
+    given = values.get("timestamp")
+    if given is None or kind != HYPOTHESIS:
+        return given is None
+    others = (begun.get("timestamp"), stored.values.get("timestamp") if stored else None)
+    moment = time_in(given)
+    return moment is not None and any(time_in(one) == moment for one in others)
+
+
+def name_of(values: Mapping[str, Any]) -> str:
+    """A name for a document that has none: the same for the same content, so that storing it again is no second one."""
+    text = json.dumps(values, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _records(
+    number: int, path: str, stored: _StoredDocument, merged: FieldMerge, now: datetime
+) -> list[DocumentChange]:
+    by = merged.values.get("agent")
+    common = {"lost_sha256": stored.sha256, "timestamp": format_time(now)} | (
+        {"by": by} if isinstance(by, str) and by else {}
+    )
+    return [
+        DocumentChange(
+            state_paths.conflict_path(number, path, now, turn),
+            {"document": path, "field": clash.field, "kept": clash.kept, "lost": clash.lost, **common},
+            "",
+        )
+        for turn, clash in enumerate(merged.conflicts, 1)
+    ]
+
+
+def _sentence(path: str, merged: FieldMerge) -> str:
+    kind = state_paths.document_kind(path).replace("_", " ")
+    joined = (
+        f", over another writer's {', '.join(clash.field for clash in merged.conflicts)}" if merged.conflicts else ""
+    )
+    return f"Store {kind} {merged.values['id']}{joined}"
+
+
+@cache
+def _schema(kind: str) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(schema_text(kind))
+    return schema
+
+
+KIND = "conflict"
+
+
+class Clashes:
+    """Finds and settles clashes in one workspace. May be used from several threads."""
+
+    def __init__(self, files: StateFiles, reading: StateReader) -> None:
+        self._files = files
+        self._reading = reading
+
+    def list(self) -> builtins.list[DocumentClash]:
+        """The clashes that nobody decided about, the newest first.
+
+        One whose field has got another value since, or whose document is gone or archived, waits for nobody.
+        """
+        found = []
+        for row in self._reading.rows(StateQuery(kinds=(KIND,), newest=True)):
+            if row.archive:
+                continue
+            try:
+                clash = _read(row.path, self._files.read(row.path).values)
+                values = self._files.read(clash.document).values
+            except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+                continue
+            if _stands(values, clash):
+                found.append(clash)
+        return found
+
+    def resolve(self, path: str, *, keep: str, reason: str = "", source: str = "") -> DocumentClash:
+        """Decide about a clash: the record goes, and the field gets the value that is kept, in one commit.
+
+        Args:
+            path: of the record.
+            keep: ``kept`` for the value that stands in the document, ``lost`` for the one that gave way.
+            reason: why, for the commit.
+
+        Raises:
+            ItemNotFound: there is no such record.
+            QueryInvalid: ``keep`` is neither of the two, or the field has another value by now.
+            Conflict: others never stopped changing the document.
+            ContentError, StorageIO: nothing was written.
+        """
+        if keep not in (KEPT, LOST):
+            raise QueryInvalid(f"{ascii(keep)[:60]} is neither value", field="keep", hint=f"keep '{KEPT}' or '{LOST}'")
+        why = " ".join(reason.split())
+        refuse_text(why, "reason")
+        return settled(lambda: self._resolve(path, keep, why, source))
+
+    def record(self, values: Mapping[str, Any], given_up: Collection[str] = (), source: str = "merge") -> bool:
+        """Write down a clash that a merge of git's left behind; False where its document has another value by now.
+
+        Args:
+            values: of the record, as its schema has them.
+            given_up: digests of the document by which it is known that the merge was given up.
+
+        Raises:
+            Conflict, ContentError, StorageIO: nothing was written.
+        """
+        self._reading.parts.require_open()
+        clash = _read("", values)
+        number, moment = iteration_of(clash.document), clash.timestamp
+        try:
+            document = self._files.read(clash.document)
+        except (MemfsError, FileNotFoundError):  # 'check' names what cannot be read
+            return False
+        given = document.sha256 in given_up or not _stands(document.values, clash)
+        if given or number is None or moment is None:
+            return False
+        turns = (conflict_path(number, clash.document, moment, turn) for turn in count(1))
+        path = next(path for path in turns if not self._files.exists(path))
+        message = f"Record that a merge kept one of two values of {clash.field} in {clash.document}"
+        self._files.write([DocumentChange(path, values, "")], message, source=source)
+        return True
+
+    def _resolve(self, path: str, keep: str, reason: str, source: str) -> DocumentClash:
+        if document_kind(path) != KIND:
+            raise ItemNotFound(f"{path!r} is no record of a conflict", hint="'memfs conflicts' names them")
+        try:
+            record = self._files.read(path)
+            clash = _read(path, record.values)
+            document = self._files.read(clash.document)
+        except FileNotFoundError:
+            raise ItemNotFound(
+                f"there is no record {path!r}, or its document is gone", hint="'memfs conflicts' names them"
+            ) from None
+        changes = [DocumentChange(path, None, record.sha256)]
+        if keep == LOST:
+            values = _changed(document.values, clash) if clash.field else _removed(clash)
+            changes.append(DocumentChange(clash.document, values, document.sha256))
+        value = "the value that stands" if keep == KEPT else "the value that gave way"
+        field = f"{clash.field} of " if clash.field else ""
+        message = f"Decide for {value} in {field}{clash.document}"
+        self._files.write(changes, f"{message}: {reason}" if reason else message, source=source)
+        return clash
+
+
+def _read(path: str, values: Mapping[str, Any]) -> DocumentClash:
+    return DocumentClash(
+        path=path,
+        document=str(values.get("document", "")),
+        iteration=iteration_of(path),
+        field=str(values.get("field", "")),
+        kept=plain(values.get("kept")),
+        lost=plain(values.get("lost")),
+        by=str(values.get("by", "")),
+        timestamp=time_in(values.get("timestamp")),
+    )
+
+
+def _changed(values: Mapping[str, Any], clash: DocumentClash) -> dict[str, Any]:
+    """The document's values with the one that gave way."""
+    changed: dict[str, Any] = plain(values)
+    found = _place(changed, clash.field)
+    if found is None or not equal(found[0].get(found[1]), clash.kept):
+        raise QueryInvalid(f"{clash.field} of {clash.document} has another value by now", hint="look at it again")
+    holder, key = found
+    if clash.lost is None:
+        holder.pop(key, None)
+    else:
+        holder[key] = clash.lost
+    return changed
+
+
+def _removed(clash: DocumentClash) -> dict[str, Any] | None:
+    """Nothing: a document that one side had removed goes after all.
+
+    Raises:
+        QueryInvalid: it was no removal that gave way, but a version, which the record does not hold.
+    """
+    if clash.lost != DELETED:
+        hint = f"'memfs log {clash.document}' names the versions, 'memfs rollback' brings one back"
+        raise QueryInvalid("the record does not hold the version that gave way", path=clash.document, hint=hint)
+    return None
+
+
+def _stands(values: Mapping[str, Any], clash: DocumentClash) -> bool:
+    """Whether the document has the value still that was kept."""
+    if not clash.field:  # the document as a whole, which is there
+        return True
+    found = _place(values, clash.field)
+    return found is not None and equal(found[0].get(found[1]), clash.kept)
+
+
+def _place(values: Any, field: str) -> tuple[Any, str] | None:
+    """The mapping that holds a dotted field, and its key there, which may hold a dot; None where there is none."""
+    holder, rest = values, field
+    while rest not in holder and "." in rest:
+        heads = [rest[:at] for at, letter in enumerate(rest) if letter == "."]
+        inner = next((head for head in reversed(heads) if isinstance(holder.get(head), Mapping)), None)
+        if inner is None:
+            return None
+        holder, rest = holder[inner], rest[len(inner) + 1 :]
+    return holder, rest

@@ -1,0 +1,422 @@
+"""Transfer: state documents and memories out of the workspace, for analysis elsewhere.
+
+Chooses the documents of an export, and their order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memfs.errors import Conflict, ContentError, MemfsError, QueryInvalid
+from memfs.format import item_fields
+from memfs.fs import io
+from memfs.fs.atomic_replace import sha256
+from memfs.model.item import MemoryItem
+from memfs.model.kinds import ITEM_LIMIT, nearest
+from memfs.model.query import moment
+from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path, document_kind, iteration_of
+from memfs.model.state_query import StateQuery, StateRow
+from memfs.state import export_formats
+from memfs.state.export_record import MEMORY, ExportRecord, Sink, TableColumns, flat
+from memfs.state.reader import StateReader
+from memfs.store import Store
+from memfs.store.parts import CONTENT, Parts
+from memfs.store.state_files import State
+
+_HELD = 1 << 20
+
+
+class Out:
+    """Takes bytes and passes them on in large pieces."""
+
+    def __init__(self, put: Callable[[bytes], object]) -> None:
+        self._put = put
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def write(self, data: bytes, /) -> None:
+        """Take the next bytes."""
+        self._held.append(data)
+        self._size += len(data)
+        if self._size >= _HELD:
+            self.flush()
+
+    def flush(self) -> None:
+        """Pass on what was taken."""
+        data, self._held, self._size = b"".join(self._held), [], 0
+        if data:
+            self._put(data)
+
+
+@contextmanager
+def out_file(root: str | os.PathLike[str], target: Path, replace: bool) -> Iterator[Out]:
+    """A file to write into; after an error, and after a kill, what lay under its name is as it was.
+
+    Args:
+        root: the workspace, among whose documents it must not lie.
+        replace: whether it may take the place of another file.
+
+    Raises:
+        Conflict: something is there, or it is no place for it.
+        StorageIO: it cannot be written.
+    """
+    _require_place(root, target, replace)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    io.sweep(target.parent, f".{target.name}.")
+    io.unlink(temporary, missing_ok=True)
+    with io.operation("open", target):
+        fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        out = Out(lambda data: io.write_all(fd, data, str(target)))
+        yield out
+        out.flush()
+        io.fsync(fd, str(target))
+        _require_place(root, target, replace)
+        io.rename(str(temporary), str(target))
+    finally:
+        os.close(fd)
+        with suppress(MemfsError):
+            io.unlink(temporary, missing_ok=True)
+    io.sync_folder(target.parent)
+
+
+def _require_place(root: str | os.PathLike[str], target: Path, replace: bool) -> None:
+    if target.resolve().is_relative_to((Path(root) / CONTENT).resolve()):
+        raise Conflict(
+            "an export must not lie among the documents", path=str(target), hint=f"name a file outside {CONTENT}/"
+        )
+    if os.path.lexists(target) and (not replace or not target.is_file()):
+        hint = "choose another name, or replace it on purpose (--replace)" if target.is_file() else "name a file"
+        raise Conflict("something is there already", path=str(target), hint=hint)
+
+
+TYPES = (
+    "system_state",
+    "state_update",
+    "agent_output",
+    "hypothesis",
+    "hypothesis_version",
+    "tournament_result",
+    "meta_review",
+    "continuation",
+    "feedback",
+    "conflict",
+)
+"""What lies below ``iterations/``: the types that are exported where none is named."""
+AGGREGATE = "aggregate"
+ALL_TYPES = (*TYPES, AGGREGATE, MEMORY)
+_TRIES = 5
+
+Step = Callable[[int, int], None]
+"""Told how many documents are done, of how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What of the workspace to export; empty means everything below ``iterations/`` (S19).
+
+    Attributes:
+        types: of ``ALL_TYPES``; ``memory`` are the items.
+        agents: by name, verbatim: who made it, or whom it says something about.
+        iterations: by number; memories belong to none.
+        since, until: the first and the last moment, both included; text as recall takes it.
+
+    Raises:
+        QueryInvalid: a value is of the wrong sort; ``field`` names it.
+    """
+
+    types: tuple[str, ...] = ()
+    agents: tuple[str, ...] = ()
+    iterations: tuple[int, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "types", tuple(_checked_type(name) for name in _listed("types", self.types)))
+        put(self, "agents", tuple(_listed("agents", self.agents)))
+        put(self, "iterations", tuple(_numbers(self.iterations)))
+        for name in ("since", "until"):
+            put(self, name, moment(name, getattr(self, name), end=name == "until"))
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        types: Iterable[str] = (),
+        agents: Iterable[str] = (),
+        iterations: Iterable[int] = (),
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+    ) -> Filters:
+        """The filters of what a caller gives: one text or number, or several, and points in time as people write them.
+
+        Raises:
+            QueryInvalid: as the class.
+        """
+        given: dict[str, Any] = {"types": types, "agents": agents, "iterations": iterations}
+        return cls(**given, since=moment("since", since), until=moment("until", until, end=True))
+
+    def wants(self, kind: str) -> bool:
+        """Whether documents of a type are to be exported."""
+        return kind in (self.types or TYPES)
+
+
+def _listed(name: str, given: object) -> list[str]:
+    values: list[Any] = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    for value in values:
+        if not isinstance(value, str) or not value:
+            raise QueryInvalid(f"{value!r} is no name", field=name, hint="give one or several texts")
+    return values
+
+
+def _numbers(given: object) -> Iterator[int]:
+    for number in given if isinstance(given, Iterable) and not isinstance(given, str) else [given]:
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise QueryInvalid(f"{number!r} is no iteration", field="iterations", hint="give whole numbers")
+        yield number
+
+
+def _checked_type(name: str) -> str:
+    if name in ALL_TYPES:
+        return name
+    if name == "checkpoint":
+        hint = "a checkpoint cannot be exported; 'memfs backup' takes it along"
+    else:
+        hint = nearest(name, ALL_TYPES) or f"choose {', '.join(ALL_TYPES)}"
+    raise QueryInvalid(f"there is no type {name!r} to export", field="types", hint=hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportResult:
+    """What an export holds: documents by type, its bytes, and a sentence for each document that could not be read."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    bytes: int = 0
+    missing: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """How many documents."""
+        return sum(self.counts.values())
+
+
+class Exporter:
+    """Writes documents to a stream, one after the other."""
+
+    def __init__(self, reading: StateReader, store: Store, parts: Parts) -> None:
+        self._reading = reading
+        self._store = store
+        self._parts = parts
+
+    def write(
+        self,
+        sink: Sink,
+        format: str = "jsonl",  # noqa: A002  what a caller would look for
+        filters: Filters | None = None,
+        step: Step | None = None,
+    ) -> ExportResult:
+        """Write every document that passes the filters; memory is bounded by the largest one (S19).
+
+        Documents come by iteration, within it by time; memories after them, by path. CSV and Parquet need the names of
+        all columns first: for them, every document is read twice.
+
+        Raises:
+            QueryInvalid: there is no such format.
+            ExtraMissing: the format needs a package that is not installed.
+            OSError, StorageIO: as the sink raises it; what it got until then is no whole export.
+        """
+        export_formats.require(export_formats.known_format(format))
+        asked = _Pass(self, filters or Filters(), step, passes=1 + export_formats.needs_columns(format))
+        columns = TableColumns()
+        if export_formats.needs_columns(format):
+            for record in asked.records():
+                columns.learn(flat(record.document))
+        counted = _ExportCount(sink)
+        out = export_formats.writer(format, counted, columns)
+        counts: Counter[str] = Counter()
+        asked.missing.clear()
+        with counted:
+            for record in asked.records():
+                out.write(record)
+                counts[record.type] += 1
+            out.close()
+        return ExportResult(counts=dict(counts), bytes=counted.bytes, missing=tuple(asked.missing.values()))
+
+    def export(
+        self,
+        target: str | os.PathLike[str] | Sink,
+        format: str = "",  # noqa: A002  what a caller would look for
+        filters: Filters | None = None,
+        *,
+        replace: bool = False,
+        step: Step | None = None,
+    ) -> ExportResult:
+        """As ``write``, into a file by its path, or an open binary file.
+
+        Args:
+            format: "" means as the file's ending says, else ``jsonl``.
+            replace: whether a file by that name may be replaced; it is, when the whole export is on the disk.
+
+        Raises:
+            Conflict: something is there under that name, or it lies among the documents.
+            QueryInvalid, ExtraMissing, StorageIO: as ``write``; there is no file then.
+        """
+        if not isinstance(target, str | os.PathLike):
+            return self.write(target, format or "jsonl", filters, step)
+        place = Path(target).absolute()
+        with out_file(self._parts.tree.root, place, replace) as out:
+            return self.write(out, format or export_formats.format_of(place.name) or "jsonl", filters, step)
+
+    # -- which ----------------------------------------------------------------------------------------------------
+    def rows(self, filters: Filters) -> Iterator[StateRow]:
+        """What is known of the documents that pass, iteration by iteration."""
+        kinds = tuple(kind for kind in TYPES if filters.wants(kind))
+        if kinds:
+            for known in self._reading.iterations():
+                if not filters.iterations or known.number in filters.iterations:
+                    yield from self._reading.rows(_question(filters, kinds, (known.number,)))
+
+    def aggregates(self, filters: Filters) -> list[str]:
+        """The paths of the aggregates that pass: they are of all iterations and agents, and of no time."""
+        narrowed = filters.iterations or filters.agents or filters.since or filters.until
+        if narrowed or not filters.wants(AGGREGATE):
+            return []
+        return [path for name in AGGREGATE_NAMES if self._reading.files.exists(path := aggregate_path(name))]
+
+    def items(self, filters: Filters) -> list[str]:
+        """The paths of the memories that may pass."""
+        if not filters.wants(MEMORY) or filters.iterations:
+            return []
+        self._store.follow()
+        return sorted(self._parts.index.stamps())
+
+    def unreadable_items(self, filters: Filters) -> list[str]:
+        """Memories whose files are invalid at present."""
+        if not filters.wants(MEMORY) or filters.iterations:
+            return []
+        return self._store.following.rejected_items()
+
+    # -- what -----------------------------------------------------------------------------------------------------
+    def document(self, row: StateRow) -> ExportRecord | None:
+        """The record of a document; None where it has gone meanwhile."""
+        try:
+            return _record(row.path, self._reading.files.read(row.path, known=row.stamp))
+        except FileNotFoundError:
+            pass
+        try:
+            values, proof = self._reading.loaded(row)
+        except FileNotFoundError:
+            return None
+        return ExportRecord(
+            path=row.path, type=row.facts.kind, iteration=row.facts.iteration, sha256=proof.sha256, document=values
+        )
+
+    def aggregate(self, path: str) -> ExportRecord | None:
+        """The record of an aggregate; None where it has gone meanwhile."""
+        try:
+            return _record(path, self._reading.files.read(path))
+        except FileNotFoundError:
+            return None
+
+    def item(self, path: str, filters: Filters) -> ExportRecord | None:
+        """The record of a memory; None where it does not pass, or has gone meanwhile."""
+        for _ in range(_TRIES):
+            try:
+                item, data = self._store.read(path), self._parts.seen.read(path, ITEM_LIMIT).data
+            except FileNotFoundError:
+                return None
+            if sha256(data) == item.sha256:
+                return record_of_item(item, data.decode()) if _passes(item, filters) else None
+        raise ContentError("the file keeps changing while it is read", path=path, hint="export it again")
+
+
+def _question(filters: Filters, kinds: tuple[str, ...], iterations: tuple[int, ...]) -> StateQuery:
+    return StateQuery(kinds=kinds, iterations=iterations, agents=filters.agents, start=filters.since, end=filters.until)
+
+
+def _record(path: str, state: State) -> ExportRecord:
+    """A document as its file has it; its last good version would not be what the file says."""
+    if state.problem:
+        raise ContentError("it is invalid at present", path=path, hint="'memfs check' says where")
+    kind, iteration = document_kind(path), iteration_of(path)
+    return ExportRecord(path=path, type=kind, iteration=iteration, sha256=state.sha256, document=state.values)
+
+
+def record_of_item(item: MemoryItem, text: str) -> ExportRecord:
+    """An item as a record: its fields under ``document``, and its file's text."""
+    document = {"id": item.id, "type": item.type, **item_fields.values(item)}
+    return ExportRecord(path=item.path, type=MEMORY, iteration=None, sha256=item.sha256, document=document, text=text)
+
+
+def _passes(item: MemoryItem, filters: Filters) -> bool:
+    if filters.agents and item.origin.agent not in filters.agents:
+        return False
+    at = item.timestamp or item.created
+    if at is None:
+        return filters.since is None and filters.until is None
+    return (filters.since is None or filters.since <= at) and (filters.until is None or at <= filters.until)
+
+
+class _Pass:
+    """Goes over the records once or twice, and remembers what could not be read."""
+
+    def __init__(self, exporter: Exporter, filters: Filters, step: Step | None, passes: int) -> None:
+        self._exporter = exporter
+        self._filters = filters
+        self._step = step
+        self._total = passes * self._count() if step else 0
+        self._done = 0
+        self.missing: dict[str, str] = {}
+
+    def _count(self) -> int:
+        return sum(1 for _ in self._exporter.rows(self._filters)) + len(self._exporter.items(self._filters))
+
+    def records(self) -> Iterator[ExportRecord]:
+        for row in self._exporter.rows(self._filters):
+            yield from self._tried(row.path, lambda row=row: self._exporter.document(row))  # type: ignore[misc]
+        for path in self._exporter.aggregates(self._filters):
+            yield from self._tried(path, lambda path=path: self._exporter.aggregate(path))  # type: ignore[misc]
+        for path in self._exporter.items(self._filters):
+            yield from self._tried(path, lambda path=path: self._exporter.item(path, self._filters))  # type: ignore[misc]
+        for path in self._exporter.unreadable_items(self._filters):
+            self.missing[path] = f"{path} cannot be read as it is now; 'memfs check' says why"
+
+    def _tried(self, path: str, read: Callable[[], ExportRecord | None]) -> Iterator[ExportRecord]:
+        try:
+            record = read()
+        except MemfsError as error:
+            self.missing[path] = str(error.located(path))
+            record = None
+        self._done += 1
+        if self._step is not None:
+            self._step(min(self._done, self._total), self._total)
+        if record is not None:
+            yield record
+
+
+class _ExportCount:
+    """A sink that knows how much it was given, and takes no more after an error: a library may still want to end."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink: Sink | None = sink
+        self.bytes = 0
+
+    def write(self, data: bytes, /) -> None:
+        if self._sink is not None:
+            self._sink.write(data)
+            self.bytes += len(data)
+
+    def __enter__(self) -> None:
+        """Nothing is to be done before the first record."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._sink = None

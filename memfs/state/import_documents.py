@@ -1,0 +1,495 @@
+"""Importing: documents that an export holds, back into a workspace.
+
+Owns the order: everything is checked before the first document is stored, and they are stored in batches, each of which
+is all or nothing. An import that was cut short is taken up by importing again, as what is there already is passed over.
+What becomes of one record is the business of ``memfs.state.import_documents``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
+from typing import Any, BinaryIO
+
+from memfs.errors import (
+    Conflict,
+    ContentError,
+    DuplicateId,
+    ItemTooLarge,
+    MemfsError,
+    PathEscape,
+    SchemaInvalid,
+    StorageIO,
+)
+from memfs.format import item_fields
+from memfs.format.codec import schema_of
+from memfs.format.plain import plain, same
+from memfs.format.secrets import allowed, refuse_file
+from memfs.fs import io
+from memfs.fs.atomic_replace import sha256
+from memfs.model.ids import check_id, stem_of
+from memfs.model.item import MemoryItem
+from memfs.model.state_paths import document_kind, iteration_of
+from memfs.state import export_formats
+from memfs.state.export import AGGREGATE, ALL_TYPES, Step
+from memfs.state.export_record import MEMORY, ExportRecord, json_line
+from memfs.state.reader import StateReader
+from memfs.store import Store
+from memfs.store.parts import CONTENT, Parts
+from memfs.store.plan import FilePlan, Planner
+from memfs.store.state_files import DocumentChange, StateFiles
+
+_REPLACE = "import with --replace to have it so, or take the record out"
+_GIVEN_BY_PLACE = ("id", "type")
+
+
+class DocumentImport:
+    """What becomes of state documents."""
+
+    def __init__(self, files: StateFiles, reading: StateReader, parts: Parts) -> None:
+        self._files = files
+        self._reading = reading
+        self._parts = parts
+
+    def change(self, record: ExportRecord, replace: bool, *, check: bool) -> DocumentChange | None:
+        """The change that stores a document; None where it is there with equal content.
+
+        Args:
+            check: whether to see if it is valid; who writes it finds out in any case.
+
+        Raises:
+            PathEscape: no document of that type lies there.
+            ContentError: it is not valid.
+            Conflict: it is there with other content, and is not to be replaced or cannot be.
+        """
+        kind = document_kind(record.path)
+        if not kind or kind not in ALL_TYPES:
+            hint = "see docs/format.md for where documents lie"
+            raise PathEscape("no document that can be imported lies there", hint=hint)
+        if record.type != kind:
+            raise SchemaInvalid(f"a document of type {kind!r} lies there", field="type", hint=f"write {kind}")
+        change = self._needed(record, replace)
+        if change is not None and check:
+            self._require_valid(record)
+        return change
+
+    def _needed(self, record: ExportRecord, replace: bool) -> DocumentChange | None:
+        try:
+            there = self._files.read(record.path)
+        except FileNotFoundError:
+            return self._new(record)
+        except ContentError as error:
+            raise Conflict(
+                f"what is there cannot be read: {error.message}", hint="repair it first: 'memfs check' says how"
+            ) from error
+        if not there.problem and same(plain(there.values), plain(record.document)):
+            return None
+        if not replace:
+            raise Conflict("it is there with other content", current=there.sha256, hint=_REPLACE)
+        return DocumentChange(record.path, record.document, expected=there.sha256)
+
+    def _new(self, record: ExportRecord) -> DocumentChange | None:
+        row = self._reading.index.row(record.path)
+        if row is None or not row.archive:
+            return DocumentChange(record.path, record.document, expected="")
+        if same(plain(self._reading.load(row)), plain(record.document)):
+            return None
+        raise Conflict(
+            "it is archived with other content",
+            hint=f"unpack it first: memfs archive unpack {record.iteration}",
+        )
+
+    def _require_valid(self, record: ExportRecord) -> None:
+        """The checks of a write, without one."""
+        try:
+            data = self._parts.codec.write_document(record.document, record.path, schema_of(record.path))
+        except ItemTooLarge:
+            return  # it is checked when its large values have got files of their own
+        refuse_file(data, record.path)
+
+
+class ItemImport:
+    """What becomes of memories."""
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store = store
+        self._parts = parts
+        self._planner = Planner(parts, store.following)
+
+    def plans(self, record: ExportRecord, replace: bool) -> list[FilePlan]:
+        """What stores a memory, nothing where it is there with equal content.
+
+        Its file's text counts while it says the same as its fields: then it gets the very bytes it had. Otherwise the
+        fields count, as somebody changed them.
+
+        Raises:
+            ContentError: it is not valid.
+            Conflict: it is there with other content, and is not to be replaced.
+        """
+        item = self._item(record)
+        data = self._text(record, item)
+        existing = self._store.get(item.id)
+        if existing is not None and (existing.sha256 == _digest(data) or _values(existing) == _values(item)):
+            return []
+        if existing is not None and not replace:
+            raise Conflict(
+                f"the memory {item.id!r} is there with other content", current=existing.sha256, hint=_REPLACE
+            )
+        if data is None or (existing is not None and existing.path != record.path):
+            return self._planner.put(item, existing.sha256 if existing else "")
+        return self._restored(record.path, data, item)
+
+    def _item(self, record: ExportRecord) -> MemoryItem:
+        """The item that the fields describe, read as the file it could be: one home for what a valid item is."""
+        own = {key: value for key, value in record.document.items() if key not in _GIVEN_BY_PLACE}
+        own = {key: value for key, value in own.items() if value not in (None, "", [], {})}
+        kind = self._parts.kinds.get(str(record.document.get("type") or "semantic"))
+        chosen = check_id(str(record.document.get("id") or stem_of(record.path)))
+        place = f"{CONTENT}/{kind.folder}/{chosen}.json"
+        data = json.dumps(own, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        item: MemoryItem = self._parts.codec.read(data, place, self._parts.clock())
+        allowed(item)
+        return item.replace(path="", sha256="")
+
+    def _text(self, record: ExportRecord, item: MemoryItem) -> bytes | None:
+        """The bytes to restore, None where the fields count."""
+        kind = self._parts.kinds.at(record.path.removeprefix(f"{CONTENT}/"))
+        if not record.text or kind is None or kind.name != item.type or stem_of(record.path) != item.id:
+            return None
+        data = record.text.encode()
+        there = self._parts.codec.read(data, record.path, item.timestamp or self._parts.clock())
+        return data if _values(there) == _values(item) else None
+
+    def _restored(self, path: str, data: bytes, item: MemoryItem) -> list[FilePlan]:
+        planned = self._store.plan_restore(path, data)
+        if planned is None:
+            return []
+        reason = allowed(item)[1]
+        return [changed(planned, item=item.replace(path=path, sha256=sha256(data)), vetted=False, reason=reason)]
+
+
+def _values(item: MemoryItem) -> Mapping[str, Any]:
+    """What is compared: all but when the file was last written, which a replacement changes."""
+    return {"id": item.id, "type": item.type, **item_fields.values(item), "updated": None}
+
+
+def _digest(data: bytes | None) -> str:
+    return "" if data is None else sha256(data)
+
+
+_BATCH = 500
+_BATCH_BYTES = 8 << 20
+_CHUNK = 1 << 20
+_SOURCE = "import"
+
+Tell = Callable[[MemfsError], object]
+"""Told of each record that cannot be imported; ``path`` is the file, ``line`` where the record stands in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportCounts:
+    """What an import did.
+
+    Attributes:
+        counts: documents stored, by type; ``replaced`` of them were there with other content.
+        same: how many were there already with equal content.
+        derived: how many aggregates were passed over, as they are computed from the rest.
+        refused: how many were left out because they cannot be imported.
+        iterations: which were touched.
+    """
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    replaced: int = 0
+    same: int = 0
+    derived: int = 0
+    refused: int = 0
+    iterations: tuple[int, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """How many documents were stored."""
+        return sum(self.counts.values())
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What is stored as one commit: documents or memories."""
+
+    changes: list[DocumentChange] = field(default_factory=list)
+    plans: list[FilePlan] = field(default_factory=list)
+    records: list[tuple[str, int | None, bool]] = field(default_factory=list)
+    bytes: int = 0
+
+    @property
+    def full(self) -> bool:
+        return len(self.records) >= _BATCH or self.bytes >= _BATCH_BYTES
+
+    def add(self, record: ExportRecord, changes: list[DocumentChange], plans: list[FilePlan], over: bool) -> None:
+        self.changes += changes
+        self.plans += plans
+        self.records.append((record.type, iteration_of(record.path), over))
+        self.bytes += len(json_line(record))
+
+
+@dataclass(slots=True)
+class _Sum:
+    """What an import did until now; see ``Imported``."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    iterations: set[int] = field(default_factory=set)
+    replaced: int = 0
+    same: int = 0
+    derived: int = 0
+    refused: int = 0
+
+    def count(self, batch: _Batch) -> None:
+        for kind, number, over in batch.records:
+            self.counts[kind] += 1
+            self.replaced += over
+            if number is not None:
+                self.iterations.add(number)
+
+    def imported(self) -> ImportCounts:
+        return ImportCounts(
+            counts=dict(self.counts),
+            replaced=self.replaced,
+            same=self.same,
+            derived=self.derived,
+            refused=self.refused,
+            iterations=tuple(sorted(self.iterations)),
+        )
+
+
+class Importer:
+    """Stores documents that an export holds."""
+
+    def __init__(
+        self,
+        files: StateFiles,
+        reading: StateReader,
+        store: Store,
+        parts: Parts,
+        after: Callable[[Sequence[int]], object] = lambda _: None,
+    ) -> None:
+        """``after`` is told which iterations an import touched, once it is done."""
+        self._files = files
+        self._reading = reading
+        self._store = store
+        self._parts = parts
+        self._documents = DocumentImport(files, reading, parts)
+        self._items = ItemImport(store, parts)
+        self._after = after
+
+    def read(
+        self,
+        source: str | os.PathLike[str] | BinaryIO,
+        format: str = "",  # noqa: A002  what a caller would look for
+        *,
+        replace: bool = False,
+        dry_run: bool = False,
+        skip_refused: bool = False,
+        tell: Tell | None = None,
+        step: Step | None = None,
+    ) -> ImportCounts:
+        """Store every document of an export; one that is there already with equal content stays as it is (S19).
+
+        Args:
+            source: a file by name, or an open binary file, which need not be seekable.
+            format: ``jsonl``, ``csv`` or ``parquet``; "" means as the file's ending says, else ``jsonl``.
+            replace: documents that differ are replaced; without it they are conflicts.
+            dry_run: tell what would be stored, and store nothing.
+            skip_refused: leave out the records that cannot be imported.
+            tell: is told of each record that cannot be imported; without it only the error raised says so.
+            step: is told how far it is.
+
+        Raises:
+            Conflict: documents are there with other content. Nothing was stored.
+            ContentError: records are no valid documents. Nothing was stored.
+            ExtraMissing, QueryInvalid: the format cannot be read here, or there is none of that name.
+            StorageIO: the file cannot be read; or a batch could not be stored, those before it are.
+        """
+        name = _name_of(source)
+        chosen = export_formats.known_format(format or export_formats.format_of(name) or "jsonl")
+        export_formats.require(chosen)
+        with self._opened(source, name) as stream:
+            way = _Way(stream, chosen, name, step)
+            refused = self._check(way, replace, tell or (lambda _: None), skip_refused)
+            done = self._store_all(way, replace, dry_run, refused)
+        if done.iterations and not dry_run:
+            self._tell_others(done.iterations)
+        return done
+
+    def _tell_others(self, iterations: Sequence[int]) -> None:
+        """What follows from the documents may come later: all of them are stored, whatever becomes of it."""
+        try:
+            self._after(iterations)
+        except MemfsError as error:
+            self._store.note_failure(error)
+
+    # -- the file -------------------------------------------------------------------------------------------------
+    @contextmanager
+    def _opened(self, source: str | os.PathLike[str] | BinaryIO, name: str) -> Iterator[BinaryIO]:
+        """The file, so that it can be read twice."""
+        if not isinstance(source, str | os.PathLike):
+            with self._seekable(source, name) as stream:
+                yield stream
+            return
+        with io.operation("open", name):
+            opened = open(source, "rb")  # noqa: SIM115  closed below; a person names it, so links are followed
+        with opened, self._seekable(opened, name) as stream:
+            yield stream
+
+    @contextmanager
+    def _seekable(self, source: BinaryIO, name: str) -> Iterator[BinaryIO]:
+        if source.seekable():
+            yield source
+            return
+        place = self._parts.repository.state / f".import.{os.getpid()}.{id(source):x}.tmp"
+        fd = io.open_file(place, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        with os.fdopen(fd, "rb") as copy:
+            io.unlink(place)
+            with io.operation("read", name):
+                while chunk := source.read(_CHUNK):
+                    io.write_all(fd, chunk, str(place))
+            yield copy
+
+    # -- checking -------------------------------------------------------------------------------------------------
+    def _check(self, way: _Way, replace: bool, tell: Tell, skip_refused: bool) -> set[int]:
+        """Which records, by their number, cannot be imported; without ``skip_refused`` one refuses the whole file."""
+        wrong: list[MemfsError] = []
+        refused: set[int] = set()
+        total = conflicts = 0
+        seen: dict[str, int | None] = {}
+        self._store.follow()
+        self._reading.catch_up()
+        for record in way.records():
+            total += 1
+            try:
+                _refuse_twice(record, seen)
+                self._taken(record, replace, check=True)
+            except StorageIO:  # the disk's doing, not the record's
+                raise
+            except MemfsError as error:
+                error.message, error.path = f"{record.path}: {error.message}", way.name
+                error.line, error.column = record.place, None
+                refused.add(total)
+                conflicts += isinstance(error, Conflict)
+                wrong = wrong or [error]
+                tell(error)
+        if refused and not skip_refused:
+            raise _summary(wrong[0], len(refused), total, conflicts)
+        return refused
+
+    def _taken(
+        self, record: ExportRecord, replace: bool, *, check: bool = False
+    ) -> tuple[list[DocumentChange], list[FilePlan], bool]:
+        """What has to be done for a record, nothing where it is there already; and whether it replaces something."""
+        if record.type == AGGREGATE:
+            return [], [], False
+        if record.type == MEMORY:
+            plans = self._items.plans(record, replace)
+            return [], plans, any(plan.before is not None for plan in plans)
+        change = self._documents.change(record, replace, check=check)
+        return ([change], [], bool(change.expected)) if change else ([], [], False)
+
+    # -- storing --------------------------------------------------------------------------------------------------
+    def _store_all(self, way: _Way, replace: bool, dry_run: bool, refused: Set[int]) -> ImportCounts:
+        done, batch = _Sum(refused=len(refused)), _Batch()
+        for number, record in enumerate(way.records(), 1):
+            if number in refused:
+                continue
+            changes, plans, over = self._taken(record, replace)
+            done.derived += record.type == AGGREGATE
+            if not changes and not plans:
+                done.same += record.type != AGGREGATE
+                continue
+            if (batch.changes and plans) or (batch.plans and changes):
+                batch = self._stored(batch, way.name, done, dry_run)
+            batch.add(record, changes, plans, over)
+            if batch.full:
+                batch = self._stored(batch, way.name, done, dry_run)
+        self._stored(batch, way.name, done, dry_run)
+        return done.imported()
+
+    def _stored(self, batch: _Batch, name: str, done: _Sum, dry_run: bool) -> _Batch:
+        """Store a batch and count it in; the next one."""
+        if not dry_run:
+            self._carry_out(batch, name, done.counts.total())
+        done.count(batch)
+        return _Batch()
+
+    def _carry_out(self, batch: _Batch, name: str, before: int) -> None:
+        if not batch.records:
+            return
+        number = len(batch.records)
+        message = f"Import {number:,} document{'s' * (number != 1)} from {os.path.basename(name)}"
+        try:
+            if batch.changes:
+                self._files.write(batch.changes, message, source=_SOURCE)
+            else:
+                self._store.carry_out(batch.plans, message, source=_SOURCE, critical=False)
+        except (StorageIO, Conflict) as error:
+            stored = f"{before:,} documents before this one are stored; " if before else ""
+            error.hint = f"{stored}{(error.hint or 'try again').rstrip('.')}, then import again: it goes on from there"
+            raise
+
+
+def _name_of(source: str | os.PathLike[str] | BinaryIO) -> str:
+    name = os.fspath(source) if isinstance(source, str | os.PathLike) else getattr(source, "name", "")
+    return name if isinstance(name, str) and name and not name.startswith("<") else "standard input"
+
+
+def _refuse_twice(record: ExportRecord, seen: dict[str, int | None]) -> None:
+    if record.path in seen:
+        raise DuplicateId(f"it stands in line {seen[record.path]} already", hint="keep one of the two")
+    seen[record.path] = record.place
+
+
+def _summary(first: MemfsError, faults: int, total: int, conflicts: int) -> MemfsError:
+    """One error for all that is wrong with a file."""
+    if faults == 1:
+        return first
+    message = f"{faults:,} of {total:,} records cannot be imported; nothing was stored. The first: {first.message}"
+    if conflicts == faults:
+        return Conflict(message, path=first.path, hint=first.hint)
+    return ContentError(message, path=first.path, line=first.line, field=first.field, hint=first.hint)
+
+
+class _Way:
+    """Goes through the file from its beginning, as often as it is asked to, and says how far it is."""
+
+    def __init__(self, stream: BinaryIO, form: str, name: str, step: Step | None) -> None:
+        self.name = name
+        self._stream = stream
+        self._form = form
+        self._step = step
+        self._size = stream.seek(0, os.SEEK_END)
+        self._passed = 0
+
+    def records(self) -> Iterator[ExportRecord]:
+        """The records, in the file's order.
+
+        Raises:
+            ContentError: with the file's name.
+        """
+        self._stream.seek(0)
+        furthest = 0
+        try:
+            for record in export_formats.read(self._form, self._stream):
+                yield record
+                furthest = max(furthest, self._stream.tell())
+                self._tell(furthest)
+        except ContentError as error:
+            raise error.located(self.name) from None
+        except OSError as error:
+            raise io.storage_error(error, "read", self.name) from error
+        self._passed += 1
+
+    def _tell(self, furthest: int) -> None:
+        if self._step is not None:
+            self._step(self._passed * self._size + furthest, 2 * self._size)

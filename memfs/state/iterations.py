@@ -1,0 +1,352 @@
+"""Iterations: opening, closing and listing the rounds of work (S12).
+
+Owns the header of each iteration, ``system_state.json``: its status, and the statistics that closing writes into it.
+What a document holds, and what the statistics are made of, it does not know.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from memfs.admin.archive_file import INDEX_SUFFIX, decode
+from memfs.errors import ArchiveInvalid, Conflict, IterationInvalid, MemfsError
+from memfs.fs.tree import View
+from memfs.model import state_paths
+from memfs.model.state_query import IterationRow, StateQuery
+from memfs.model.time import format_time, parse_time, time_in, utc_now
+from memfs.resources import template_text
+from memfs.state.concurrent_documents import settled
+from memfs.state.metrics import sum_up
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.state_files import DocumentChange, State
+from memfs.store.values import RETENTION_POLICY
+
+if TYPE_CHECKING:
+    from memfs.model.occasion import Fire
+    from memfs.state.reader import StateReader
+    from memfs.store.state_files import StateFiles
+
+
+DOCUMENTS = ("system_config", "retention_policy")
+_WRITTEN_OUT = ("active_days", "archive", "delete", "checkpoints")
+
+
+def read_configuration(parts: Parts) -> dict[str, Mapping[str, Any]]:
+    """The documents of ``configuration/`` by name, as they are now; one that is absent is empty.
+
+    Raises:
+        ContentError: one is invalid at present; the error names its path and the field.
+        StorageIO: it cannot be read.
+    """
+    return {name: _document(parts, name) for name in DOCUMENTS}
+
+
+def first_policy() -> dict[str, Any]:
+    """The retention policy that counts without a file, for one that people can change.
+
+    Items are left out: what is said of them here would take the place of what the memory context says.
+    """
+    policy = json.loads(template_text("retention_policy.json"))
+    return {name: policy[name] for name in _WRITTEN_OUT}
+
+
+def _document(parts: Parts, name: str) -> Mapping[str, Any]:
+    path = f"{CONTENT}/configuration/{name}.json"
+    try:
+        data = parts.seen.read(path, READ_LIMIT).data
+    except FileNotFoundError:
+        return {}
+    return parts.codec.read_document(data, path, name)
+
+
+_NUMBERS = "give a number from 1 to 999,999,999,999; without one it is that after the newest there is"
+_RACY_NS = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Iteration:
+    """One iteration as it stands.
+
+    Attributes:
+        status: ``open`` or ``closed``.
+        opened, closed: when; None where its header does not say, and for ``closed`` while it is open.
+        statistics: what closing summed up; empty while it is open, and in a list of all.
+        counts: its documents by kind.
+        archive: the archive that holds it, "" where it lies in the tree.
+    """
+
+    number: int
+    status: str
+    opened: datetime | None = None
+    closed: datetime | None = None
+    statistics: Mapping[str, Any] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    archive: str = ""
+
+
+class Iterations:
+    """The iterations of one workspace. May be used from several threads, and by several processes at once."""
+
+    def __init__(
+        self,
+        files: StateFiles,
+        reading: StateReader,
+        clock: Callable[[], datetime] = utc_now,
+        fire: Fire = lambda _occasion, _facts: None,
+        folder: str | os.PathLike[str] = "",
+    ) -> None:
+        """Look after the iterations of a workspace.
+
+        Args:
+            clock: says when an iteration is opened and closed.
+            fire: raises ``iteration_closed``.
+            folder: the workspace's; without it the newest open iteration is looked for each time it is needed.
+        """
+        self._files = files
+        self._reading = reading
+        self._clock = clock
+        self._fire = fire
+        self._folder = os.path.join(folder, state_paths.ITERATIONS) if folder else ""
+        self._found: tuple[int, int] | None = None
+
+    # -- opening and closing --------------------------------------------------------------------------------------
+    def start(self, number: int | None = None) -> Iteration:
+        """Open an iteration; one that is open already is given back as it is.
+
+        Args:
+            number: which; None is the one after the newest, open or closed.
+
+        Returns:
+            The iteration, durable on return.
+
+        Raises:
+            IterationInvalid: it was closed or archived, or the number is none.
+            StorageIO, ContentError: it could not be stored; or its header, edited by hand, is invalid.
+        """
+        return settled(lambda: self._started(number))
+
+    def close(self, number: int | None = None) -> Iteration:
+        """Close an iteration and sum it up; one that is closed is summed up anew, with what came late.
+
+        Args:
+            number: which; None is the newest that is open.
+
+        Raises:
+            IterationInvalid: there is no such iteration, or none is open, or it was archived.
+            StorageIO, ContentError: as for ``start``.
+        """
+        wanted = self._reading.open_iteration() if number is None else number
+        if wanted is None:
+            raise IterationInvalid("no iteration is open", hint="'memfs iteration start' opens one")
+        return settled(lambda: self._end(wanted))
+
+    def _started(self, number: int | None) -> Iteration:
+        wanted = (self._newest() or 0) + 1 if number is None else number
+        found = self.header(wanted)
+        if wanted < 1:
+            raise IterationInvalid(f"{wanted} is not the number of an iteration", field="iteration", hint=_NUMBERS)
+        if found is None:
+            self._refuse_archived(wanted)
+            return self._begin(wanted, _header_path(wanted))
+        if number is not None:
+            return self._open_one(wanted, found)
+        self._reading.catch_up()
+        raise Conflict("another process has just started it", path=found.path)
+
+    def _begin(self, number: int, path: str) -> Iteration:
+        opened = self._clock()
+        values = {"iteration": number, "status": "open", "opened": format_time(opened)}
+        changes = [DocumentChange(path, values, "")]
+        if self._newest() is None and not self._files.exists(RETENTION_POLICY):
+            changes.append(DocumentChange(RETENTION_POLICY, first_policy(), ""))
+        self._files.write(changes, f"Start iteration {number}", critical=True)
+        return Iteration(number=number, status="open", opened=parse_time(opened))
+
+    def _open_one(self, number: int, header: State) -> Iteration:
+        if header.values.get("status") == "closed":
+            following = (self._newest() or number) + 1
+            raise IterationInvalid(
+                f"iteration {number} is closed",
+                path=header.path,
+                field="iteration",
+                hint=f"start another: the next is {following}",
+            )
+        return self.show(number)
+
+    def _end(self, number: int) -> Iteration:
+        header = self.header(number)
+        if header is None:
+            raise self._missing(number)
+        first = header.values.get("status") != "closed"
+        closed = self._clock() if first else time_in(header.values.get("closed"))
+        opened = time_in(header.values.get("opened"))
+        found = self._reading.rows(StateQuery(iterations=(number,)))
+        statistics = sum_up((row.facts for row in found), opened, closed)
+        values = {**header.values, "status": "closed", "statistics": statistics}
+        if closed is not None:
+            values["closed"] = format_time(closed)
+        if values != header.values:
+            self._files.write(
+                [DocumentChange(header.path, values, header.sha256)], f"Close iteration {number}", critical=True
+            )
+        self._fire("iteration_closed", {"iteration": number, "statistics": statistics})
+        return self.show(number)
+
+    # -- looking --------------------------------------------------------------------------------------------------
+    def show(self, number: int) -> Iteration:
+        """One iteration, from its archive where it lies there.
+
+        Raises:
+            IterationInvalid: there is no such iteration.
+            ContentError, StorageIO: its header cannot be read.
+        """
+        path = _header_path(number)
+        row = next((row for row in self._reading.iterations() if row.number == number), None)
+        try:
+            header = self._reading.load(path)
+        except FileNotFoundError:
+            if row is None:
+                raise self._missing(number) from None
+            header = {}
+        return self._described(row or IterationRow(number=number), header)
+
+    def list(self) -> builtins.list[Iteration]:
+        """Every iteration by number, archived ones too, without their statistics, which ``show`` has."""
+        rows = self._reading.iterations()
+        counted = self._reading.index.counts_by_iteration()
+        return [self._described(row, {}, counted.get(row.number, {})) for row in rows]
+
+    def current(self) -> int:
+        """The newest open iteration; where none is open, the one after the newest is started."""
+        return settled(self._current)
+
+    def _current(self) -> int:
+        seen = self._seen()
+        if self._found is not None and seen and self._found[1] == seen:
+            header = self.header(self._found[0])
+            if header is not None and header.values.get("status") == "open":
+                return self._found[0]
+        found = self._reading.open_iteration()
+        if found is not None:
+            self._found = (found, seen)
+            return found
+        try:
+            return self.start((self._newest() or 0) + 1).number
+        except IterationInvalid as error:  # another process has just started and closed that one
+            raise Conflict(error.message, path=error.path) from error
+
+    def into(self, number: int | None) -> int:
+        """The iteration that a document goes into: the one asked for, started where it is not there, or the current.
+
+        A closed one takes what comes late.
+
+        Raises:
+            IterationInvalid: it was archived, or the number is none.
+        """
+        if number is None:
+            return self.current()
+        return number if self.header(number) is not None else self.start(number).number
+
+    def header(self, number: int) -> State | None:
+        """The header of an iteration in the tree, None where there is none.
+
+        Raises:
+            IterationInvalid: the number is none.
+            ContentError, StorageIO: it cannot be read.
+        """
+        try:
+            return self._files.read(_header_path(number))
+        except FileNotFoundError:
+            return None
+
+    def _described(
+        self, row: IterationRow, header: Mapping[str, Any], counts: Mapping[str, int] | None = None
+    ) -> Iteration:
+        statistics = header.get("statistics")
+        counted = self._reading.index.counts((row.number,)) if counts is None else counts
+        return Iteration(
+            number=row.number,
+            status=str(header.get("status") or row.status or "open"),
+            opened=time_in(header.get("opened")) or row.opened,
+            closed=time_in(header.get("closed")) or row.closed,
+            statistics=statistics if isinstance(statistics, Mapping) else {},
+            counts=counted,
+            archive=row.archive,
+        )
+
+    def _newest(self) -> int | None:
+        return self._reading.latest_iteration()
+
+    def _seen(self) -> int:
+        """When the folder of iterations last got a new one; 0 where that cannot be relied on."""
+        try:
+            changed = os.stat(self._folder).st_mtime_ns if self._folder else 0
+        except OSError:
+            return 0
+        return changed if time.time_ns() - changed > _RACY_NS else 0
+
+    def _refuse_archived(self, number: int) -> None:
+        if any(row.number == number and row.archive for row in self._reading.iterations()):
+            raise IterationInvalid(
+                f"iteration {number} is archived",
+                field="iteration",
+                hint=f"'memfs archive unpack {number}' brings it back",
+            )
+
+    def _missing(self, number: int) -> IterationInvalid:
+        self._refuse_archived(number)
+        newest = self._newest()
+        hint = "'memfs iteration start' opens one" if newest is None else f"the newest is {newest}"
+        return IterationInvalid(f"there is no iteration {number}", field="iteration", hint=hint)
+
+
+def iterations_in(files: View) -> builtins.list[Iteration]:
+    """Every iteration that some files have, by number, archived ones too, without their statistics.
+
+    Args:
+        files: of the present or of another time.
+    """
+    counts: dict[int, Counter[str]] = {}
+    for entry in files.scan(state_paths.ITERATIONS):
+        number, kind = state_paths.iteration_of(entry.path), state_paths.document_kind(entry.path)
+        if number is not None and kind:
+            counts.setdefault(number, Counter())[kind] += 1
+    found = {number: _in_files(files, number, counted) for number, counted in counts.items()}
+    for entry in files.scan(state_paths.ARCHIVE):
+        if entry.path.endswith(INDEX_SUFFIX):
+            with suppress(ArchiveInvalid, FileNotFoundError):
+                index = decode(files.read(entry.path, READ_LIMIT).data, entry.path)
+                for number, closed in index.closed.items():
+                    packed = Iteration(number=number, status="closed", closed=closed, archive=index.name)
+                    found.setdefault(number, packed)
+    return [found[number] for number in sorted(found)]
+
+
+def _in_files(files: View, number: int, counts: Mapping[str, int]) -> Iteration:
+    header: Any = {}
+    with suppress(FileNotFoundError, ValueError, MemfsError, RecursionError):
+        header = json.loads(files.read(_header_path(number), READ_LIMIT).data)
+    header = header if isinstance(header, Mapping) else {}
+    return Iteration(
+        number=number,
+        status=str(header.get("status") or "open"),
+        opened=time_in(header.get("opened")),
+        closed=time_in(header.get("closed")),
+        counts=dict(counts),
+    )
+
+
+def _header_path(number: int) -> str:
+    try:
+        return state_paths.system_state_path(number)
+    except ValueError as error:
+        raise IterationInvalid(str(error), field="iteration", hint=_NUMBERS) from None

@@ -1,0 +1,547 @@
+"""Measures: what an output, a hypothesis or a set of figures says in numbers (seed 001; S5, S11).
+
+Owns which parts of a document count as figures, as the strategy used, as success and as an improvement, whatever agents
+call them, and how figures are summed up. Works on plain values and never fails over what somebody wrote.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from memfs.model.state_facts import StateFacts, matches
+from memfs.model.state_query import StateRow
+from memfs.model.time import format_time
+
+MOST_METRICS = 64
+"""So many metrics of one agent are kept for an iteration, the most frequent first."""
+_MOST_TEXT = 8_000
+_LONGEST_NAME = 120
+_LONGEST_KEY = 250
+_LARGEST = 1e100
+_DEEPEST = 3
+_WORD = re.compile(r"\w{2,40}")
+_STRATEGY = re.compile(r"strateg", re.IGNORECASE)
+_LABEL = re.compile(
+    r"(?:^|\.)(?:index|iteration|iteration_number|timestamp|version|year)$|(?:^|[._\- ])(?:id|seed)$", re.IGNORECASE
+)
+_SUCCESS = ("success", "succeeded", "successful", "accepted")
+_ENDS = ("outcome", "status", "result")
+_GOOD = frozenset({"success", "succeeded", "successful", "accepted", "passed", "ok", "done", "completed", "complete"})
+_BAD = frozenset({"failure", "failed", "fail", "error", "rejected", "aborted", "timeout", "cancelled"})
+_LESS_IS_BETTER = re.compile(
+    r"(?:^|[^a-z])(?:cost|costs|error|errors|loss|latency|duration|seconds|time|resource|resources|consumed|failure|failures"
+    r"|failed|rejected|tokens|retries|duplicates|memory|delay|waste)(?:[^a-z]|$)"
+)
+
+Summary = list[float]
+"""How many values, their mean, and their standard deviation: short, as there are many of them in a file."""
+
+
+# -- summing up ---------------------------------------------------------------------------------------------------
+def short(value: float) -> float:
+    """A number as aggregates have it: nine digits, the same whatever the order it was summed up in."""
+    return float(f"{value:.9g}")
+
+
+def summary(values: Iterable[float]) -> Summary:
+    """How many, mean and deviation; ``[0, 0.0, 0.0]`` of none."""
+    given = [value for value in values if abs(value) < _LARGEST]
+    if not given:
+        return [0, 0.0, 0.0]
+    mean = math.fsum(given) / len(given)
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in given) / len(given))
+    return [len(given), short(mean), short(spread)]
+
+
+def combined(parts: Iterable[Summary]) -> Summary:
+    """The summary of the values behind several summaries."""
+    given = [part for part in parts if part[0]]
+    count = sum(int(part[0]) for part in given)
+    if not count:
+        return [0, 0.0, 0.0]
+    mean = math.fsum(part[0] * part[1] for part in given) / count
+    squares = math.fsum(part[0] * (part[2] ** 2 + (part[1] - mean) ** 2) for part in given)
+    return [count, short(mean), short(math.sqrt(squares / count))]
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """How much a value changes for each step, by least squares; 0.0 with fewer than two places."""
+    if len({x for x, _ in points}) < 2:
+        return 0.0
+    middle_x = math.fsum(x for x, _ in points) / len(points)
+    middle_y = math.fsum(y for _, y in points) / len(points)
+    below = math.fsum((x - middle_x) ** 2 for x, _ in points)
+    return short(math.fsum((x - middle_x) * (y - middle_y) for x, y in points) / below)
+
+
+def direction(points: Sequence[tuple[float, float]], least: float = 0.1) -> str:
+    """Where a value goes: ``rising`` or ``falling`` where the line through it moves by a tenth of its size at least.
+
+    ``unknown`` with fewer than two places.
+    """
+    if len({x for x, _ in points}) < 2:
+        return "unknown"
+    move = slope(points) * (max(x for x, _ in points) - min(x for x, _ in points))
+    size = math.fsum(abs(y) for _, y in points) / len(points)
+    if abs(move) <= least * size or move == 0:
+        return "steady"
+    return "rising" if move > 0 else "falling"
+
+
+def less_is_better(name: str) -> bool:
+    """Whether a metric, by its name, is the better the smaller it is."""
+    folded = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).casefold()
+    return bool(_LESS_IS_BETTER.search(folded.replace("_", " ")))
+
+
+# -- what a document says -----------------------------------------------------------------------------------------
+def as_number(value: Any) -> float | None:
+    """A value as a number, None where it is none that can be summed up."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if -_LARGEST < value < _LARGEST else None
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """A value as keys and values; nothing where it is none."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def figures(value: Any, prefix: str = "") -> dict[str, float]:
+    """Every number in a value by dotted name; one without a name is called ``effectiveness``."""
+    return dict(list(_figures(value, prefix))[: 4 * MOST_METRICS])
+
+
+def _figures(value: Any, prefix: str, depth: int = 0) -> Iterator[tuple[str, float]]:
+    if isinstance(value, Mapping):
+        if depth < _DEEPEST:
+            for key, inner in value.items():
+                yield from _figures(inner, f"{prefix}.{key}" if prefix else str(key), depth + 1)
+    elif (found := as_number(value)) is not None and len(prefix) <= _LONGEST_NAME:
+        yield prefix or "effectiveness", found
+
+
+def key_of(name: str) -> str:
+    """A name as a key in an aggregate; one that is too long for a key keeps its beginning and a digest."""
+    return name if len(name) <= _LONGEST_KEY else f"{name[:160]}~{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+def metrics_of(results: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of an output: those of its metadata, and the plain ones of a primary output that has keys.
+
+    Numbers that only tell one thing from another, such as ``seed`` or ``iteration``, are none.
+    """
+    own = {key: value for key, value in mapping(results.get("primary_output")).items() if as_number(value) is not None}
+    found = {**figures(own), **figures(mapping(results.get("metadata")))}
+    return {name: value for name, value in found.items() if not _LABEL.search(name)}
+
+
+def strategies_of(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """The strategies that keys such as ``strategy`` or ``strategies_used`` name, each once."""
+    found: list[str] = []
+    for key, value in values.items():
+        if _STRATEGY.search(str(key)):
+            for one in value if isinstance(value, list | tuple) else (value,):
+                name = one.get("name") if isinstance(one, Mapping) else one
+                if isinstance(name, str) and name.strip():
+                    found.append(" ".join(name.split())[:_LONGEST_NAME])
+    return tuple(dict.fromkeys(found))[:8]
+
+
+def success_of(values: Mapping[str, Any]) -> bool | None:
+    """Whether a document says that the work succeeded; None where it does not say."""
+    for key in _SUCCESS:
+        if isinstance(values.get(key), bool):
+            return bool(values[key])
+    for key in _ENDS:
+        word = values.get(key)
+        if isinstance(word, str) and word.casefold() in _GOOD | _BAD:
+            return word.casefold() in _GOOD
+    return None
+
+
+def named(given: Mapping[str, Any], beginning: str) -> list[str]:
+    """The names that begin with a word, or have a part that does: ``improvement_rate``, ``scores.improvement``."""
+    pattern = re.compile(rf"(?:^|[._\- ]){re.escape(beginning)}", re.IGNORECASE)
+    found = (name for name in given if pattern.search(name))
+    return sorted(found, key=lambda name: (not name.casefold().startswith(beginning), name))
+
+
+# -- how far outputs differ ---------------------------------------------------------------------------------------
+def words_of(value: Any) -> frozenset[str]:
+    """The words of whatever an agent made."""
+    return frozenset(_WORD.findall(" ".join(_texts(value, [_MOST_TEXT])).casefold()))
+
+
+def _texts(value: Any, room: list[int]) -> Iterator[str]:
+    if room[0] <= 0:
+        return
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner, room)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner, room)
+    elif isinstance(value, str):
+        yield value[: room[0]]
+        room[0] -= len(value)
+
+
+def dissimilarity(sets: Sequence[frozenset[str]]) -> float | None:
+    """How little the words of texts overlap, mean over all pairs: 0.0 all the same, 1.0 nothing shared."""
+    given = [one for one in sets if one]
+    if len(given) < 2:
+        return None
+    apart = [1 - len(one & other) / len(one | other) for place, one in enumerate(given) for other in given[place + 1 :]]
+    return short(math.fsum(apart) / len(apart))
+
+
+CONFIDENCE = "confidence_score"
+RESOURCES = "resource_consumed"
+
+
+@dataclass(slots=True)
+class _Series:
+    """One figure over its documents."""
+
+    count: int = 0
+    total: float = 0.0
+    last: float = 0.0
+
+    def add(self, value: float) -> None:
+        self.count += 1
+        self.total += value
+        self.last = value
+
+    @property
+    def mean(self) -> float | None:
+        return _rounded(self.total / self.count) if self.count else None
+
+
+@dataclass(slots=True)
+class _Agent:
+    """One agent's share of an iteration."""
+
+    outputs: int = 0
+    tasks: set[str] = field(default_factory=set)
+    figures: dict[str, _Series] = field(default_factory=dict)
+
+    def plain(self) -> dict[str, Any]:
+        confidence, used = self.figures.get(CONFIDENCE), self.figures.get(RESOURCES)
+        others = {name: one for name, one in sorted(self.figures.items()) if name not in (CONFIDENCE, RESOURCES)}
+        return _without_none({
+            "outputs": self.outputs,
+            "tasks": len(self.tasks),
+            "mean_confidence": confidence.mean if confidence else None,
+            "resource_consumed": _rounded(used.total) if used else 0.0,
+            "metrics": {name: {"count": one.count, "mean": one.mean, "last": one.last} for name, one in others.items()},
+        })  # fmt: skip
+
+
+def sum_up(documents: Iterable[StateFacts], opened: datetime | None, closed: datetime | None) -> dict[str, Any]:
+    """The statistics of an iteration.
+
+    Args:
+        documents: what is known of each of its documents, in any order.
+        opened, closed: when the iteration was; None where that is not known.
+
+    Returns:
+        Plain values, the same for the same documents: ``documents`` by kind, ``outputs``, ``outputs_by_agent``,
+        ``mean_confidence``, ``resource_consumed``, ``agents`` (with ``metrics``: count, mean, last), ``hypotheses``
+        (``total``, ``by_state``), ``tournament`` (``results``, ``participants``), and ``duration_seconds``.
+    """
+    kinds: Counter[str] = Counter()
+    states: Counter[str] = Counter()
+    participants: set[str] = set()
+    agents: dict[str, _Agent] = {}
+    for facts in sorted(documents, key=_in_time):
+        kinds[facts.kind] += 1
+        if facts.kind == "hypothesis":
+            states[facts.state or "unknown"] += 1
+        elif facts.kind == "tournament_result":
+            participants.update(facts.hypotheses)
+        elif facts.kind in ("agent_output", "state_update"):
+            _add(agents, facts)
+    duration = (closed - opened).total_seconds() if opened and closed else None
+    return _without_none({
+        "duration_seconds": _rounded(max(duration, 0.0)) if duration is not None else None,
+        "documents": dict(sorted((kind, count) for kind, count in kinds.items() if kind)),
+        **_work(agents),
+        "hypotheses": {"total": sum(states.values()), "by_state": dict(sorted(states.items()))},
+        "tournament": {"results": kinds["tournament_result"], "participants": len(participants)},
+    })  # fmt: skip
+
+
+def _work(agents: Mapping[str, _Agent]) -> dict[str, Any]:
+    confidence = [agent.figures[CONFIDENCE] for agent in agents.values() if CONFIDENCE in agent.figures]
+    count = sum(one.count for one in confidence)
+    used = [agent.figures[RESOURCES].total for agent in agents.values() if RESOURCES in agent.figures]
+    return {
+        "outputs": sum(agent.outputs for agent in agents.values()),
+        "outputs_by_agent": {name: agent.outputs for name, agent in sorted(agents.items()) if agent.outputs},
+        "mean_confidence": _rounded(sum(one.total for one in confidence) / count) if count else None,
+        "resource_consumed": _rounded(sum(used)),
+        "agents": {name: agent.plain() for name, agent in sorted(agents.items())},
+    }
+
+
+def _add(agents: dict[str, _Agent], facts: StateFacts) -> None:
+    if facts.kind == "agent_output":
+        agent = agents.setdefault(facts.agent, _Agent())
+        agent.outputs += 1
+        agent.tasks.add(facts.task)
+    for name, figures in facts.agent_metrics.items():
+        one = agents.setdefault(name, _Agent())
+        for figure, value in figures.items():
+            counts = facts.kind == "agent_output" or figure not in (CONFIDENCE, RESOURCES)
+            if counts and abs(value) < _LARGEST:
+                one.figures.setdefault(figure, _Series()).add(value)
+
+
+def _in_time(facts: StateFacts) -> tuple[float, str]:
+    return (facts.timestamp.timestamp() if facts.timestamp else 0.0, facts.path)
+
+
+def _rounded(value: float) -> float:
+    return round(value, 9)
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def agents(rows: Iterable[StateRow], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """By agent: how many outputs, their mean confidence, what they took, and when the last came."""
+    held: dict[str, list[StateRow]] = {name: [] for name in names}
+    for row in rows:
+        if row.facts.agent in held:
+            held[row.facts.agent].append(row)
+    return {name: _agent(name, found) for name, found in held.items() if found}
+
+
+def _agent(name: str, rows: Sequence[StateRow]) -> dict[str, Any]:
+    figures = [row.facts.agent_metrics.get(name, {}) for row in rows]
+    confidence = [one["confidence_score"] for one in figures if "confidence_score" in one]
+    summed: dict[str, Any] = {
+        "outputs": len(rows),
+        "tasks": len({row.facts.task for row in rows}),
+        "resource_consumed": sum(one.get("resource_consumed", 0.0) for one in figures),
+    }
+    if confidence:
+        summed["mean_confidence"] = sum(confidence) / len(confidence)
+    moments = [row.facts.timestamp for row in rows if row.facts.timestamp is not None]
+    if moments:
+        summed["last_timestamp"] = format_time(max(moments))
+    return summed
+
+
+def by_state(hypotheses: Mapping[str, StateRow]) -> dict[str, int]:
+    """How many hypotheses are in each state."""
+    return dict(sorted(Counter(row.facts.state for row in hypotheses.values()).items()))
+
+
+def standings(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """By hypothesis: its matches and wins, and its rating after the last."""
+    table: dict[str, dict[str, Any]] = {}
+    for match in (one for result in results for one in matches(result)):
+        for name in match.participants:
+            row = table.setdefault(name, {"matches": 0, "wins": 0})
+            row["matches"] += 1
+            row["wins"] += name in match.winners
+            if name in match.ratings:
+                row["rating"] = match.ratings[name]
+    return dict(sorted(table.items()))
+
+
+def review(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a meta-review is about, in numbers."""
+    critique, overview = (_mapping(values.get(name)) for name in ("critique", "research_overview"))
+    summed = {key: values[key] for key in ("iteration_number", "timestamp") if key in values}
+    return {
+        **summed,
+        "patterns": len(critique.get("common_patterns") or ()),
+        "agents": sorted(map(str, _mapping(critique.get("agent_feedback")))),
+        "priorities": len(overview.get("next_priorities") or ()),
+    }
+
+
+def component(name: str, update: Mapping[str, Any]) -> dict[str, Any]:
+    """What a state update tells of one component."""
+    recovery = _mapping(_mapping(update.get("checkpoint_data")).get("recovery_metadata"))
+    queues = _mapping(_mapping(update.get("orchestration_state")).get("queue_statistics"))
+    told = {"timestamp": update["timestamp"]} if "timestamp" in update else {}
+    for key, held in (("recovery_metadata", recovery), ("queue_statistics", queues)):
+        if name in held:
+            told[key] = held[name]
+    return told
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+Load = Callable[[StateRow], Mapping[str, Any]]
+
+KINDS = ("agent_output", "hypothesis", "system_state")
+"""The documents that an entry follows from."""
+
+_MOST_COMPARED = 40
+_MOST_STRATEGIES = 16
+
+
+@dataclass(slots=True)
+class _Use:
+    uses: int = 0
+    confidence: list[float] = field(default_factory=list)
+    cost: list[float] = field(default_factory=list)
+    improvement: list[float] = field(default_factory=list)
+    gain: list[float] = field(default_factory=list)
+    successes: list[bool] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _DigestAgent:
+    outputs: int = 0
+    confidence: list[float] = field(default_factory=list)
+    cost: list[float] = field(default_factory=list)
+    metrics: dict[str, list[float]] = field(default_factory=dict)
+    reported: dict[str, float] = field(default_factory=dict)
+    gains: list[float] = field(default_factory=list)
+    words: list[frozenset[str]] = field(default_factory=list)
+    strategies: dict[str, _Use] = field(default_factory=dict)
+
+
+def digest(rows: Iterable[StateRow], load: Load, elsewhere: Mapping[str, float]) -> dict[str, Any]:
+    """What each agent did in one iteration.
+
+    Args:
+        rows: of the iteration's documents of ``KINDS``.
+        load: reads one; only one is held at a time.
+        elsewhere: ratings of parents that lie in earlier iterations, by id.
+    """
+    ordered = sorted(rows, key=lambda row: row.path)
+    gains = gains_of(ordered, elsewhere)
+    agents: dict[str, _DigestAgent] = {}
+    credited: set[str] = set()
+    for row in ordered:
+        values = load(row)
+        if row.facts.kind == "agent_output":
+            credited.update(_count_output(agents, row, values, gains))
+        elif row.facts.kind == "system_state":
+            _count_reported(agents, values)
+    for row in ordered:
+        if row.facts.kind == "hypothesis":
+            _count_hypothesis(agents, row, load(row), gains, credited)
+    return {key_of(name): _entry(agents[name]) for name in sorted(agents)}
+
+
+def gains_of(rows: Iterable[StateRow], elsewhere: Mapping[str, float]) -> dict[str, float]:
+    """By hypothesis, how much higher it is rated than its parents on average; one without rated parents has none."""
+    given = [row.facts for row in rows if row.facts.kind == "hypothesis"]
+    ratings = {**elsewhere, **{facts.name: facts.rating for facts in given if facts.rating is not None}}
+    gains = {}
+    for facts in given:
+        before = [ratings[parent] for parent in facts.parents if parent in ratings and parent != facts.name]
+        if facts.rating is not None and before:
+            gains[facts.name] = facts.rating - math.fsum(before) / len(before)
+    return gains
+
+
+def _count_output(
+    agents: dict[str, _DigestAgent], row: StateRow, values: Mapping[str, Any], gains: Mapping[str, float]
+) -> list[str]:
+    """Count an output; the hypotheses whose gain its strategies were credited with."""
+    agent = agents.setdefault(row.facts.agent, _DigestAgent())
+    results = mapping(values.get("results"))
+    metadata = {**mapping(results.get("primary_output")), **mapping(results.get("metadata"))}
+    metrics = metrics_of(results)
+    confidence, cost = as_number(results.get("confidence_score")), as_number(results.get("resource_consumed"))
+    agent.outputs += 1
+    agent.confidence += [] if confidence is None else [confidence]
+    agent.cost += [] if cost is None else [cost]
+    for name, value in metrics.items():
+        agent.metrics.setdefault(name, []).append(value)
+    if len(agent.words) < _MOST_COMPARED:
+        agent.words.append(words_of(results.get("primary_output")))
+    strategies = strategies_of(metadata)
+    made = [name for name in row.facts.hypotheses if name in gains] if strategies else []
+    for name in strategies:
+        use = agent.strategies.setdefault(name, _Use())
+        use.uses += 1
+        use.confidence += [] if confidence is None else [confidence]
+        use.cost += [] if cost is None else [cost]
+        use.improvement += [metrics[one] for one in named(metrics, "improvement")[:1]]
+        use.gain += [gains[one] for one in made]
+        success = success_of(metadata)
+        use.successes += [] if success is None else [success]
+    return made
+
+
+def _count_reported(agents: dict[str, _DigestAgent], header: Mapping[str, Any]) -> None:
+    """Count what the supervisor says of each agent in its latest state update."""
+    statistics = mapping(mapping(header.get("update")).get("system_statistics"))
+    for name, value in mapping(statistics.get("agent_effectiveness")).items():
+        if found := figures(value):
+            agents.setdefault(str(name), _DigestAgent()).reported.update(found)
+
+
+def _count_hypothesis(
+    agents: dict[str, _DigestAgent],
+    row: StateRow,
+    values: Mapping[str, Any],
+    gains: Mapping[str, float],
+    credited: set[str],
+) -> None:
+    name, agent = row.facts.name, row.facts.agent
+    if not agent:
+        return
+    tally = agents.setdefault(agent, _DigestAgent())
+    tally.gains += [gains[name]] if name in gains else []
+    if name in credited:
+        return
+    for strategy in strategies_of({**mapping(values.get("metadata")), **values}):
+        use = tally.strategies.setdefault(strategy, _Use())
+        use.uses += 1
+        use.gain += [gains[name]] if name in gains else []
+
+
+def _entry(agent: _DigestAgent) -> dict[str, Any]:
+    made: dict[str, Any] = {"outputs": agent.outputs}
+    made |= _summaries({"confidence": agent.confidence, "cost": agent.cost})
+    frequent = sorted(agent.metrics, key=lambda name: (-len(agent.metrics[name]), name))[:MOST_METRICS]
+    made |= _kept("metrics", {name: summary(agent.metrics[name]) for name in sorted(frequent)})
+    reported = sorted(agent.reported)[:MOST_METRICS]
+    made |= _kept("reported", {name: short(agent.reported[name]) for name in reported})
+    if agent.gains:
+        made["gains"] = summary(agent.gains)
+        made["better"] = sum(gain > 0 for gain in agent.gains)
+    apart = dissimilarity(agent.words)
+    if apart is not None:
+        made["dissimilarity"] = apart
+    used = Counter({name: use.uses for name, use in agent.strategies.items()})
+    most = sorted(used, key=lambda name: (-used[name], name))[:_MOST_STRATEGIES]
+    return made | _kept("strategies", {name: _use(agent.strategies[name]) for name in sorted(most)})
+
+
+def _use(use: _Use) -> dict[str, Any]:
+    made: dict[str, Any] = {"uses": use.uses}
+    lists = {"confidence": use.confidence, "cost": use.cost, "improvement": use.improvement, "gain": use.gain}
+    made |= _summaries(lists)
+    if use.successes:
+        made["successes"] = [sum(use.successes), len(use.successes)]
+    return made
+
+
+def _summaries(lists: Mapping[str, list[float]]) -> dict[str, Any]:
+    return {name: summary(values) for name, values in lists.items() if values}
+
+
+def _kept(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: dict(value)} if value else {}

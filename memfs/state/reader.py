@@ -1,0 +1,381 @@
+"""State reading: finding and loading state documents, those of archived iterations too (seed 001).
+
+Owns the promise that what is handed out is what the document's file says now, or its archive where it left the tree: a
+row that its file contradicts is described anew, and the question asked again. When files are looked at is ``looking``'s
+business; what a question is for, it does not know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import marshal
+import os
+import threading
+import time
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import ContentError, CorruptItem, CorruptRecord, IndexUnavailable, MemfsError
+from memfs.format import json_text
+from memfs.model.shape import plain
+from memfs.model.state_facts import describe
+from memfs.model.state_paths import document_kind, iteration_of
+from memfs.model.state_query import IterationRow, StateQuery, StateRow
+from memfs.recall.executor import Deadline
+from memfs.search.state_index import RowSet, StateIndex
+from memfs.state.scan import FileFacts, StateScan, same
+from memfs.store import sidecars
+from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.state_files import StateFiles, Written
+
+if TYPE_CHECKING:
+    from memfs.state.archives import Archives
+
+
+_MOST_BYTES = 64 << 20
+_FADES_AFTER = 500
+_OVERHEAD = 400
+
+
+@dataclass(slots=True)
+class _CachedRows:
+    data: bytes
+    proof: Any
+    turn: int
+
+
+class StateCache:
+    """Keeps plain values by key, each with its proof. May be used from several threads.
+
+    Values are kept as bytes: nobody who changes what was handed out changes what is kept.
+
+    Attributes:
+        hits, misses: how often what was asked for could be used.
+    """
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._most = most_bytes
+        self._guard = threading.Lock()
+        self._process = os.getpid()
+        self._kept: dict[Hashable, _CachedRows] = {}
+        self._asked: dict[Hashable, float] = {}
+        self._turn = 0
+        self.bytes = 0
+        self.hits = 0
+        self.misses = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def proof(self, key: Hashable) -> Any:
+        """What vouches for the kept value, None where nothing is kept; counts as asking for it."""
+        with self._mine():
+            self._turn += 1
+            if self._turn % _FADES_AFTER == 0:
+                self._fade()
+            self._asked[key] = self._asked.get(key, 0.0) + 1.0
+            kept = self._kept.get(key)
+            if kept is None:
+                return None
+            kept.turn = self._turn
+            return kept.proof
+
+    def value(self, key: Hashable) -> Any:
+        """A copy of the kept value.
+
+        Raises:
+            KeyError: it has gone.
+        """
+        with self._mine():
+            data = self._kept[key].data
+        return marshal.loads(data)  # noqa: S302  # our own bytes, from this process's memory
+
+    def keep(self, key: Hashable, value: Any, proof: Any) -> None:
+        """Keep a value, where it is worth the room; a value that is not plain is not kept."""
+        try:
+            data = marshal.dumps(value)
+        except ValueError:
+            return
+        with self._mine():
+            self._remove(key)
+            size = len(data) + _OVERHEAD
+            if size > self._most // 4:
+                return
+            self._kept[key] = _CachedRows(data, proof, self._turn)
+            self.bytes += size
+            if self.bytes > self._most:
+                self._make_room(key)
+
+    def clear(self) -> None:
+        """Keep nothing."""
+        with self._mine():
+            self._kept.clear()
+            self.bytes = 0
+
+    def count(self, hit: bool) -> None:
+        """Count whether what was asked for could be used."""
+        with self._mine():
+            if hit:
+                self.hits += 1
+            else:
+                self.misses += 1
+
+    def _mine(self) -> threading.Lock:
+        if os.getpid() != self._process:  # a forked child: the lock may have been held by a thread it has not
+            self._process, self._guard = os.getpid(), threading.Lock()
+        return self._guard
+
+    def _remove(self, key: Hashable) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            self.bytes -= len(kept.data) + _OVERHEAD
+
+    def _make_room(self, latest: Hashable) -> None:
+        """Let go what was asked for least and longest ago, until there is some room again."""
+        order = sorted(self._kept, key=lambda key: (self._asked.get(key, 0.0), self._kept[key].turn))
+        for key in order:
+            if self.bytes <= self._most * 3 // 4:
+                break
+            if key != latest:
+                self._remove(key)
+
+    def _fade(self) -> None:
+        """Old uses count half, so that what was asked for long ago does not stay for ever."""
+        self._asked = {key: uses / 2 for key, uses in self._asked.items() if uses >= 0.5 or key in self._kept}
+
+
+_TRIES = 4
+_FINE_NS = 20_000_000
+_NEVER = Deadline(None)
+_UNREADABLE = (ContentError, CorruptItem, CorruptRecord)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentProof:
+    """By what a document is known to be the same: the facts about its file when it was read, and its digest.
+
+    ``archive`` names the archive it came from; its documents never change.
+    """
+
+    facts: FileFacts | None
+    checked_ns: int
+    sha256: str
+    archive: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StateDocument:
+    """A document that was found: what is known of it, what it holds, and what vouches for that."""
+
+    row: StateRow
+    values: dict[str, Any]
+    proof: DocumentProof
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSet:
+    """What was found for a question.
+
+    Attributes:
+        documents: those that could be read in time, in the order of the question.
+        unread: how many more there are, for which time was lacking.
+        problems: by path, why a document cannot be read.
+    """
+
+    documents: tuple[StateDocument, ...] = ()
+    unread: int = 0
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+
+class StateReader:
+    """Reads state documents of one workspace. May be used from several threads.
+
+    Attributes:
+        files, index: where documents lie, and what is known of them.
+        looking: learns what changed.
+        kept: documents that were read before.
+    """
+
+    def __init__(self, files: StateFiles, index: StateIndex, archives: Archives, parts: Parts) -> None:
+        self.files = files
+        self.index = index
+        self.parts = parts
+        self.looking = StateScan(files, index, archives, parts)
+        self.kept = StateCache()
+        self._archives = archives
+        self._root = os.fspath(parts.tree.root)
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+    def catch_up(self, deadline: Deadline = _NEVER) -> bool:
+        """Learn what changed in the files since the last look; returns whether the time was enough."""
+        return self.looking.look(deadline)
+
+    def rows(self, question: StateQuery) -> list[StateRow]:
+        """What is known of the documents that agree with a question, after a look at what changed."""
+        self.catch_up()
+        return self.index.find(question)
+
+    def gather(self, question: StateQuery, deadline: Deadline = _NEVER) -> DocumentSet:
+        """The documents that agree with a question, as many as there is time for. Does not look for changes first."""
+        found = DocumentSet()
+        for _ in range(_TRIES):
+            found, stale = self.documents(self.index.found(question), deadline)
+            if not stale:
+                break
+        return found
+
+    def iterations(self) -> list[IterationRow]:
+        """The iterations, by number, archived ones included."""
+        self.catch_up()
+        return self.index.iterations()
+
+    def latest_iteration(self) -> int | None:
+        """The newest iteration, open or closed; None where there is none."""
+        self.catch_up()
+        return self.index.newest_iteration()
+
+    def open_iteration(self) -> int | None:
+        """The newest iteration that is open; None where there is none."""
+        self.catch_up()
+        return self.index.newest_iteration("open")
+
+    # -- loading ------------------------------------------------------------------------------------------------------
+    def load(self, row: StateRow | str) -> dict[str, Any]:
+        """A document's content, from its file or else from its archive.
+
+        Raises:
+            FileNotFoundError: there is none.
+            CorruptItem: the disk changed bytes that nobody wrote.
+            ContentError: the file is invalid and history has no good version.
+            ArchiveInvalid: its archive does not give it.
+        """
+        return self.loaded(row)[0]
+
+    def loaded(self, row: StateRow | str) -> tuple[dict[str, Any], DocumentProof]:
+        """As ``load``, with what vouches for the content."""
+        path, known = (row, self.index.row(row)) if isinstance(row, str) else (row.path, row)
+        proof = self.kept.proof(path)
+        values = None
+        if proof is not None and self.holds(path, proof):
+            with suppress(KeyError):
+                values = self.kept.value(path)
+        self.kept.count(hit=values is not None)
+        if values is None or proof is None:
+            values, proof = self._read(path, known)
+            self.kept.keep(path, values, proof)
+        if known is None or known.sha256 != proof.sha256 or bool(known.archive) != (proof.facts is None):
+            self._describe(path)
+        return values, proof
+
+    def archived(self, path: str) -> bool:
+        """Whether an archive holds a document, also one that is back in the tree."""
+        return bool(self._archives.period_of(path))
+
+    def _describe(self, path: str) -> None:
+        """Put right what is known of a document."""
+        if iteration_of(path) is not None and document_kind(path):
+            self.looking.refresh([path])
+
+    def holds(self, path: str, proof: DocumentProof) -> bool:
+        """Whether a document is still what it was: by its file's facts, of a young file by its content."""
+        now = self._facts(path)
+        if proof.facts is None or now is None:
+            return proof.facts is None and now is None and bool(proof.archive)
+        if not same(proof.facts, now, proof.checked_ns):
+            return False
+        if proof.checked_ns - max(now[1], now[2]) > _FINE_NS:
+            return True
+        try:
+            data = self.parts.seen.read(path, READ_LIMIT).data
+        except (MemfsError, OSError):
+            return False
+        return hashlib.sha256(data).hexdigest() == proof.sha256
+
+    def _facts(self, path: str) -> FileFacts | None:
+        """The facts about a file, None where there is none.
+
+        Asked by the whole path, which is quick: a link on the way leads to another file, with other facts.
+        """
+        secondary = self.parts.secondary
+        if secondary is not None and path in secondary.held():
+            entry = self.parts.seen.entry(path)
+            return None if entry is None else (entry.size, entry.mtime_ns, entry.ctime_ns, entry.inode)
+        try:
+            found = os.stat(f"{self._root}/{path}", follow_symlinks=False)
+        except OSError:
+            return None
+        return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+    def _read(self, path: str, known: StateRow | None) -> tuple[dict[str, Any], DocumentProof]:
+        try:
+            state = self.files.read(path, known=known.stamp if known is not None else None)
+        except FileNotFoundError:
+            data = self._archives.read(path)
+            proof = DocumentProof(
+                None, time.time_ns(), hashlib.sha256(data).hexdigest(), known.archive if known else "archive"
+            )
+            return self._decoded(path, data), proof
+        stamp = state.stamp
+        return state.values, DocumentProof(stamp[:4], stamp.checked_ns, state.sha256)
+
+    def _decoded(self, path: str, data: bytes) -> dict[str, Any]:
+        values: dict[str, Any] = json_text.load(data.decode("utf-8"), parts=None)
+        if not sidecars.holds_reference(data):
+            return values
+        return sidecars.fill(self.parts, values, path, self._archives.read)
+
+    def documents(self, rows: Collection[StateRow] | RowSet, deadline: Deadline = _NEVER) -> tuple[DocumentSet, bool]:
+        """What the rows stand for, and whether one of them was out of date: then others may answer the question."""
+        self.parts.require_open()
+        documents: list[StateDocument] = []
+        problems: dict[str, str] = {}
+        unread, stale = 0, False
+        for done, row in enumerate(rows):
+            if deadline.passed:
+                unread = len(rows) - done
+                break
+            try:
+                values, proof = self.loaded(row)
+            except FileNotFoundError:
+                self._describe(row.path)
+                stale = True
+                continue
+            except _UNREADABLE as error:
+                problems[row.path] = str(error)
+                continue
+            stale = stale or proof.sha256 != row.sha256
+            documents.append(StateDocument(row, values, proof))
+        return DocumentSet(tuple(documents), unread, problems), stale
+
+    # -- keeping in step ----------------------------------------------------------------------------------------------
+    def learned(self, written: Iterable[Written], values: Mapping[str, Mapping[str, Any] | None]) -> None:
+        """Learn what this process just wrote. What cannot be noted now, the next look finds."""
+        rows, gone = [], []
+        for one in written:
+            if document_kind(one.path) and iteration_of(one.path) is not None:
+                held = values.get(one.path)
+                if held is None:
+                    gone.append(one.path)
+                else:
+                    rows.append(_row(one, held))
+        with suppress(IndexUnavailable):
+            self.index.learn(rows)
+            self.looking.removed(gone)
+            self.looking.wrote([*(row.path for row in rows), *gone])
+
+    def reindex(self) -> int:
+        """Forget everything and look at every file again; returns how many documents there are."""
+        self.kept.clear()
+        self.index.clear()
+        self.looking.everything()
+        return self.index.count()
+
+    def close(self) -> None:
+        """Release what is held."""
+        self.index.close()
+
+
+def _row(one: Written, values: Mapping[str, Any]) -> StateRow:
+    return StateRow(facts=describe(one.path, plain(values)), sha256=one.sha256, bytes=one.bytes, stamp=one.stamp)

@@ -1,0 +1,356 @@
+"""Recovery: what a checkpoint tells whoever goes on from it (S7).
+
+Owns how the answer is put together from what the checkpoint has noted and the documents it points at. The checkpoint
+was proved by the caller; nothing is changed here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memfs.admin.backup_file import TarMember
+from memfs.errors import Conflict, ContentError
+from memfs.format import json_text
+from memfs.fs import io
+from memfs.model.state_documents import RecoveryState
+from memfs.model.state_paths import (
+    agent_of,
+    below_iteration,
+    decode_name,
+    document_kind,
+    document_of_sidecar,
+    iteration_of,
+)
+from memfs.state.checkpoint_payload import CheckpointManifest, ProofResult, fetch, filled, invalid, opened_members
+from memfs.state.recovery_points import METADATA, TASKS, at, moment_of, owners, said_in
+from memfs.store import Store
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.plan import FilePlan
+
+_BATCH = 32 << 20
+_CHUNK = 1 << 18
+_COMPONENTS = {
+    "system_state": "system",
+    "state_update": "system",
+    "hypothesis": "hypotheses",
+    "hypothesis_version": "hypotheses",
+    "tournament_result": "tournament",
+    "meta_review": "feedback",
+    "feedback": "feedback",
+    "aggregate": "aggregates",
+}
+KNOWN = ("system", "hypotheses", "tournament", "feedback", "configuration", "context", "aggregates")
+
+
+def components_of(path: str, data: bytes = b"") -> set[str]:
+    """The components that a document belongs to: agents by name, and parts of the system.
+
+    Args:
+        data: its bytes; a continuation token's document names its agent only inside.
+    """
+    path = document_of_sidecar(path) or path
+    kind = document_kind(path)
+    found = {_COMPONENTS[kind]} if kind in _COMPONENTS else set()
+    if kind == "agent_output":
+        found.add(agent_of(path))
+    elif kind == "feedback":
+        found.add(decode_name(below_iteration(path).partition("/")[2].removesuffix(".json")))
+    elif kind == "continuation":
+        with suppress(ValueError, RecursionError, AttributeError):
+            found.add(str(json.loads(data or b"{}").get("agent", "")))
+    elif iteration_of(path) is None and not kind:
+        found.add(path.removeprefix(f"{CONTENT}/").partition("/")[0])
+    return found
+
+
+@dataclass(slots=True)
+class _Batch:
+    store: Store
+    message: str
+    plans: list[FilePlan] = field(default_factory=list)
+    weight: int = 0
+
+    def add(self, plan: FilePlan) -> None:
+        self.plans.append(plan)
+        self.weight += len(plan.before or b"") + len(plan.after or b"")
+        if self.weight >= _BATCH:
+            self.carry_out()
+
+    def carry_out(self) -> None:
+        if self.plans:
+            self.store.carry_out(self.plans, self.message, source="checkpoint", critical=True)
+        self.plans, self.weight = [], 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restorer:
+    """Brings documents of one proved checkpoint back.
+
+    Attributes:
+        archived: whether a document that is not in the tree lies in an archive: then it is not missing.
+    """
+
+    store: Store
+    parts: Parts
+    payload: Path
+    manifest: CheckpointManifest
+    proved: ProofResult
+    archived: Callable[[str], bool]
+
+    def differing(self, components: Collection[str] | None) -> list[str]:
+        """The documents that are missing or differ, of the components named or of all."""
+        return sorted(path for path, _ in self._differing(components))
+
+    def restore(self, components: Collection[str] | None) -> list[str]:
+        """Bring them back: one batch while they weigh less than 32 MB, otherwise several, each of them whole.
+
+        Returns:
+            What was brought back.
+
+        Raises:
+            Conflict: a file changed meanwhile, or holds an edit by hand that may not be replaced.
+            StorageIO, CheckpointInvalid: what came back before stays; asked again, the rest follows.
+        """
+        self.store.flush()  # what is replaced has its place in history
+        batch = _Batch(self.store, f"Restore from checkpoint {self.manifest.id}")
+        restored = []
+        # Sidecars first: a document never refers to one that is not there.
+        for sidecars in (True, False):
+            for path, member in self._differing(components, sidecars=sidecars):
+                if self._bring_back(path, member, batch):
+                    restored.append(path)
+        batch.carry_out()
+        return sorted(restored)
+
+    def _bring_back(self, path: str, content: bytes | TarMember, batch: _Batch) -> bool:
+        if not isinstance(content, bytes):
+            return self._stream(path, content)
+        if document_of_sidecar(path):
+            self.parts.tree.write(path, content)
+            return True
+        plan = self.store.plan_restore(path, content)
+        if plan is not None:
+            batch.add(plan)
+        return plan is not None
+
+    def _differing(
+        self, components: Collection[str] | None, sidecars: bool | None = None
+    ) -> Iterator[tuple[str, bytes | TarMember]]:
+        """Documents with their bytes; what is too large for one comes as a member that is not read yet."""
+        names = set(components) if components is not None else None
+        left = dict(self.proved.sums)
+        with opened_members(self.payload, self.manifest) as archive:
+            for member in archive:
+                path = member.name
+                is_sidecar = bool(document_of_sidecar(path)) or member.size > READ_LIMIT
+                if path not in left or (sidecars is not None and is_sidecar != sidecars):
+                    continue
+                if member.size > READ_LIMIT:
+                    if self._is_wanted(path, names, b"") and not self._is_there(path, left[path]):
+                        yield path, member
+                    continue
+                data = member.data(READ_LIMIT)
+                if hashlib.sha256(data).digest() != left[path]:
+                    continue  # an earlier version, packed before it changed
+                digest = left.pop(path)
+                if self._is_wanted(path, names, data) and not self._is_there(path, digest):
+                    yield path, data
+
+    def _is_wanted(self, path: str, names: set[str] | None, data: bytes) -> bool:
+        return names is None or not names.isdisjoint(components_of(path, data))
+
+    def _is_there(self, path: str, digest: bytes) -> bool:
+        """Whether a file is as the checkpoint has it, or in an archive."""
+        entry = self.parts.seen.entry(path)
+        if entry is None:
+            return self.archived(path)
+        if not entry.regular:
+            raise Conflict("something else stands in its place", path=path, hint="move it away and try again")
+        if entry.size <= READ_LIMIT:
+            with suppress(FileNotFoundError):
+                return hashlib.sha256(self.parts.seen.read(path, READ_LIMIT).data).digest() == digest
+            return False
+        fd = self.parts.tree.open_read(path)
+        try:
+            hashed = hashlib.sha256()
+            with io.operation("read", path):
+                while data := os.read(fd, _CHUNK):
+                    hashed.update(data)
+            return hashed.digest() == digest
+        finally:
+            os.close(fd)
+
+    def _stream(self, path: str, member: TarMember) -> bool:
+        """Bring back a file that is too large for memory; false where the bytes are of an earlier version."""
+        try:
+            self.parts.tree.write_stream(path, _chunks_of(member, self.proved.sums[path]))
+        except _EarlierVersion:
+            return False
+        return True
+
+
+class _EarlierVersion(Exception):
+    """What was read is not the version that counts."""
+
+
+def _chunks_of(member: TarMember, digest: bytes) -> Iterator[bytes]:
+    hashed = hashlib.sha256()
+    for data in member.chunks():
+        hashed.update(data)
+        yield data
+    if hashed.digest() != digest:
+        raise _EarlierVersion
+
+
+def recovered(
+    payload: Path,
+    manifest: CheckpointManifest,
+    proved: ProofResult,
+    components: Sequence[str] | None,
+    rejected: Mapping[str, str],
+) -> RecoveryState:
+    """The answer to ``recover``.
+
+    Args:
+        components: those asked for, None for all.
+        rejected: newer checkpoints that cannot be used, and why.
+
+    Raises:
+        CheckpointInvalid: a document it points at is not as it should be.
+    """
+    summary = proved.summary
+    update = _update(payload, manifest, proved)
+    tasks, metadata = _checkpoint_data(payload, manifest, proved, update)
+    found = _resume_points(metadata, _agent_states(payload, manifest, proved, components))
+    completed = dict(summary["completed_work"])
+    by_state = at(update, ("system_statistics", "hypotheses_by_state"))
+    if isinstance(by_state, Mapping) and by_state:
+        completed["hypotheses_by_state"] = dict(by_state)
+    return RecoveryState(
+        checkpoint_timestamp=manifest.timestamp,
+        system_configuration=summary["system_configuration"],
+        active_tasks=tuple(_chosen_tasks(tasks, components)),
+        completed_work=completed,
+        resume_points=found if components is None else {name: found[name] for name in components if name in found},
+        data_integrity={
+            "verified": True,
+            "checkpoint_id": manifest.id,
+            "sha256": manifest.payload_sha256,
+            "files": manifest.files,
+            "bytes": manifest.bytes,
+            "rejected": dict(rejected),
+            "warnings": _warnings(manifest, components, found, proved, rejected),
+        },
+        checkpoint_id=manifest.id,
+    )
+
+
+def _update(payload: Path, manifest: CheckpointManifest, proved: ProofResult) -> Mapping[str, Any]:
+    """The state update that counts, its sidecars filled in."""
+    noted = proved.summary["update"]
+    path, values = noted.get("path", ""), noted.get("values")
+    if values is None and path:
+        values = _document(payload, manifest, proved, path)
+    return filled(payload, manifest, proved, values or {}, path) if path else values or {}
+
+
+def _checkpoint_data(
+    payload: Path, manifest: CheckpointManifest, proved: ProofResult, update: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The tasks in flight, and the metadata by component: what was said last of each."""
+    tasks: list[Any] = []
+    metadata: dict[str, Any] = {}
+    for said in proved.summary.get("checkpoint_data") or _in_one_update(update):
+        where, path = tuple(said["field"]), said["path"]
+        value = said["value"] if "value" in said else at(_document(payload, manifest, proved, path), where)
+        value = filled(payload, manifest, proved, value, path) if path else value
+        if where == TASKS:
+            tasks = value if isinstance(value, list) else []
+        elif where != METADATA:
+            metadata[where[-1]] = value
+        elif isinstance(value, Mapping):
+            metadata |= value
+    done = proved.summary.get("finished", ())
+    return [task for place, task in enumerate(tasks) if place not in done], metadata
+
+
+def told_at(proved: ProofResult, manifest: CheckpointManifest) -> datetime:
+    """The time of the update that names the tasks in flight; of the checkpoint, where one was given to it."""
+    paths = (said["path"] for said in proved.summary.get("checkpoint_data", ()) if tuple(said["field"]) == TASKS)
+    return moment_of(next(paths, "")) or manifest.timestamp
+
+
+def _in_one_update(update: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The latest update alone counts in a checkpoint that did not gather what was said before it."""
+    return [one.facts() for one in said_in("", update)]
+
+
+def _agent_states(
+    payload: Path, manifest: CheckpointManifest, proved: ProofResult, components: Sequence[str] | None
+) -> dict[str, Any]:
+    states = {}
+    for agent, noted in proved.summary["agents"].items():
+        if components is not None and agent not in components:
+            continue
+        state = noted.get("state")
+        if "state" not in noted:
+            state = at(_document(payload, manifest, proved, noted["path"]), noted["field"])
+        states[agent] = filled(payload, manifest, proved, state, noted["path"])
+    return states
+
+
+def _document(payload: Path, manifest: CheckpointManifest, proved: ProofResult, path: str) -> Mapping[str, Any]:
+    data = fetch(payload, manifest, proved, [path], READ_LIMIT)[path]
+    try:
+        found = json_text.load(data.decode("utf-8"))
+    except (ContentError, UnicodeDecodeError) as error:
+        raise invalid(manifest.id, f"the document {path!a} in it cannot be read") from error
+    return found if isinstance(found, Mapping) else {}
+
+
+def _resume_points(metadata: Mapping[str, Any], states: Mapping[str, Any]) -> dict[str, Any]:
+    """By component: what the supervisor recorded, and where each agent stood; what both tell of one is joined."""
+    points = {component: value for component, value in metadata.items() if value is not None}
+    for agent, state in states.items():
+        recorded = points.get(agent)
+        if agent not in points:
+            points[agent] = state
+        elif isinstance(recorded, Mapping) and isinstance(state, Mapping):
+            points[agent] = {**state, **recorded}
+        else:
+            points[agent] = {"recovery_metadata": recorded, "internal_state": state}
+    return points
+
+
+def _chosen_tasks(tasks: Sequence[Any], components: Sequence[str] | None) -> list[Any]:
+    """The tasks of the components asked for; one that does not say whose it is belongs to each."""
+    if components is None:
+        return list(tasks)
+    return [task for task in tasks if not (own := owners(task)) or not own.isdisjoint(components)]
+
+
+def _warnings(
+    manifest: CheckpointManifest,
+    components: Sequence[str] | None,
+    points: Mapping[str, Any],
+    proved: ProofResult,
+    rejected: Mapping[str, str],
+) -> list[str]:
+    said = [f"{_newer(len(rejected))} cannot be used: {', '.join(rejected)}"] if rejected else []
+    known = {*KNOWN, *points, *proved.summary["completed_work"].get("outputs_by_agent", {})}
+    said += [f"the checkpoint knows no component {name!r}" for name in components or () if name not in known]
+    if not proved.summary["update"]:
+        said.append("it holds no state update, so that no task is known to be under way")
+    return [*said, *(f"left out: {row}" for row in manifest.left_out)]
+
+
+def _newer(number: int) -> str:
+    return "a newer checkpoint" if number == 1 else f"{number} newer checkpoints"

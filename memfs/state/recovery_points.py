@@ -1,0 +1,354 @@
+"""Recovery points: what a recovery tells of a checkpoint, gathered while its documents are packed (S7).
+
+Owns which documents say where each agent stands, what the supervisor said last of each part of ``checkpoint_data``, and
+what was done already. Works on paths and bytes as they come by; reads and writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from memfs.errors import MemfsError
+from memfs.model.state_paths import (
+    agent_of,
+    decode_name,
+    document_kind,
+    encode_name,
+    iteration_of,
+    system_state_path,
+    task_and_turn,
+)
+from memfs.model.time import parse_time, time_in
+from memfs.store.sidecars import KEY
+
+MEMBER = "recovery.json"
+CONFIGURATION = "ContextMemory/configuration/system_config.json"
+_SMALL = 1 << 18
+_KEPT_IN_MIND = 4
+TASKS = ("checkpoint_data", "in_flight_tasks")
+METADATA = ("checkpoint_data", "recovery_metadata")
+_STATEFUL = {"agent_output": b'"internal_state"', "continuation": b'"state"'}
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Where an agent stood: the document that says so, the field in it, and the state unless it is large."""
+
+    order: tuple[int, str]
+    path: str
+    field: tuple[str, ...]
+    agent: str
+    task: str
+    small: bool
+    value: Any = None
+
+    def facts(self) -> dict[str, Any]:
+        named = {"path": self.path, "field": list(self.field), "task": self.task, "timestamp": self.order[1]}
+        return {**named, "state": self.value} if self.small else named
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePart:
+    """What an update says of one part of ``checkpoint_data``, where in it, and the value unless it is large."""
+
+    order: tuple[str, int, int]
+    path: str
+    field: tuple[str, ...]
+    small: bool = True
+    value: Any = None
+
+    def facts(self) -> dict[str, Any]:
+        """As the summary has it."""
+        place: dict[str, Any] = {"path": self.path, "field": list(self.field)}
+        return {**place, "value": self.value} if self.small else place
+
+
+@dataclass(slots=True)
+class Points:
+    """What was seen so far. Iterations are best shown newest first: then older outputs need not be looked into."""
+
+    _states: dict[str, dict[str, _State]] = field(default_factory=dict)
+    _closed: dict[str, bool] = field(default_factory=dict)
+    _said: dict[tuple[str, ...], dict[str, UpdatePart]] = field(default_factory=dict)
+
+    def note(self, path: str, data: bytes) -> None:
+        """Look at a document that is being packed."""
+        kind = document_kind(path)
+        if kind == "system_state":
+            self._closed[path] = _parsed(data).get("status") == "closed"
+        for known in self._states.values():
+            known.pop(path, None)  # it is packed again: what it said before no longer counts
+        for heard in self._said.values():
+            heard.pop(path, None)
+        if kind == "state_update" and b'"checkpoint_data"' in data:
+            self._hear(said_in(path, _parsed(data), small=len(data) <= _SMALL))
+        if kind not in _STATEFUL or _STATEFUL[kind] not in data or self._is_old(path):
+            return
+        found = _state_in(path, kind, _parsed(data), len(data) <= _SMALL)
+        if found is not None:
+            known = self._states.setdefault(found.agent, {})
+            known[path] = found
+            for surplus in sorted(known.values(), key=lambda one: one.order)[:-_KEPT_IN_MIND]:
+                del known[surplus.path]
+
+    def _hear(self, said: Iterable[UpdatePart]) -> None:
+        for one in said:
+            known = self._said.setdefault(one.field, {})
+            known[one.path] = one
+            for surplus in sorted(known.values(), key=lambda each: each.order)[:-_KEPT_IN_MIND]:
+                del known[surplus.path]
+
+    def latest(self, paths: Collection[str]) -> dict[tuple[str, ...], UpdatePart]:
+        """What was said last of each part of ``checkpoint_data``, by the field, in the documents of these paths."""
+        return latest_of(one for known in self._said.values() for one in known.values() if one.path in paths)
+
+    def _is_old(self, path: str) -> bool:
+        """Whether the agent's newer iterations have told of it already; a token's document names its agent inside."""
+        agent, number = agent_of(path), iteration_of(path) or 0
+        return bool(agent) and any(one.order[0] > number for one in self._states.get(agent, {}).values())
+
+    def summary(
+        self,
+        paths: Collection[str],
+        update: Mapping[str, Any],
+        said: Iterable[UpdatePart],
+        finished: Sequence[int],
+        configuration: Any,
+        archived: Collection[str] = (),
+        archived_iterations: Collection[int] = (),
+    ) -> dict[str, Any]:
+        """All that ``recover`` tells, for the documents that are in the checkpoint.
+
+        Args:
+            paths: of those documents.
+            update: ``values`` of the latest state update, or its ``path`` where it is too large; may be empty.
+            said: what was said last of each part of ``checkpoint_data``; one given by the caller has no path.
+            finished: which of the tasks in flight had their final output by then, by their place in the list.
+            configuration: ``system_config`` as it is.
+            archived: the paths of documents in archives, which are work that is done.
+            archived_iterations: the numbers of theirs, which were closed.
+        """
+        agents = {}
+        for agent, known in sorted(self._states.items()):
+            standing = [one for one in known.values() if one.path in paths]
+            if standing:
+                agents[agent] = max(standing, key=lambda one: one.order).facts()
+        return {
+            "format": 1,
+            "update": dict(update),
+            "checkpoint_data": [one.facts() for one in sorted(said, key=lambda one: (not one.path, one.order))],
+            "finished": list(finished),
+            "system_configuration": configuration,
+            "agents": agents,
+            "completed_work": self._completed(paths, archived, archived_iterations),
+        }
+
+    def _completed(
+        self, paths: Collection[str], archived: Collection[str], iterations: Collection[int]
+    ) -> dict[str, Any]:
+        closed = {system_state_path(number): True for number in iterations} | self._closed
+        done = completed({*paths, *archived}, closed)
+        here = {iteration_of(path) for path in paths}
+        away = {number for path in archived if (number := iteration_of(path)) is not None} - here
+        return done | ({"archived_iterations": sorted(away)} if away else {})
+
+
+def completed(paths: Iterable[str], closed: Mapping[str, bool]) -> dict[str, Any]:
+    """What was done by then, told from the names of the documents and the status of the iterations."""
+    kinds: Counter[str] = Counter()
+    outputs: Counter[str] = Counter()
+    tasks: dict[str, set[str]] = {}
+    hypotheses, iterations, reviews = set(), set(), set()
+    for path in paths:
+        kind, number = document_kind(path), iteration_of(path)
+        kinds[kind] += 1
+        if number is not None:
+            iterations.add(number)
+        if kind == "agent_output":
+            outputs[agent_of(path)] += 1
+            tasks.setdefault(agent_of(path), set()).add(task_and_turn(path)[0])
+        elif kind == "hypothesis":
+            hypotheses.add(task_and_turn(path)[0])
+        elif kind == "meta_review":
+            reviews.add(number)
+    done = {iteration_of(path) for path, is_closed in closed.items() if is_closed}
+    return {
+        "iterations": sorted(iterations),
+        "closed_iterations": sorted(iterations & done),
+        "agent_outputs": sum(outputs.values()),
+        "outputs_by_agent": dict(sorted(outputs.items())),
+        "tasks_by_agent": {agent: len(names) for agent, names in sorted(tasks.items())},
+        "hypotheses": len(hypotheses),
+        "tournament_results": kinds["tournament_result"],
+        "meta_reviews": sorted(number for number in reviews if number is not None),
+        "state_updates": kinds["state_update"],
+    }
+
+
+def said_in(path: str, update: Mapping[str, Any], *, small: bool = True) -> Iterator[UpdatePart]:
+    """What an update says of the parts of ``checkpoint_data``: the tasks in flight, and each component's metadata.
+
+    Args:
+        path: of the update; "" for one that is given and counts before all others.
+        small: whether its values are kept in mind.
+    """
+    tasks, metadata = at(update, TASKS), at(update, METADATA)
+    found: list[tuple[tuple[str, ...], Any]] = [(TASKS, tasks)] if isinstance(tasks, list) else []
+    if isinstance(metadata, Mapping) and KEY in metadata:
+        found.append((METADATA, metadata))  # all of it lies in a sidecar
+    elif isinstance(metadata, Mapping):
+        found += [((*METADATA, str(component)), value) for component, value in metadata.items()]
+    for where, value in found:
+        yield UpdatePart(order_of(path), path, where, small, value if small else None)
+
+
+def latest_of(said: Iterable[UpdatePart]) -> dict[tuple[str, ...], UpdatePart]:
+    """What was said last of each part of ``checkpoint_data``, by the field."""
+    return {one.field: one for one in sorted(said, key=lambda one: one.order)}
+
+
+def order_of(path: str) -> tuple[str, int, int]:
+    """What sorts state updates by time, then iteration and turn: their names begin with the time."""
+    return path.rpartition("/")[2].split("Z")[0], iteration_of(path) or 0, task_and_turn(path)[1]
+
+
+def updates_in(paths: Iterable[str]) -> list[str]:
+    """The paths of the state updates among others, the latest first."""
+    return sorted((path for path in paths if document_kind(path) == "state_update"), key=order_of, reverse=True)
+
+
+def newest_update(paths: Iterable[str]) -> str:
+    """The path of the latest state update, "" where there is none."""
+    return max((path for path in paths if document_kind(path) == "state_update"), key=order_of, default="")
+
+
+def moment_of(path: str) -> datetime | None:
+    """When a state update was made, as its name says; None where it says nothing."""
+    try:
+        stamp = path.rpartition("/")[2].partition("Z")[0]
+        return datetime.strptime(stamp, "%Y%m%dT%H%M%S.%f").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def is_small(data: bytes) -> bool:
+    """Whether a document is taken into the summary whole; larger ones are looked up where they lie."""
+    return len(data) <= _SMALL
+
+
+def _state_in(path: str, kind: str, values: Mapping[str, Any], small: bool) -> _State | None:
+    where: tuple[str, ...] = ("state_data", "internal_state")
+    if kind == "agent_output":
+        agent, task, moment = values.get("agent_type"), values.get("task_id"), values.get("timestamp")
+    else:
+        if values.get("superseded_by"):
+            return None
+        where = ("state",)
+        agent, task, moment = values.get("agent"), values.get("task_id"), values.get("created")
+    state = at(values, where)
+    if state is None or not isinstance(agent, str):
+        return None
+    order = (iteration_of(path) or 0, _comparable(moment))
+    return _State(order, path, where, agent, str(task), small, state if small else None)
+
+
+def at(values: Any, where: Iterable[str]) -> Any:
+    """The value of a field below others, None where there is none."""
+    for name in where:
+        if not isinstance(values, Mapping):
+            return None
+        values = values.get(name)
+    return values
+
+
+def _comparable(moment: Any) -> str:
+    try:
+        return f"{parse_time(moment):%Y%m%dT%H%M%S.%f}"
+    except (ValueError, TypeError, AttributeError):
+        return ""
+
+
+def _parsed(data: bytes) -> Mapping[str, Any]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+_IDS = ("task_id", "id", "task")
+_OWNERS = ("component", "agent", "agent_type", "agent_name", "assigned_to", "assigned_agent", "worker")
+
+
+def owners(task: Any) -> set[str]:
+    """The agents and components that a task names as those it belongs to; none where it belongs to anyone."""
+    if not isinstance(task, Mapping):
+        return set()
+    return {task[key] for key in _OWNERS if isinstance(task.get(key), str)}
+
+
+def task_id(task: Any) -> str:
+    """A task's id, "" where it has none."""
+    named = next((task[key] for key in _IDS if key in task), "") if isinstance(task, Mapping) else task
+    return str(named) if isinstance(named, str | int) and not isinstance(named, bool) else ""
+
+
+def is_final(output: Mapping[str, Any]) -> bool:
+    """Whether an output ends its task: it does unless it names a continuation token, under which the task goes on.
+
+    An ``internal_state`` alone is what the agent knows between its tasks, and leaves none of them undone.
+    """
+    data = output.get("state_data")
+    return not isinstance(data, Mapping) or not data.get("continuation_token")
+
+
+def finished(
+    tasks: Sequence[Any], paths: Iterable[str], read: Callable[[str], bytes], after: datetime | None = None
+) -> list[int]:
+    """Which tasks have their final output, by their place in the list.
+
+    An output completes the task of its id, of an agent that the task names, or of any where it names none. One that
+    cannot be read completes nothing: a task that is done twice is better than one that is never done.
+
+    Args:
+        tasks: as ``in_flight_tasks`` has them.
+        paths: where outputs may lie, other documents among them.
+        read: the bytes of one of them.
+        after: only outputs of a later time count.
+    """
+    named: dict[str, list[int]] = {}
+    for place, task in enumerate(tasks):
+        if name := task_id(task):
+            named.setdefault(decode_name(encode_name(name)), []).append(place)
+    found: set[int] = set()
+    for path in paths if named else ():
+        if document_kind(path) != "agent_output":
+            continue
+        places = [place for place in named.get(task_and_turn(path)[0], ()) if place not in found]
+        if places and (output := _parsed_tasks(read, path)) and is_final(output) and _is_later(output, after):
+            found.update(place for place in places if _is_of(output, tasks[place]))
+    return sorted(found)
+
+
+def _is_of(output: Mapping[str, Any], task: Any) -> bool:
+    own = {name.casefold() for name in owners(task)}
+    agent = str(output.get("agent_type")).casefold()
+    return task_id(task) == output.get("task_id") and (not own or agent in own)
+
+
+def _is_later(output: Mapping[str, Any], after: datetime | None) -> bool:
+    moment = time_in(output.get("timestamp")) if after is not None else None
+    return after is None or (moment is not None and moment > after)
+
+
+def _parsed_tasks(read: Callable[[str], bytes], path: str) -> Mapping[str, Any]:
+    with suppress(MemfsError, FileNotFoundError, ValueError, RecursionError):
+        output = json.loads(read(path))
+        return output if isinstance(output, dict) else {}
+    return {}

@@ -1,0 +1,310 @@
+"""Retention: which iterations and archives are due by the policy, and doing it (S5, S15).
+
+Owns what ``configuration/retention_policy.json`` says of iterations and archives. How an archive is made is
+``memfs.state.archives``'s business; checkpoints and items are pruned by their own modules.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from memfs.admin.cleanup import Act, Cleaner, CleanupStep
+from memfs.errors import ArchiveInvalid, IterationInvalid, MemfsError
+from memfs.model.state_paths import ITERATIONS, iteration_folder, iteration_of, system_state_path
+from memfs.model.time import time_in
+from memfs.state.archives import Archiver, ArchiveResult, Archives, Progress, iterations_text
+from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.state_files import StateFiles
+from memfs.store.values import RETENTION_POLICY
+
+_EVERY = 3600.0
+_GATHERING = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPolicy:
+    """What the retention policy says of iterations and archives.
+
+    Attributes:
+        active_days: iterations closed for longer go into an archive.
+        automatic: whether they do so by themselves.
+        level: of zstd.
+        delete_days: archives older than this are deleted; 0 for never.
+    """
+
+    active_days: int = 30
+    automatic: bool = True
+    level: int = 10
+    delete_days: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """What is due: closed iterations with the moment of their closing, and archives to be deleted, by name."""
+
+    iterations: Mapping[int, datetime]
+    archives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionResult:
+    """What obeying the policy did, or would do."""
+
+    archived: ArchiveResult
+    deleted: tuple[str, ...] = ()
+
+
+class Retention:
+    """Obeys the retention policy of one workspace."""
+
+    def __init__(self, parts: Parts, files: StateFiles, archives: Archives, archiver: Archiver) -> None:
+        self._parts = parts
+        self._files = files
+        self._archives = archives
+        self._archiver = archiver
+        self._looked = -_EVERY
+
+    def policy(self) -> RetentionPolicy:
+        """What the file says now; the defaults where there is none.
+
+        Raises:
+            ContentError: it is invalid: nothing is due until it is right.
+        """
+        try:
+            data = self._parts.seen.read(RETENTION_POLICY, READ_LIMIT).data
+        except FileNotFoundError:
+            return RetentionPolicy()
+        self._parts.codec.read_document(data, RETENTION_POLICY, "retention_policy")
+        said: Mapping[str, Any] = json.loads(data)
+        archive, delete = said.get("archive", {}), said.get("delete", {})
+        return RetentionPolicy(
+            active_days=said.get("active_days", 30),
+            automatic=archive.get("enabled", True),
+            level=archive.get("compression_level", 10),
+            delete_days=delete.get("archives_after_days", 0),
+        )
+
+    def due(self, now: datetime | None = None, *, active_days: float | None = None) -> Due:
+        """What is due at a moment. An iteration that was unpacked is due again when it was back for as long.
+
+        Args:
+            now: None for the present.
+            active_days: in place of the policy's.
+
+        Raises:
+            ContentError: the policy is invalid.
+        """
+        policy = self.policy()
+        moment = now or self._parts.clock()
+        before = moment - timedelta(days=policy.active_days if active_days is None else active_days)
+        iterations = {
+            number: closed for number, closed in self.closed().items() if self._since(number, closed) <= before
+        }
+        return Due(iterations=iterations, archives=self._old_archives(policy, moment))
+
+    def run(
+        self,
+        dry_run: bool = False,
+        *,
+        active_days: float | None = None,
+        iterations: Iterable[int] = (),
+        progress: Progress | None = None,
+    ) -> RetentionResult:
+        """Archive what is due, and delete the archives that the policy no longer wants.
+
+        Args:
+            dry_run: only say what would be done.
+            active_days: in place of the policy's.
+            iterations: archive exactly these instead, due or not, and delete nothing.
+
+        Raises:
+            IterationInvalid: one of ``iterations`` is not there, or open.
+            ContentError, LockTimeout, StorageIO, HistoryError: what was not archived is where it was.
+        """
+        chosen = tuple(iterations)
+        due = Due(iterations=self._named(chosen)) if chosen else self.due(active_days=active_days)
+        if dry_run:
+            return RetentionResult(archived=self._archiver.plan(due.iterations), deleted=due.archives)
+        archived = ArchiveResult()
+        if due.iterations:
+            archived = self._archiver.archive(due.iterations, self.policy().level, progress)
+        for name in due.archives:
+            self._archiver.delete(name, f"older than {self.policy().delete_days} days, as the retention policy says")
+        return RetentionResult(archived=archived, deleted=due.archives)
+
+    def keep_up(self) -> RetentionResult | None:
+        """Do what is due, where the policy wants that by itself; looked at once an hour. None where nothing was.
+
+        What is due within a day goes into one archive: one for each iteration would soon be thousands.
+        """
+        self._parts.require_open()
+        now = self._parts.clock().timestamp()
+        if 0 <= now - self._looked < _EVERY or not (self._parts.tree.root / ITERATIONS).is_dir():
+            return None
+        self._looked = now
+        if self._archiver.working_here or not self.policy().automatic:
+            return None
+        due = self.due()
+        return self.run() if due.archives or (due.iterations and not self._archived_lately()) else None
+
+    def steps(self) -> Sequence[Act]:
+        """What the cleanup does beside its own steps: archive what is due, where the policy wants that by itself."""
+        self._parts.require_open()
+        return ((self._see_due, self._archive_due),)
+
+    def _see_due(self, _: Cleaner) -> CleanupStep:
+        """Archive iterations that are due."""
+        if self._archiver.working_here or not self.policy().automatic:
+            return CleanupStep(what="archive iterations that are due", bytes=0)
+        planned = self._archiver.plan(self.due().iterations)
+        what = f"archive {iterations_text(planned.iterations) or 'iterations'} closed for long enough"
+        return CleanupStep(what=what, bytes=planned.bytes)
+
+    def _archive_due(self, _: Cleaner) -> CleanupStep:
+        """Archive iterations that are due."""
+        done = self.run().archived
+        what = f"archived {iterations_text(done.iterations)} as {', '.join(done.archives) or 'before'}"
+        return CleanupStep(what=what, bytes=max(0, done.bytes - done.packed), error=done.reason)
+
+    def closed(self) -> dict[int, datetime]:
+        """The closed iterations that have files in the tree, each with the moment of its closing."""
+        self._parts.require_open()
+        found = {}
+        for number in self._in_tree():
+            header = self._header(number)
+            if header.get("status") == "closed":
+                moment = time_in(header.get("closed")) or time_in(header.get("opened"))
+                if moment is not None:
+                    found[number] = moment
+        return found
+
+    # -- internal -------------------------------------------------------------------------------------------------
+    def _archived_lately(self) -> bool:
+        names = list(self._archives.stamp())
+        with suppress(ArchiveInvalid, FileNotFoundError):
+            return (
+                bool(names)
+                and timedelta() <= self._parts.clock() - self._archives.index(names[-1]).created < _GATHERING
+            )
+        return False
+
+    def _in_tree(self) -> list[int]:
+        try:
+            names = os.listdir(self._parts.tree.root / ITERATIONS)
+        except OSError:
+            return []
+        numbers = [iteration_of(f"{ITERATIONS}/{name}/x") for name in names]
+        return sorted(number for number in numbers if number is not None)
+
+    def _header(self, number: int) -> Mapping[str, Any]:
+        """An iteration's header, in the tree or in an archive; nothing where it cannot be read."""
+        path = system_state_path(number)
+        try:
+            return self._files.read(path).values
+        except FileNotFoundError:
+            with suppress(FileNotFoundError, ArchiveInvalid, ValueError):
+                found = json.loads(self._archives.read(path))
+                return found if isinstance(found, dict) else {}
+        except MemfsError:
+            pass
+        return {}
+
+    def _since(self, number: int, closed: datetime) -> datetime:
+        """Since when an iteration rests: its closing, or when it was last unpacked."""
+        names = self._archives.iterations().get(number, ())
+        unpacked = [self._archives.index(name).unpacked.get(number, closed) for name in names]
+        return max([closed, *unpacked])
+
+    def _old_archives(self, policy: RetentionPolicy, now: datetime) -> tuple[str, ...]:
+        if not policy.delete_days:
+            return ()
+        before = now - timedelta(days=policy.delete_days)
+        found = []
+        for name in self._archives.stamp():
+            with suppress(ArchiveInvalid, FileNotFoundError):
+                if self._archives.index(name).created <= before:
+                    found.append(name)
+        return tuple(found)
+
+    def _named(self, numbers: Iterable[int]) -> dict[int, datetime]:
+        closed, there = self.closed(), set(self._in_tree())
+        for number in numbers:
+            if number not in there:
+                raise IterationInvalid(f"iteration {number} has no files in the tree", hint="memfs iteration list")
+            if number not in closed:
+                raise IterationInvalid(
+                    f"iteration {number} is open: only closed ones are archived",
+                    path=iteration_folder(number),
+                    hint=f"memfs iteration close {number}",
+                )
+        return {number: closed[number] for number in numbers}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IterationUse:
+    """What one iteration weighs: its documents as they are or were in the tree, and how much of that is archived."""
+
+    number: int
+    documents: int
+    bytes: int
+    archived: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """How iterations grow.
+
+    Attributes:
+        iterations: by number.
+        mean: bytes of an iteration, on average: by so much everything grows with each.
+        slope: by how many bytes each iteration is larger than the one before, by the line that fits best; near 0 where
+            growth is linear.
+    """
+
+    iterations: tuple[IterationUse, ...]
+    mean: float
+    slope: float
+
+
+def growth_of(parts: Parts, archives: Archives) -> Growth:
+    """Weigh every iteration."""
+    there: dict[int, dict[str, int]] = {}
+    for entry in parts.seen.scan(ITERATIONS):
+        number = iteration_of(entry.path)
+        if number is not None and entry.regular:
+            there.setdefault(number, {})[entry.path] = entry.size
+    gone: dict[int, dict[str, int]] = {}
+    for number in archives.iterations():
+        live = there.get(number, {})
+        held = archives.of_iteration(number)
+        gone[number] = {path: member.bytes for path, (_, member) in held.items() if path not in live}
+    rows = []
+    for number in sorted(there.keys() | gone.keys()):
+        live, packed = there.get(number, {}), gone.get(number, {})
+        archived = sum(packed.values())
+        rows.append(
+            IterationUse(
+                number=number,
+                documents=len(live) + len(packed),
+                bytes=sum(live.values()) + archived,
+                archived=archived,
+            )
+        )
+    return Growth(iterations=tuple(rows), mean=_mean([row.bytes for row in rows]), slope=_slope(rows))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _slope(rows: Sequence[IterationUse]) -> float:
+    """Least squares over the iterations' numbers."""
+    middle, mean = _mean([row.number for row in rows]), _mean([row.bytes for row in rows])
+    spread = sum((row.number - middle) ** 2 for row in rows)
+    return sum((row.number - middle) * (row.bytes - mean) for row in rows) / spread if spread else 0.0

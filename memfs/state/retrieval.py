@@ -1,0 +1,682 @@
+"""State retrieval: the system's state as it is or was, whole, in part or summed up (seed 001, S3, S14).
+
+Owns that an answer is of one piece and true when it is handed out: made again while what it rests on changes, kept only
+as long as that stays as it was. What belongs into it, ``memfs.state.retrieval`` says.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import takewhile
+from typing import Any
+
+from memfs.errors import IndexUnavailable, QueryInvalid
+from memfs.fs.lock import renewed_in_child
+from memfs.model.kinds import nearest
+from memfs.model.state_documents import REQUEST_TYPES, RetrievedContent, RetrievedState
+from memfs.model.state_facts import STATEFUL, version_order
+from memfs.model.state_paths import HYPOTHESIS_KINDS, aggregate_path
+from memfs.model.state_query import StateQuery, StateRow
+from memfs.model.time import Moment, format_time, given_time, parse_time
+from memfs.recall.executor import Deadline
+from memfs.search.state_index import News
+from memfs.state import metrics as summing
+from memfs.state.reader import DocumentProof, DocumentSet, StateCache, StateDocument, StateReader
+
+SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK = "system", "agents", "hypotheses", "tournament", "feedback"
+SECTIONS = (SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK)
+_ALSO_CALLED = {
+    "system_state": SYSTEM,
+    "agent_states": AGENTS,
+    "hypothesis_data": HYPOTHESES,
+    "tournament_results": TOURNAMENT,
+    "feedback_history": FEEDBACK,
+    "meta_reviews": FEEDBACK,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateQuestion:
+    """One question for the system's state.
+
+    Attributes:
+        request_type: ``full``, ``partial`` or ``summary``.
+        start, end: with a time from and until these, both included.
+        iterations: only of these; none named means all within the times, or the present where no time is named either.
+        components: names that are no section: agents, or parts of the system that state updates tell of.
+        sections: which parts of the answer are wanted.
+    """
+
+    request_type: str
+    start: datetime | None = None
+    end: datetime | None = None
+    agents: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    hypotheses: tuple[str, ...] = ()
+    iterations: tuple[int, ...] = ()
+    metrics: tuple[str, ...] = ()
+    sections: frozenset[str] = frozenset(SECTIONS)
+
+    @property
+    def present(self) -> bool:
+        """Whether it is about how things are now."""
+        return self.start is None and self.end is None and not self.iterations
+
+    @property
+    def full(self) -> bool:
+        """Whether all content is wanted."""
+        return self.request_type == "full"
+
+    @property
+    def summary(self) -> bool:
+        """Whether only statistics and counts are wanted."""
+        return self.request_type == "summary"
+
+
+def wanted_of(request_type: Any, values: Mapping[str, Any]) -> StateQuestion:
+    """The question that arguments make.
+
+    Args:
+        request_type: ``full``, ``partial`` or ``summary``.
+        values: the other arguments by name; None for those not given.
+
+    Raises:
+        QueryInvalid: naming the argument.
+    """
+    if request_type not in REQUEST_TYPES:
+        raise QueryInvalid(
+            f"there is no request type {request_type!r}",
+            field="request_type",
+            hint=nearest(str(request_type), REQUEST_TYPES) or f"use one of {', '.join(REQUEST_TYPES)}",
+        )
+    start, end = (_moment(values.get(name), name) for name in ("start", "end"))
+    if start is not None and end is not None and start > end:
+        raise QueryInvalid("the start lies after the end", field="start", hint="exchange them")
+    named = {name: _names(values.get(name), name) for name in ("agents", "components", "hypotheses", "metrics")}
+    return StateQuestion(
+        request_type=request_type,
+        start=start,
+        end=end,
+        agents=named["agents"],
+        components=tuple(one for one in named["components"] if _section(one) is None),
+        hypotheses=named["hypotheses"],
+        iterations=_numbers(values.get("iterations")),
+        metrics=named["metrics"],
+        sections=_sections(request_type, named),
+    )
+
+
+def _sections(request_type: str, named: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """A partial answer has what is named; a full one or a summary everything, unless components are named."""
+    sections = {found for one in named["components"] if (found := _section(one))}
+    if named["agents"]:
+        sections.add(AGENTS)
+    if named["hypotheses"]:
+        sections |= {HYPOTHESES, TOURNAMENT}
+    narrowed = bool(named["components"]) or (request_type == "partial" and any(named.values()))
+    return frozenset(sections if narrowed else SECTIONS)
+
+
+def _section(name: str) -> str | None:
+    plain = name.casefold()
+    return plain if plain in SECTIONS else _ALSO_CALLED.get(plain)
+
+
+def _moment(value: Any, name: str) -> datetime | None:
+    try:
+        return None if value is None else given_time(value)
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        message = f"{value!r} is not a point in time"
+        raise QueryInvalid(message, field=name, hint="write 2026-03-01T10:00:00Z") from None
+
+
+def _names(value: Any, name: str) -> tuple[str, ...]:
+    listed = [value] if isinstance(value, str) else _listed(value, name)
+    for one in listed:
+        if not isinstance(one, str) or not one:
+            raise QueryInvalid(f"{one!r} is not a name", field=name, hint="give names, each a text")
+    return tuple(dict.fromkeys(listed))
+
+
+def _numbers(value: Any) -> tuple[int, ...]:
+    listed = [value] if isinstance(value, int) else _listed(value, "iterations")
+    for one in listed:
+        if isinstance(one, bool) or not isinstance(one, int) or not 0 <= one < 10**12:
+            raise QueryInvalid(f"{one!r} is not the number of an iteration", field="iterations", hint="give numbers")
+    return tuple(sorted(set(listed)))
+
+
+def _listed(value: Any, name: str) -> list[Any]:
+    if value is None:
+        return []
+    if isinstance(value, Iterable) and not isinstance(value, bytes | Mapping | str):
+        return list(value)
+    raise QueryInvalid(f"{value!r} is no list", field=name, hint="give a list")
+
+
+PRESENT_REVIEWS = 10
+PRESENT_HYPOTHESES = 100
+PRESENT_OUTPUTS = 50
+"""How many the present has: of reviews; of hypotheses and of results; of state updates and of an agent's outputs."""
+
+_OWN = ("iteration", "status", "opened", "closed", "statistics")
+
+
+@dataclass(slots=True)
+class AnswerBasis:
+    """What an answer rests on.
+
+    Attributes:
+        proofs: by path, what vouches for each document in it.
+        questions: what was asked of the index.
+        missing: what it lacks, a sentence each; ``late`` if only for want of time.
+    """
+
+    proofs: dict[str, DocumentProof] = field(default_factory=dict)
+    questions: list[StateQuery] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    moments: list[datetime] = field(default_factory=list)
+    late: bool = False
+
+
+class StateCollector:
+    """Makes one answer."""
+
+    def __init__(self, reading: StateReader, wanted: StateQuestion, deadline: Deadline) -> None:
+        self._reading = reading
+        self._index = reading.index
+        self._wanted = wanted
+        self._deadline = deadline
+        self.notes = AnswerBasis()
+        self.newest = self._index.newest_iteration()
+
+    def content(self) -> dict[str, Any]:
+        """The content of the answer, as plain values."""
+        wanted = self._wanted
+        self._miss_iterations()
+        system = self._system() if SYSTEM in wanted.sections else {}
+        agents = self._agents() if AGENTS in wanted.sections else {}
+        self._add_components(system, agents)
+        hypotheses = self._hypotheses() if HYPOTHESES in wanted.sections else []
+        tournament = self._tournament() if TOURNAMENT in wanted.sections else {}
+        feedback = self._feedback() if FEEDBACK in wanted.sections else []
+        self._add_metrics(system, agents)
+        return {
+            "system_state": system,
+            "agent_states": agents,
+            "hypothesis_data": hypotheses,
+            "tournament_results": tournament,
+            "feedback_history": feedback,
+        }
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+    def _question(self, *kinds: str, **more: Any) -> StateQuery:
+        """A question within what is wanted; the present is the newest iteration."""
+        wanted = self._wanted
+        iterations = wanted.iterations
+        if wanted.present and self.newest is not None:
+            iterations = (self.newest,)
+        given = {"start": wanted.start, "end": wanted.end, "iterations": iterations, **more}
+        return StateQuery(kinds=kinds, **given)
+
+    def _find(self, question: StateQuery, what: str) -> list[StateRow]:
+        """What is known of the documents for a question, as far as there is time."""
+        self.notes.questions.append(question)
+        found = self._index.found(question)
+        rows = list(takewhile(lambda _: not self._deadline.passed, found))
+        if len(rows) < len(found):
+            self._late(f"{len(found) - len(rows)} of {len(found)} {what} were not counted in time")
+        return rows
+
+    def _read(self, question: StateQuery, what: str) -> list[StateDocument]:
+        """The documents for a question, and notes of what could not be read."""
+        self.notes.questions.append(question)
+        if self._deadline.passed:
+            self._late(f"the {what} were not read: the time was over")
+            return []
+        found = self._reading.gather(question, self._deadline)
+        self._note(found, what)
+        return list(found.documents)
+
+    def _note(self, found: DocumentSet, what: str) -> None:
+        for document in found.documents:
+            self.notes.proofs[document.row.path] = document.proof
+            if document.row.facts.timestamp is not None:
+                self.notes.moments.append(document.row.facts.timestamp)
+        self.notes.missing += [f"{path} cannot be read: {reason}" for path, reason in found.problems.items()]
+        if found.unread:
+            self._late(f"{found.unread} of {found.unread + len(found.documents)} {what} were not read in time")
+
+    def _late(self, sentence: str) -> None:
+        self.notes.late = True
+        self.notes.missing.append(sentence)
+
+    def _last(self, question: StateQuery, most: int, what: str) -> list[StateDocument]:
+        """The documents for a question, oldest first; of the present only so many."""
+        if not self._wanted.present:
+            return self._read(question, what)
+        found = self._read(replace(question, newest=True, limit=most + 1), what)
+        if len(found) > most:
+            sentence = f"only the last {most} {what} belong to the present: name iterations or times for the others"
+            self.notes.missing.append(sentence)
+        return found[:most][::-1]
+
+    def _newest(self, question: StateQuery, what: str) -> StateDocument | None:
+        return next(iter(self._read(replace(question, newest=True, limit=1), what)), None)
+
+    def _miss_iterations(self) -> None:
+        for number in self._wanted.iterations:
+            if not self._index.counts((number,)):
+                self.notes.missing.append(f"there is no iteration {number}")
+
+    # -- the system ---------------------------------------------------------------------------------------------------
+    def _system(self) -> dict[str, Any]:
+        headers = self._read(self._question("system_state"), "iterations")
+        last = replace(self._question("state_update"), iterations=()) if self._wanted.present else None
+        update = self._newest(last or self._question("state_update"), "state updates")
+        state: dict[str, Any] = {}
+        if headers:
+            state |= {key: headers[-1].values[key] for key in _OWN if key in headers[-1].values}
+        if self._wanted.summary:
+            return state | self._summed(update, len(headers))
+        if update is not None:
+            state = {"iteration": update.row.facts.iteration} | state | update.values
+        if self._wanted.full:
+            updates = self._last(self._question("state_update"), PRESENT_OUTPUTS, "state updates")
+            state["updates"] = [one.values for one in updates]
+            state["iterations"] = [{key: one.values[key] for key in _OWN if key in one.values} for one in headers]
+        return state
+
+    def _summed(self, update: StateDocument | None, iterations: int) -> dict[str, Any]:
+        question = self._question()
+        self.notes.questions.append(question)
+        counts = self._index.counts(question.iterations, question.start, question.end)
+        summed: dict[str, Any] = {"iterations": iterations, "counts": counts}
+        if update is not None:
+            summed |= {key: update.values[key] for key in ("timestamp", "system_statistics") if key in update.values}
+        hypotheses = _latest_versions(self._find(self._versions(), "hypotheses"))
+        summed["hypotheses_by_state"] = summing.by_state(hypotheses)
+        return summed
+
+    # -- agents -------------------------------------------------------------------------------------------------------
+    def _agents(self) -> dict[str, dict[str, Any]]:
+        names = list(self._wanted.agents) or self._all_agents()
+        if self._wanted.summary:
+            return summing.agents(self._find(self._question("agent_output", agents=tuple(names)), "outputs"), names)
+        states = {}
+        for number, name in enumerate(names):
+            if self._deadline.passed:
+                self._late(f"the states of {len(names) - number} of {len(names)} agents were not read in time")
+                break
+            state = self._agent(name)
+            if state:
+                states[name] = state
+            elif self._wanted.agents:
+                self.notes.missing.append(f"nothing is stored of the agent {name!r}{self._where()}")
+        return states
+
+    def _all_agents(self) -> list[str]:
+        if self._wanted.present:
+            self.notes.questions.append(StateQuery(kinds=("agent_output", "continuation")))
+            return self._index.agents(("agent_output", "continuation"))
+        rows = self._find(self._question("agent_output", "continuation"), "agents' documents")
+        return sorted({row.facts.agent for row in rows if row.facts.agent})
+
+    def _agent(self, name: str) -> dict[str, Any]:
+        """The last state of an agent; at present, of whichever iteration."""
+        scope = StateQuery() if self._wanted.present else self._question()
+        of_agent = replace(scope, agents=(name,))
+        last = self._newest(replace(of_agent, kinds=("agent_output",)), f"outputs of {name}")
+        stateful = replace(of_agent, kinds=("agent_output",), states=(STATEFUL,))
+        kept = [
+            self._newest(stateful, f"states of {name}"),
+            self._newest(replace(of_agent, kinds=("continuation",)), f"states of {name}"),
+        ]
+        state: dict[str, Any] = {}
+        if internal := max((one for one in kept if one is not None), key=_moment_of, default=None):
+            state["internal_state"] = _internal_state(internal)
+            state["task_id"] = internal.row.facts.task
+        if last is not None:
+            state["last_output"] = last.values
+            state["iteration"] = last.row.facts.iteration
+        if self._wanted.full and state:
+            question = self._question("agent_output", agents=(name,))
+            outputs = self._last(question, PRESENT_OUTPUTS, f"outputs of {name}")
+            state["outputs"] = [one.values for one in outputs]
+        return state
+
+    # -- hypotheses, tournament, feedback -----------------------------------------------------------------------------
+    def _hypotheses(self) -> list[dict[str, Any]]:
+        wanted = self._wanted
+        if wanted.summary:
+            return []
+        question = self._versions(hypotheses=wanted.hypotheses, agents=wanted.agents)
+        if wanted.present:
+            question = replace(question, iterations=())
+        found = self._last(question, PRESENT_HYPOTHESES, "hypotheses")
+        latest = _latest_versions(found)
+        for name in wanted.hypotheses:
+            if name not in latest and not self.notes.late:
+                self.notes.missing.append(f"there is no hypothesis {name!r}{self._where()}")
+        chosen = sorted(found if wanted.full and not wanted.present else latest.values(), key=_version)
+        return [one.values for one in chosen]
+
+    def _versions(self, **more: Any) -> StateQuery:
+        """A question for hypotheses: those that stand; each of their versions where all is wanted, or a moment that is
+        over: what stood by then may have changed within its iteration since.
+        """
+        wanted = self._wanted
+        earlier = wanted.end is not None or (wanted.full and not wanted.present)
+        return self._question(*(HYPOTHESIS_KINDS if earlier else ("hypothesis",)), **more)
+
+    def _tournament(self) -> dict[str, Any]:
+        wanted = self._wanted
+        question = self._question("tournament_result", hypotheses=wanted.hypotheses)
+        if wanted.summary:
+            rows = self._find(question, "tournament results")
+            return {"count": len(rows), "participants": len({name for row in rows for name in row.facts.hypotheses})}
+        if wanted.present:
+            question = replace(question, iterations=())
+        found = self._last(question, PRESENT_HYPOTHESES, "tournament results")
+        results = [one.values for one in found]
+        return {"count": len(results), "standings": summing.standings(results), "results": results}
+
+    def _feedback(self) -> list[dict[str, Any]]:
+        wanted = self._wanted
+        question = self._question("meta_review", agents=wanted.agents)
+        if wanted.present:
+            question = replace(question, iterations=(), newest=True, limit=PRESENT_REVIEWS)
+        found = self._read(question, "meta-reviews")
+        reviews = [one.values for one in (found[::-1] if wanted.present else found)]
+        return [summing.review(one) for one in reviews] if wanted.summary else reviews
+
+    # -- components and figures ---------------------------------------------------------------------------------------
+    def _add_components(self, system: dict[str, Any], agents: dict[str, dict[str, Any]]) -> None:
+        """What is stored under names that are no section: agents, and parts that a state update tells of."""
+        for name in self._wanted.components:
+            if self._deadline.passed:
+                self._late(f"the component {name!r} was not read in time")
+                continue
+            scope = replace(StateQuery() if self._wanted.present else self._question(), components=(name,))
+            update = self._newest(replace(scope, kinds=("state_update",)), f"state updates about {name}")
+            if update is not None:
+                system.setdefault("components", {})[name] = summing.component(name, update.values)
+            state = agents.get(name) or self._agent(name)
+            if state:
+                agents[name] = state
+            if update is None and not state:
+                self.notes.missing.append(f"nothing is stored of the component {name!r}{self._where()}")
+
+    def _add_metrics(self, system: dict[str, Any], agents: dict[str, dict[str, Any]]) -> None:
+        if not self._wanted.metrics:
+            return
+        if self._deadline.passed:
+            self._late(f"the figures {', '.join(self._wanted.metrics)} were not read in time")
+            return
+        question = self._question(metrics=self._wanted.metrics)
+        self.notes.questions.append(question)
+        whose = (*self._wanted.agents, "") if self._wanted.agents else None
+        found = self._index.metrics(self._wanted.metrics, whose, question.iterations, question.start, question.end)
+        for one in found:
+            holder = agents.setdefault(one.agent, {}) if one.agent else system
+            figure: dict[str, Any] = {"value": one.value, "iteration": one.iteration}
+            if one.timestamp is not None:
+                figure["timestamp"] = format_time(one.timestamp)
+                self.notes.moments.append(one.timestamp)
+            holder.setdefault("metrics", {}).setdefault(one.name, []).append(figure)
+        for name in self._wanted.metrics:
+            if all(one.name != name for one in found):
+                self.notes.missing.append(f"nothing measures {name!r}{self._where()}")
+
+    def _where(self) -> str:
+        """In which iterations nothing was found, for sentences."""
+        wanted = self._wanted
+        if wanted.iterations:
+            return f" in the iterations {', '.join(map(str, wanted.iterations))}"
+        return "" if wanted.present else " in that time"
+
+
+def _latest_versions(found: Iterable[Any]) -> dict[str, Any]:
+    """Of rows or documents of hypotheses, the last version of each."""
+    ordered = sorted(found, key=lambda one: version_order(_facts(one)))
+    return {_facts(one).name: one for one in ordered}
+
+
+def _version(document: StateDocument) -> tuple[Any, ...]:
+    facts = document.row.facts
+    return facts.name, *version_order(facts)
+
+
+def _facts(one: Any) -> Any:
+    return one.row.facts if isinstance(one, StateDocument) else one.facts
+
+
+def _moment_of(document: StateDocument) -> float:
+    timestamp = document.row.facts.timestamp
+    return timestamp.timestamp() if timestamp is not None else float("-inf")
+
+
+def _internal_state(document: StateDocument) -> Any:
+    values: Mapping[str, Any] = document.values
+    if document.row.facts.kind == "continuation":
+        return values.get("state")
+    data = values.get("state_data")
+    return data.get("internal_state") if isinstance(data, Mapping) else None
+
+
+_TRIES = 3
+_COUNTED_AT = 50
+_LOOK_LATE = "not every file was looked at in time: what others changed just now may be missing"
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What a kept answer rests on: when nothing of it has changed, the answer holds."""
+
+    generation: int
+    newest: int | None
+    questions: tuple[StateQuery, ...]
+    proofs: tuple[tuple[str, DocumentProof], ...]
+
+
+class Retrieval:
+    """Answers questions for the state of one workspace's system. May be used from several threads."""
+
+    def __init__(self, reading: StateReader, seconds: float | None = None) -> None:
+        """``seconds``: how long an answer takes where the question does not say; None for as long as it needs."""
+        self._reading = reading
+        self._default = seconds
+        self._kept = StateCache()
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+        self._counted = (0, 0)
+
+    def retrieve(
+        self,
+        request_type: str = "full",
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        agents: Sequence[str] | None = None,
+        components: Sequence[str] | None = None,
+        hypotheses: Sequence[str] | None = None,
+        iterations: Sequence[int] | None = None,
+        metrics: Sequence[str] | None = None,
+        deadline: float | None = None,
+    ) -> RetrievedState:
+        """The state that was asked for (S3, S13, S14).
+
+        Without ``start``, ``end`` and ``iterations`` it is the present: the newest iteration, the last state update and
+        the last state of every agent from whichever iteration, the last 100 hypotheses as they are, the last 100
+        tournament results and the last ten meta-reviews.
+
+        Args:
+            request_type: ``full`` for all content, ``summary`` for statistics and counts only, ``partial`` for what is
+                named by ``agents``, ``components``, ``hypotheses`` and ``metrics`` (the last state of everything where
+                nothing is named).
+            start, end: only documents with a time from and until these.
+            agents: only these agents' states, hypotheses by them, and reviews about them.
+            components: ``system``, ``agents``, ``hypotheses``, ``tournament``, ``feedback``, an agent, or a part of the
+                system that ``recovery_metadata`` or ``queue_statistics`` of a state update tell of.
+            hypotheses: only these, and tournament results of theirs.
+            iterations: only of these.
+            metrics: names of figures to bring along, with their history.
+            deadline: seconds after which what there is comes back, with sentences that say what is missing;
+                ``math.inf`` for all of it, however long that takes. By default what the settings say.
+
+        Raises:
+            QueryInvalid: naming the argument that makes no sense.
+        """
+        wanted = wanted_of(
+            request_type,
+            {
+                "start": start,
+                "end": end,
+                "agents": agents,
+                "components": components,
+                "hypotheses": hypotheses,
+                "iterations": iterations,
+                "metrics": metrics,
+            },
+        )
+        limit = Deadline(self._default if deadline is None else _seconds(deadline))
+        looked = self._reading.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
+        basis = self._kept.proof(wanted)
+        if looked and basis is not None and self._holds(basis, limit):
+            with suppress(KeyError):
+                kept = self._kept.value(wanted)
+                self._count(hit=True)
+                return self._answer(wanted, kept, cached=True)
+        self._count(hit=False)
+        return self._answer(wanted, self._made(wanted, limit, looked), cached=False)
+
+    def cache_statistics(self) -> Mapping[str, Any]:
+        """How often answers and documents came from the cache, in this process and in all so far (S14)."""
+        self._reading.parts.require_open()
+        self._write_down()
+        notes = self._reading.index.notes()
+        total = (int(notes.get("cache_hits", "0")), int(notes.get("cache_misses", "0")))
+        documents = self._reading.kept
+        return {
+            "answers": _rates(self._kept.hits, self._kept.misses),
+            "documents": _rates(documents.hits, documents.misses),
+            "all_processes": _rates(*total),
+            "kept_answers": len(self._kept),
+            "kept_documents": len(documents),
+            "bytes": self._kept.bytes + documents.bytes,
+        }
+
+    def close(self) -> None:
+        """Write down how often the cache could answer."""
+        with suppress(IndexUnavailable):
+            self._write_down()
+
+    # -- making -------------------------------------------------------------------------------------------------------
+    def _made(self, wanted: StateQuestion, deadline: Deadline, looked: bool) -> dict[str, Any]:
+        """The answer as plain values; kept when it is whole."""
+        index = self._reading.index
+        made: dict[str, Any] = {}
+        for _ in range(_TRIES):
+            generation = index.generation()
+            answering = StateCollector(self._reading, wanted, deadline)
+            content = answering.content()
+            notes = answering.notes
+            made = {"content": content, "missing": notes.missing, "range": _range(wanted, notes)}
+            if not looked:
+                notes.missing.append(_LOOK_LATE)
+            basis = _Basis(generation, answering.newest, tuple(notes.questions), tuple(notes.proofs.items()))
+            if notes.late or not looked:
+                notes.missing.append(
+                    f"the {deadline.seconds:g} s for this answer were over: a longer deadline finds more"
+                )
+                return made
+            if self._unmoved(basis):
+                self._kept.keep(wanted, made, basis)
+                return made
+        return made
+
+    def _answer(self, wanted: StateQuestion, made: Mapping[str, Any], cached: bool) -> RetrievedState:
+        start, end = (Moment.of(parse_time(one)) if one else None for one in made["range"])
+        return RetrievedState(
+            request_type=wanted.request_type,
+            timestamp_range=(start, end),
+            content=RetrievedContent(**made["content"]),
+            partial=bool(made["missing"]),
+            missing=tuple(made["missing"]),
+            cached=cached,
+            behind=self._behind(),
+        )
+
+    def _behind(self) -> dict[str, Any]:
+        """How far what is only eventually consistent is behind."""
+        parts = self._reading.parts
+        behind: dict[str, Any] = {"uncommitted_writes": len(parts.journal.operations())}
+        entry = parts.seen.entry(aggregate_path("research_progress"))
+        if entry is not None:
+            behind["aggregates_seconds"] = max(0.0, round(time.time() - entry.mtime_ns / 1e9, 3))
+        return behind
+
+    # -- keeping ------------------------------------------------------------------------------------------------------
+    def _holds(self, basis: _Basis, deadline: Deadline) -> bool:
+        """Whether a kept answer would come out the same now."""
+        if not self._unmoved(basis):
+            return False
+        return all(not deadline.passed and self._reading.holds(path, proof) for path, proof in basis.proofs)
+
+    def _unmoved(self, basis: _Basis) -> bool:
+        """Whether nothing that an answer asked for has become known since."""
+        index = self._reading.index
+        if index.newest_iteration() != basis.newest:
+            return False
+        news = index.news(basis.generation)
+        return news is not None and not any(_concerns(one, basis.questions) for one in news)
+
+    def _count(self, hit: bool) -> None:
+        self._kept.count(hit)
+        if (self._kept.hits + self._kept.misses) % _COUNTED_AT == 0:
+            self.close()
+
+    def _write_down(self) -> None:
+        with self._guard:
+            hits, misses = self._kept.hits, self._kept.misses
+            before, self._counted = self._counted, (hits, misses)
+            if (hits, misses) != before:
+                self._reading.index.add(cache_hits=hits - before[0], cache_misses=misses - before[1])
+
+
+def _concerns(news: News, questions: Iterable[StateQuery]) -> bool:
+    """Whether a document that became known could belong to the answer of a question."""
+    return any(
+        (not one.kinds or news.kind in one.kinds)
+        and (not one.iterations or news.iteration in one.iterations)
+        and (not one.agents or not news.agents.isdisjoint(one.agents))
+        and (not one.hypotheses or not news.hypotheses.isdisjoint(one.hypotheses))
+        and (one.start is None or news.moment is None or news.moment >= one.start)
+        and (one.end is None or news.moment is None or news.moment <= one.end)
+        for one in questions
+    )
+
+
+def _range(wanted: StateQuestion, notes: AnswerBasis) -> tuple[str, str]:
+    """What was asked for; on a side that was left open, the first or last moment of what was found."""
+    start = wanted.start or min(notes.moments, default=None)
+    end = wanted.end or max(notes.moments, default=None)
+    return (start.isoformat() if start else "", end.isoformat() if end else "")
+
+
+def _rates(hits: int, misses: int) -> dict[str, Any]:
+    asked = hits + misses
+    return {"hits": hits, "misses": misses, "rate": round(hits / asked, 4) if asked else 0.0}
+
+
+def _seconds(deadline: Any) -> float | None:
+    if isinstance(deadline, bool) or not isinstance(deadline, int | float) or not deadline >= 0:
+        raise QueryInvalid(
+            f"{deadline!r} is no time limit", field="deadline", hint="give seconds, 0 or more, or math.inf"
+        )
+    return None if math.isinf(deadline) else float(deadline)

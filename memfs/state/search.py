@@ -1,0 +1,265 @@
+"""Searching: state documents by their words, those of archived iterations too (S15).
+
+Owns which texts of a document are searched, and when its words are noted: at the first search after it came or changed,
+so that whoever never searches pays nothing. How words become terms is ``memfs.search.analyzer``' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from memfs.errors import ArchiveInvalid, ContentError, CorruptItem, CorruptRecord, QueryInvalid
+from memfs.model.query import moment
+from memfs.model.shape import Free, Shape, plain
+from memfs.model.state_facts import StateFacts, describe
+from memfs.model.state_paths import update_path
+from memfs.model.state_query import StateQuery, StateRow
+from memfs.model.time import utc_now
+from memfs.search import analyzer
+from memfs.search import terms as question
+from memfs.state.reader import StateDocument, StateReader
+
+_AT_ONCE = 200
+_MOST_TEXTS = 20_000
+_MOST_CHARACTERS = 1 << 20
+_EXCERPT = 200
+_TRIES = 4
+_UNREADABLE = (ContentError, CorruptItem, CorruptRecord, ArchiveInvalid, FileNotFoundError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StateHit(Shape):
+    """A state document that holds words that were asked for.
+
+    Attributes:
+        path: where it lies, or lay before it was archived.
+        kind: which sort of document it is, such as ``agent_output``.
+        score: how well it answers; comparable within one answer only.
+        archive: the archive that holds it, "" for one that lies in the tree.
+        excerpt: the text in it that answers best, cut to 200 characters.
+        document: all it holds.
+    """
+
+    path: str
+    kind: str
+    score: float
+    iteration: int | None = None
+    timestamp: datetime | None = None
+    archive: str = ""
+    excerpt: str = ""
+    document: Free = field(default_factory=dict)
+
+
+def search_states(
+    reading: StateReader,
+    text: str,
+    limit: int = 10,
+    *,
+    kinds: Sequence[str] = (),
+    agents: Sequence[str] = (),
+    iterations: Sequence[int] = (),
+    start: datetime | str | None = None,
+    end: datetime | str | None = None,
+) -> list[StateHit]:
+    """The state documents that hold some of the words of a text, the best first (S15).
+
+    Args:
+        text: natural words; one shared stem is enough.
+        limit: at most so many.
+        kinds, agents, iterations: only these.
+        start, end: only documents with a time from and until these.
+
+    Raises:
+        QueryInvalid: there is no word in the text, or a time makes no sense.
+    """
+    terms = list(question.weights(text))
+    if not terms:
+        raise QueryInvalid("there is no word to search for", field="text", hint="give words of the documents")
+    asked = StateQuery(
+        kinds=tuple(kinds),
+        agents=tuple(agents),
+        iterations=tuple(iterations),
+        start=moment("start", start),
+        end=moment("end", end, end=True),
+        limit=max(limit, 0),
+    )
+    reading.catch_up()
+    hits: list[StateHit] = []
+    for _ in range(_TRIES):
+        _note_words(reading)
+        ranked = reading.index.matching(terms, asked)
+        scores = {row.path: score for row, score in ranked}
+        gathered, stale = reading.documents([row for row, _ in ranked])
+        hits = [_hit(one.row, one.values, scores[one.row.path], set(terms)) for one in gathered.documents]
+        if not stale:
+            break
+    return hits
+
+
+def _note_words(reading: StateReader) -> None:
+    """Note the words of every document that came or changed since somebody searched."""
+    before: list[StateRow] = []
+    while (rows := reading.index.without_words(_AT_ONCE)) and rows != before:
+        reading.index.learn_words([(row, _terms_of(reading, row)) for row in rows])
+        before = rows
+
+
+def _terms_of(reading: StateReader, row: StateRow) -> str:
+    try:
+        values = reading.load(row)
+    except _UNREADABLE:  # 'memfs check' names it; it is looked at again when it has changed
+        return ""
+    return " ".join(analyzer.terms("\n".join(_texts(values))[:_MOST_CHARACTERS]))
+
+
+def _hit(row: StateRow, values: Mapping[str, Any], score: float, terms: set[str]) -> StateHit:
+    facts = row.facts
+    texts = list(_texts(values))
+    best = max(texts, key=lambda text: len(terms.intersection(analyzer.terms(text[:_MOST_CHARACTERS]))), default="")
+    said = " ".join(best.split())
+    return StateHit(
+        path=facts.path,
+        kind=facts.kind,
+        score=round(score, 6),
+        iteration=facts.iteration,
+        timestamp=facts.timestamp,
+        archive=row.archive,
+        excerpt=said if len(said) <= _EXCERPT else f"{said[: _EXCERPT - 3]}...",
+        document=values,
+    )
+
+
+def _texts(values: Any) -> Iterator[str]:
+    """The texts in a document, in order; of a very large one the first."""
+    return islice(_leaves(values), _MOST_TEXTS)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, Mapping):
+            waiting += reversed(list(one.values()))
+        elif isinstance(one, (list, tuple)):
+            waiting += reversed(one)
+
+
+_NEAREST = 16
+_COMPARED = 64
+_WORDS_SHARE = 0.3
+_ATTEMPTS = 3
+
+_Figures = Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SimilarState(Shape):
+    """A past state, and how like it is (S13).
+
+    Attributes:
+        path: of the state update.
+        score: from 0, nothing alike, to 1, all the same.
+        state: the update itself.
+    """
+
+    path: str
+    score: float
+    iteration: int | None = None
+    timestamp: datetime | None = None
+    state: Free
+
+
+def find_similar_states(reading: StateReader, state: Mapping[str, Any], limit: int = 5) -> list[SimilarState]:
+    """Past states like a given one, the likest first; among equals the newest.
+
+    Compared are those that come nearest in one figure or share words of the focus, whatever their number: among
+    thousands one that is a little off in every figure may be passed over.
+
+    Args:
+        state: a state update, or as much of one: ``system_statistics``, ``orchestration_state``. Other figures, as in
+            a plain mapping, count as those of ``system_statistics``. An update that is stored is not found for itself.
+        limit: at most so many.
+
+    Returns:
+        Those alike in anything, each with its ``score``.
+
+    Raises:
+        QueryInvalid: there is nothing in the state to compare, or it is no mapping.
+    """
+    given, own = _described(state)
+    if not given.fingerprint and not given.words:
+        raise QueryInvalid("there is no figure and no focus to compare", field="state", hint="give system_statistics")
+    reading.catch_up()
+    found: list[SimilarState] = []
+    for _ in range(_ATTEMPTS):
+        candidates = _candidates(reading, given, max(limit, 0) + 1)
+        ranked = sorted(((likeness(given, row.facts), row) for row in candidates), key=_order)
+        best = [(score, row) for score, row in ranked if score > 0.0][: max(limit, 0) + 1]
+        scores = {row.path: score for score, row in best}
+        gathered, stale = reading.documents([row for _, row in best])
+        found = [_similar(scores[one.row.path], one) for one in gathered.documents if one.values != own]
+        if not stale:
+            break
+    return found[: max(limit, 0)]
+
+
+def likeness(one: StateFacts, other: StateFacts) -> float:
+    """How like another state is to one, from 0 to 1: what the one says nothing of does not count."""
+    return _likeness(one.fingerprint, one.words, other.fingerprint, other.words)
+
+
+def _likeness(mine: _Figures, my_words: Collection[str], theirs: _Figures, their_words: Collection[str]) -> float:
+    near = sum(_near(mine[name], theirs[name]) for name in mine.keys() & theirs.keys())
+    figures = near / len(mine) if mine else 0.0
+    if not my_words:
+        return figures
+    shared = len(set(my_words) & set(their_words)) / len(set(my_words) | set(their_words))
+    return (1 - _WORDS_SHARE) * figures + _WORDS_SHARE * shared if mine else shared
+
+
+def _near(a: float, b: float) -> float:
+    """1 for equal figures, 0 for such as differ by as much as they are large."""
+    size = max(abs(a), abs(b))
+    return 1.0 if a == b else max(0.0, 1.0 - abs(a - b) / size)
+
+
+def _described(state: Any) -> tuple[StateFacts, Any]:
+    """What a given state is about, and its plain values."""
+    values = plain(state)
+    if not isinstance(values, Mapping):
+        raise QueryInvalid("expected keys and values", field="state", hint="give a state update")
+    if "system_statistics" not in values and "orchestration_state" not in values:
+        values = {"system_statistics": values}
+    path = update_path(0, utc_now())
+    return describe(path, values), plain(state)
+
+
+def _candidates(reading: StateReader, given: StateFacts, wanted: int) -> list[StateRow]:
+    """The state updates to be compared as wholes: those most alike in what the index found them by."""
+    mine = given.fingerprint
+    found = reading.index.near(mine, given.words, max(_NEAREST, wanted))
+    scored = sorted(found, key=lambda one: (-_likeness(mine, given.words, one.figures, one.words), -one.moment))
+    return reading.index.rows([one.key for one in scored[: max(_COMPARED, 2 * wanted)]])
+
+
+def _order(scored: tuple[float, StateRow]) -> tuple[float, float, str]:
+    score, row = scored
+    moment = row.facts.timestamp.timestamp() if row.facts.timestamp is not None else float("-inf")
+    return -score, -moment, row.path
+
+
+def _similar(score: float, document: StateDocument) -> SimilarState:
+    facts = document.row.facts
+    return SimilarState(
+        path=facts.path,
+        score=round(score, 6),
+        iteration=facts.iteration,
+        timestamp=facts.timestamp,
+        state=document.values,
+    )

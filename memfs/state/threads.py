@@ -1,0 +1,528 @@
+"""Threads: the checkpoints of agent graphs, and what their tasks write in between (B5).
+
+Owns which document a checkpoint or a task's writes become, that a value which did not change is not written again, and
+finding both again. What may be removed, and how others then keep their values, is ``threadtidy``'s business; what a
+value means is known to the framework alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain
+
+from memfs.errors import ContentError, MemfsError, QueryInvalid, SecretDetected
+from memfs.format.secrets import SecretFinding, check_reason, find, found_in_value
+from memfs.fs.lock import renewed_in_child
+from memfs.model import Problem, state_paths
+from memfs.model.threads import KEPT_IN, Kept, TaskWrites, ThreadPlace, ThreadSnapshot
+from memfs.model.time import format_time, utc_now
+from memfs.state.concurrent_documents import settled
+from memfs.store.state_files import DocumentChange, StateFiles
+
+SOURCE = "langgraph"
+_REMEMBERED = 256
+_NEAR = 64
+_NAMED = 60
+_REMEDY = (
+    "leave it out of the graph's state and config (an untracked channel is not kept), let an encrypting serializer "
+    "keep the values, or give a reason why it may stay: allow_secret=..."
+)
+_GONE = "bring the file back from git or a backup; a later checkpoint may not need it"
+
+Homes = tuple[Mapping[str, object], Mapping[str, str]]
+"""The versions of a checkpoint's channels, and which checkpoint holds the value of each."""
+
+
+class Threads:
+    """The graph threads of one workspace. May be used from several threads, and by several processes at once.
+
+    What was written is durable on return, and is committed with the window.
+    """
+
+    def __init__(self, files: StateFiles, clock: Callable[[], datetime] = utc_now) -> None:
+        """
+        Args:
+            files: reads and writes the documents.
+            clock: says when one was first written.
+        """
+        self.files = files
+        self._clock = clock
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+        self._homes: OrderedDict[ThreadPlace, Homes] = OrderedDict()
+
+    # -- writing ------------------------------------------------------------------------------------------------
+    def save(
+        self, made: ThreadSnapshot, changed: Collection[str], value_of: Callable[[str], Kept | None], reason: str = ""
+    ) -> None:
+        """Keep a checkpoint; one of the same id is replaced.
+
+        Args:
+            made: without channels.
+            changed: which channels have another version than in the parent.
+            value_of: the value of a channel, None where it has none; asked for those alone that must be written.
+            reason: why what looks like a secret may stay in it.
+
+        Raises:
+            SecretDetected: it holds what looks like a secret and there is no reason; with the field.
+            ContentError: a name or a value that no file can hold.
+            StorageIO: nothing was written.
+        """
+        inherited = self._inherited(made, changed)
+        while True:
+            channels: dict[str, Kept] = {}
+            for channel in made.versions:
+                home = inherited.get(channel)
+                kept = {KEPT_IN: home} if home is not None else value_of(channel)
+                if kept is not None:
+                    channels[channel] = kept
+            whole = replace(made, channels=channels, written=format_time(self._clock()))
+            self._write(snapshot_path(whole.place), whole, _told(whole), reason)
+            lost = {home for home in set(inherited.values()) if not self._stays(made.place._replace(id=home))}
+            if not lost:
+                self._remember(whole)
+                return
+            inherited = {channel: home for channel, home in inherited.items() if home not in lost}
+
+    def add_writes(self, added: TaskWrites, reason: str = "") -> None:
+        """Keep what a task wrote. Of what it wrote before, only special writes are replaced.
+
+        Raises:
+            SecretDetected, ContentError, StorageIO: as ``save``; nothing was written.
+        """
+        path = writes_path(added.place, added.task)
+        message = f"Keep writes of a task in {shown(added.place.thread)}"
+        settled(lambda: self._add(added, path, message, reason))
+
+    def _add(self, added: TaskWrites, path: str, message: str, reason: str) -> None:
+        try:
+            state = self.files.read(path)
+        except FileNotFoundError:
+            there, expected = None, ""
+        else:
+            there, expected = TaskWrites.from_document(state.values), state.sha256
+        rows = {one.number: one for one in there.writes} if there else {}
+        for one in added.writes:
+            if one.number < 0 or one.number not in rows:
+                rows[one.number] = one
+        written = there.written if there else format_time(self._clock())
+        whole = replace(added, writes=tuple(rows[number] for number in sorted(rows)), written=written)
+        self._write(path, whole, message, reason, expected)
+
+    def _write(
+        self, path: str, made: ThreadSnapshot | TaskWrites, message: str, reason: str, expected: str | None = None
+    ) -> None:
+        """Write a document; its reason is recorded only where one is needed."""
+        try:
+            _refuse_covered(made)
+            self.files.write([DocumentChange(path, made.document(), expected)], message, source=SOURCE)
+        except SecretDetected as error:
+            if not reason:
+                raise _placed(error, made, path) from None
+            check_reason(reason)
+            told = replace(made, allowed=reason).document()
+            self.files.write([DocumentChange(path, told, expected)], message, source=SOURCE)
+
+    # -- values that did not change -------------------------------------------------------------------------------
+    def _inherited(self, made: ThreadSnapshot, changed: Collection[str]) -> dict[str, str]:
+        """Which checkpoint holds a channel's value, of those channels whose value is the parent's."""
+        homes = self._homes_of(made.place._replace(id=made.parent)) if made.parent else None
+        if homes is None:
+            return {}
+        versions, holders = homes
+        return {
+            channel: holders[channel]
+            for channel, version in made.versions.items()
+            if channel in holders
+            and channel not in changed
+            and versions.get(channel) == version
+            and holders[channel] != made.place.id
+        }
+
+    def _homes_of(self, place: ThreadPlace) -> Homes | None:
+        with self._guard:
+            known = self._homes.get(place)
+        if known is not None:
+            return known
+        try:
+            found = self.load(place)
+        except MemfsError:  # the values at hand are written whole then
+            return None
+        return self._remember(found) if found is not None else None
+
+    def _remember(self, snapshot: ThreadSnapshot) -> Homes:
+        holders = {channel: snapshot.home_of(channel) or "" for channel in snapshot.channels}
+        with self._guard:
+            self._homes[snapshot.place] = snapshot.versions, holders
+            self._homes.move_to_end(snapshot.place)
+            while len(self._homes) > _REMEMBERED:
+                self._homes.popitem(last=False)
+        return snapshot.versions, holders
+
+    def forget(self) -> None:
+        """Forget what was noted of checkpoints that may be others now."""
+        with self._guard:
+            self._homes.clear()
+
+    def _stays(self, place: ThreadPlace) -> bool:
+        return self.files.stays(snapshot_path(place))
+
+    # -- reading ------------------------------------------------------------------------------------------------
+    def load(self, place: ThreadPlace) -> ThreadSnapshot | None:
+        """A checkpoint, None where there is none of that id; unchanged values are not fetched.
+
+        Raises:
+            ContentError: its file is invalid, and so is every earlier version of it.
+        """
+        try:
+            values = self.files.read(snapshot_path(place)).values
+        except FileNotFoundError:
+            return None
+        return replace(ThreadSnapshot.from_document(values), place=place)
+
+    def values(
+        self, snapshot: ThreadSnapshot, near: dict[ThreadPlace, ThreadSnapshot] | None = None
+    ) -> dict[str, Kept]:
+        """The value of each channel that has one.
+
+        Args:
+            near: checkpoints read before, by those who ask for many; those read now are added.
+
+        Raises:
+            ContentError: a checkpoint that holds one of them is not here, or is invalid.
+        """
+        near = {} if near is None else near
+        found: dict[str, Kept] = {}
+        for channel, kept in snapshot.channels.items():
+            seen = {snapshot.place.id}
+            while (home := kept.get(KEPT_IN)) is not None:
+                holder = self._near(snapshot.place._replace(id=home), near) if home not in seen else None
+                if holder is None or channel not in holder.channels:
+                    raise _missing(snapshot.place, channel, home)
+                seen.add(home)
+                kept = holder.channels[channel]
+            found[channel] = kept
+        return found
+
+    def _near(self, place: ThreadPlace, near: dict[ThreadPlace, ThreadSnapshot]) -> ThreadSnapshot | None:
+        if place not in near:
+            found = self.load(place)
+            if found is None:
+                return None
+            if len(near) >= _NEAR:
+                near.pop(next(iter(near)))
+            near[place] = found
+        return near[place]
+
+    def places(self, thread: str | None = None, namespace: str | None = None) -> list[ThreadPlace]:
+        """Which checkpoints there are, the newest first: of one thread, of one namespace of it, or all."""
+        if thread is None:
+            folder = state_paths.THREADS
+        elif namespace is None:
+            folder = state_paths.thread_folder(named(thread, "thread_id"))
+        else:
+            folder = state_paths.snapshots_folder(named(thread, "thread_id"), namespace)
+        found = (self._place_at(entry.path, thread, namespace) for entry in self.files.scan(folder))
+        return sorted((one for one in found if one is not None), key=lambda place: place.id, reverse=True)
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with checkpoints: values that are kept where they no longer are."""
+        found = []
+        near: dict[ThreadPlace, ThreadSnapshot] = {}
+        for place in self.places():
+            try:
+                snapshot = self._near(place, near)
+                if snapshot is not None:
+                    self.values(snapshot, near)
+            except MemfsError as error:
+                found.append(Problem.of(error, snapshot_path(place)))
+        return found
+
+    def _place_at(self, path: str, thread: str | None, namespace: str | None) -> ThreadPlace | None:
+        if state_paths.document_kind(path) != "graph_checkpoint":
+            return None
+        told = state_paths.snapshot_at(path)
+        if told is None:  # a name in it was shortened
+            try:
+                told = ThreadSnapshot.from_document(self.files.read(path, whole=False).values).place
+            except (FileNotFoundError, MemfsError):
+                return None
+        place = ThreadPlace(*told)
+        return ThreadPlace(
+            place.thread if thread is None else thread, place.namespace if namespace is None else namespace, place.id
+        )
+
+    def latest(self, thread: str, namespace: str) -> ThreadPlace | None:
+        """The newest checkpoint of a namespace, None where there is none."""
+        folder = state_paths.snapshots_folder(named(thread, "thread_id"), namespace)
+        names = [entry.path[len(folder) + 1 :].removesuffix(".json") for entry in self.files.scan(folder)]
+        if any("%" in name for name in names):  # a name that is not the id itself
+            return next(iter(self.places(thread, namespace)), None)
+        return ThreadPlace(thread, namespace, max(names)) if names else None
+
+    def writes(self, place: ThreadPlace) -> list[TaskWrites]:
+        """What the tasks wrote that began at a checkpoint, in the order of their steps."""
+        found = []
+        for entry in self.files.scan(state_paths.writes_folder(*place)):
+            try:
+                found.append(TaskWrites.from_document(self.files.read(entry.path).values))
+            except FileNotFoundError:
+                continue
+        return sorted(found, key=lambda one: (one.path, one.task))
+
+
+# -- paths and words ----------------------------------------------------------------------------------------------
+def named(text: str, field: str) -> str:
+    """A name as it can be kept.
+
+    Raises:
+        QueryInvalid: it is empty, or no text.
+    """
+    try:
+        state_paths.encode_name(text)
+    except ValueError as error:
+        raise QueryInvalid(f"{field}: {error}", field=field, hint="give it a name") from None
+    return text
+
+
+def snapshot_path(place: ThreadPlace) -> str:
+    """Where a checkpoint lies."""
+    return state_paths.snapshot_path(
+        named(place.thread, "thread_id"), place.namespace, named(place.id, "checkpoint_id")
+    )
+
+
+def writes_path(place: ThreadPlace, task: str) -> str:
+    """Where a task's writes lie."""
+    thread, checkpoint = named(place.thread, "thread_id"), named(place.id, "checkpoint_id")
+    return state_paths.writes_path(thread, place.namespace, checkpoint, named(task, "task_id"))
+
+
+def _told(made: ThreadSnapshot) -> str:
+    step = "a checkpoint" if made.step is None else f"step {made.step}"
+    source = f" ({made.source})" if made.source.isidentifier() else ""
+    return f"Keep {step}{source} of {shown(made.place.thread)}"
+
+
+def shown(thread: str) -> str:
+    """A thread as a commit's message names it: as its folder is called."""
+    return f"thread {state_paths.encode_name(thread)[:_NAMED]}"
+
+
+def _missing(place: ThreadPlace, channel: str, home: str) -> ContentError:
+    message = f"the value lies in the checkpoint {home!r}, which is not here"
+    return ContentError(message, path=snapshot_path(place), field=f"channels.{channel}", hint=_GONE)
+
+
+# -- secrets ------------------------------------------------------------------------------------------------------
+def _parts_of(made: ThreadSnapshot | TaskWrites) -> Iterator[tuple[str, Kept]]:
+    """Each value of a document with its field."""
+    if isinstance(made, ThreadSnapshot):
+        return chain(
+            (("metadata", made.metadata), ("state", made.state)),
+            ((f"channels.{name}", kept) for name, kept in made.channels.items()),
+        )
+    return ((f"writes.{one.channel}", one.kept) for one in made.writes)
+
+
+def _refuse_covered(made: ThreadSnapshot | TaskWrites) -> None:
+    """Refuse a secret in bytes that a look at the document does not show.
+
+    Raises:
+        SecretDetected: with the rule; nothing was written.
+    """
+    for _, kept in _parts_of(made):
+        text = kept.get("base64")
+        if isinstance(text, str) and (found := find(_bytes_of(text).decode("utf-8", "replace"))):
+            raise SecretDetected(f"this looks like {found[0].what} (rule {found[0].rule})")
+
+
+def _placed(error: SecretDetected, made: ThreadSnapshot | TaskWrites, written: str) -> SecretDetected:
+    """The error with the field that holds the secret, and what to do; a name that is one is not shown."""
+    path = None if find(written) else written
+    for field, kept in _parts_of(made):
+        text = kept.get("base64")
+        covered = find(_bytes_of(text).decode("utf-8", "replace")) if isinstance(text, str) else []
+        if found := covered or _found_in(kept.get("value")):
+            inner = _inside(kept.get("value"), field)
+            message = f"this looks like {found[0].what} (rule {found[0].rule})"
+            return SecretDetected(message, path=path, field=inner, hint=_REMEDY)
+    return SecretDetected(error.message, path=path, field=error.field, hint=_REMEDY)
+
+
+def _found_in(value: object) -> list[SecretFinding]:
+    return found_in_value({"value": value}) if value is not None else []
+
+
+def _inside(value: object, field: str) -> str:
+    """The field as deep as a key of the value tells."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            if found_in_value({key: part}):
+                return f"{field}.{key}" if not find(str(key)) else field
+    return field
+
+
+def _bytes_of(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+Needs = Callable[[ThreadSnapshot], Collection[str]]
+"""The channels of a checkpoint whose value is made from the writes before it, back to the last one that holds it."""
+
+
+class ThreadTidier:
+    """Removes and copies the threads of one workspace. May be used by several processes at once."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._files = threads.files
+
+    def delete(self, thread: str) -> int:
+        """Remove a thread, its subgraphs and all writes included; return how many documents that were.
+
+        Raises:
+            StorageIO: nothing was removed.
+        """
+        folder = state_paths.thread_folder(named(thread, "thread_id"))
+        gone = [DocumentChange(entry.path, None) for entry in self._files.scan(folder)]
+        if gone:
+            self._files.write(gone, f"Remove {shown(thread)}", source=SOURCE, critical=True)
+            self._threads.forget()
+        return len(gone)
+
+    def remove(self, places: Iterable[ThreadPlace]) -> None:
+        """Remove single checkpoints with their writes; those that stay keep their values.
+
+        Raises:
+            StorageIO, ContentError: nothing was removed of the thread at hand.
+        """
+        by_thread: dict[str, list[ThreadPlace]] = {}
+        for place in places:
+            by_thread.setdefault(place.thread, []).append(place)
+        for thread, gone in by_thread.items():
+            settled(lambda thread=thread, gone=gone: self._remove(thread, gone))  # type: ignore[misc]
+            self._threads.forget()
+
+    def keep_latest(self, thread: str, needs: Needs) -> None:
+        """Remove all checkpoints but the newest of each namespace, and those before it whose writes it is made from.
+
+        Raises:
+            StorageIO, ContentError: nothing was removed.
+        """
+        places = self._threads.places(thread)
+        newest: dict[str, ThreadPlace] = {}
+        for place in places:
+            newest.setdefault(place.namespace, place)
+        kept = {one for place in newest.values() for one in self._with_ancestors(place, needs)}
+        self.remove(place for place in places if place not in kept)
+
+    def copy(self, source: str, target: str) -> int:
+        """Copy a thread with all checkpoints and writes, in one batch; return how many documents that were.
+
+        Raises:
+            StorageIO, ContentError: nothing was copied.
+        """
+        folder, other = state_paths.thread_folder(named(source, "source")), named(target, "target")
+        if source == target:
+            return 0
+        changes = []
+        for entry in self._files.scan(folder):
+            values = {**self._files.read(entry.path).values, "thread": other}
+            changes.append(DocumentChange(state_paths.thread_folder(other) + entry.path[len(folder) :], values))
+        if changes:
+            self._files.write(changes, f"Copy {shown(source)} to {shown(target)}", source=SOURCE)
+            self._threads.forget()
+        return len(changes)
+
+    # -- internal -----------------------------------------------------------------------------------------------
+    def _with_ancestors(self, place: ThreadPlace, needs: Needs) -> list[ThreadPlace]:
+        """A checkpoint and those before it without which a channel could not be made again."""
+        found = [place]
+        snapshot = self._threads.load(place)
+        if snapshot is None:
+            return found
+        wanted = {channel for channel in needs(snapshot) if channel not in snapshot.channels}
+        seen = {place.id}
+        while wanted and snapshot is not None and snapshot.parent and snapshot.parent not in seen:
+            before = place._replace(id=snapshot.parent)
+            snapshot = self._threads.load(before)
+            if snapshot is not None:
+                found.append(before)
+                seen.add(before.id)
+                wanted -= snapshot.channels.keys()
+        return found
+
+    def _remove(self, thread: str, gone: Collection[ThreadPlace]) -> None:
+        lost: dict[ThreadPlace, ThreadSnapshot] = {}
+        for place in gone:
+            snapshot = self._threads.load(place)
+            if snapshot is not None:
+                lost[place] = snapshot
+        changes = [*self._removals(gone), *self._rescued(thread, lost)]
+        if changes:
+            count = len(lost)
+            message = f"Remove {count} checkpoint{'s' * (count != 1)} of {shown(thread)}"
+            self._files.write(changes, message, source=SOURCE, critical=True)
+        while late := self._rescued(thread, lost):  # written by others meanwhile, who counted on what was removed
+            self._files.write(late, f"Keep values of {shown(thread)}", source=SOURCE, critical=True)
+
+    def _removals(self, gone: Iterable[ThreadPlace]) -> list[DocumentChange]:
+        changes = []
+        for place in gone:
+            if self._files.exists(snapshot_path(place)):
+                changes.append(DocumentChange(snapshot_path(place), None))
+            folder = state_paths.writes_folder(*place)
+            changes.extend(DocumentChange(entry.path, None) for entry in self._files.scan(folder))
+        return changes
+
+    def _rescued(self, thread: str, lost: Mapping[ThreadPlace, ThreadSnapshot]) -> list[DocumentChange]:
+        """What must be written so that the checkpoints that stay keep the values of those that go."""
+        changes: list[DocumentChange] = []
+        moved: dict[tuple[ThreadPlace, str], str] = {}
+        homes = {(place.namespace, place.id) for place in lost}
+        for place in reversed(self._threads.places(thread)) if lost else ():  # the oldest first
+            if place in lost:
+                continue
+            try:
+                state = self._files.read(snapshot_path(place))
+            except FileNotFoundError:
+                continue
+            snapshot = replace(ThreadSnapshot.from_document(state.values), place=place)
+            wanted = {
+                channel: place._replace(id=kept[KEPT_IN])
+                for channel, kept in snapshot.channels.items()
+                if (place.namespace, kept.get(KEPT_IN)) in homes
+            }
+            if wanted:
+                channels = {**snapshot.channels, **_taken_over(place, wanted, lost, moved)}
+                document = replace(snapshot, channels=channels).document()
+                changes.append(DocumentChange(snapshot_path(place), document, state.sha256))
+        return changes
+
+
+def _taken_over(
+    place: ThreadPlace,
+    wanted: Mapping[str, ThreadPlace],
+    lost: Mapping[ThreadPlace, ThreadSnapshot],
+    moved: dict[tuple[ThreadPlace, str], str],
+) -> dict[str, Kept]:
+    """Values of removed checkpoints: the first that needs one holds it from now on, the others refer to that one."""
+    found: dict[str, Kept] = {}
+    for channel, home in wanted.items():
+        holder = moved.setdefault((home, channel), place.id)
+        value = lost[home].channels.get(channel)
+        if holder != place.id:
+            found[channel] = {KEPT_IN: holder}
+        elif value is not None:
+            found[channel] = value
+    return found

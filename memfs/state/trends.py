@@ -1,0 +1,194 @@
+"""Trends: how often the meta-reviews name a pattern, over the iterations (seed 001; S10).
+
+Owns finding the reviews, archived ones included. When two name the same pattern, and what a direction is, ``patterns``
+knows.
+"""
+
+from __future__ import annotations
+
+import string
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from memfs.errors import ContentError, CorruptRecord
+from memfs.fs.lock import renewed_in_child
+from memfs.model.insights import PatternTrend, TrendReport
+from memfs.model.state_query import StateQuery, StateRow
+from memfs.state.metrics import as_number, direction, mapping, slope
+
+if TYPE_CHECKING:
+    from memfs.state.reader import StateReader
+
+
+MOST = 200
+"""So many patterns of one review are looked at."""
+_NAMES = ("name", "pattern", "title", "label", "id", "description", "text", "summary")
+_COUNTS = ("count", "occurrences", "frequency", "support", "times")
+_LONGEST = 200
+_EDGES = string.punctuation + string.whitespace
+
+
+@dataclass(frozen=True, slots=True)
+class PatternName:
+    """A pattern as one review names it: how often, and what else it says of it."""
+
+    name: str
+    count: int
+    details: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """What is equal where two mean the same: letter case, blanks and marks at the ends do not count."""
+        return (" ".join(self.name.casefold().split()).strip(_EDGES) or self.name)[:_LONGEST]
+
+
+def patterns_of(review: Mapping[str, Any]) -> list[PatternName]:
+    """The patterns that a meta-review names, each once: names, objects with a name, or what they are filed under."""
+    found: dict[str, PatternName] = {}
+    for name, value in _given(mapping(review.get("critique")).get("common_patterns")):
+        one = _named(name, value)
+        if one is None:
+            continue
+        before = found.get(one.key, PatternName(one.name, 0, {}))
+        found[one.key] = PatternName(before.name, before.count + one.count, {**before.details, **one.details})
+        if len(found) >= MOST:
+            break
+    return list(found.values())
+
+
+def _given(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and not any(name in value for name in _NAMES):
+        yield from ((str(name), inner) for name, inner in value.items())
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _given(inner) if isinstance(inner, list | tuple) else (("", inner),)
+    else:
+        yield "", value
+
+
+def _named(name: str, value: Any) -> PatternName | None:
+    """One pattern; ``name`` is what it is filed under, "" where it stands by itself."""
+    if isinstance(value, Mapping):
+        found = next((value[key] for key in _NAMES if isinstance(value.get(key), str) and value[key].strip()), "")
+        count = next((int(value[key]) for key in _COUNTS if (as_number(value.get(key)) or 0) >= 1), 1)
+        return _made(name or found, count, value)
+    if name:
+        times = as_number(value)
+        return _made(name, int(times) if times is not None and times >= 1 else 1, {})
+    return _made(value if isinstance(value, str) else str(value) if as_number(value) is not None else "", 1, {})
+
+
+def _made(name: str, count: int, details: Mapping[str, Any]) -> PatternName | None:
+    plain = " ".join(name.split())[:_LONGEST]
+    return PatternName(plain, min(count, 10**9), dict(details)) if plain else None
+
+
+def told(pattern: PatternName) -> str:
+    """A pattern in one sentence, with what else the review says of it."""
+    facts = ", ".join(
+        f"{key}: {value}"
+        for key, value in pattern.details.items()
+        if isinstance(value, str | int | float) and " ".join(str(value).split()) != pattern.name
+    )
+    return f"{pattern.name} ({facts})" if facts else pattern.name
+
+
+def trends_of(reviews: Mapping[int, Sequence[PatternName]]) -> tuple[PatternTrend, ...]:
+    """Every pattern over the iterations that have a review, the weightiest first.
+
+    Args:
+        reviews: by iteration, what its review names.
+    """
+    seen: dict[str, dict[int, PatternName]] = {}
+    for iteration in sorted(reviews):
+        for one in reviews[iteration]:
+            seen.setdefault(one.key, {})[iteration] = one
+    trends = [_trend(by, sorted(reviews)) for by in seen.values()]
+    return tuple(sorted(trends, key=lambda trend: (-trend.total, -trend.last_seen, trend.name)))
+
+
+def trends_of_entries(entries: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """The trends in the entries of ``pattern_history``, by pattern, the weightiest first."""
+    reviews = {
+        iteration: [PatternName(one["name"], one["count"], {}) for one in entry["patterns"].values()]
+        for iteration, entry in entries.items()
+        if entry.get("reviewed")
+    }
+    return {
+        one.name: {
+            "first_seen": one.first_seen,
+            "last_seen": one.last_seen,
+            "slope": one.slope,
+            "direction": one.direction,
+        }
+        for one in trends_of(reviews)[:MOST]
+    }
+
+
+def _trend(by: Mapping[int, PatternName], iterations: Sequence[int]) -> PatternTrend:
+    first, last = min(by), max(by)
+    counts = {iteration: one.count for iteration, one in by.items()}
+    points = [(float(iteration), float(counts.get(iteration, 0))) for iteration in iterations if iteration >= first]
+    is_new = first == iterations[-1]
+    return PatternTrend(
+        name=by[last].name,
+        first_seen=first,
+        last_seen=last,
+        counts=counts,
+        total=sum(counts.values()),
+        reviews=len(counts),
+        slope=slope(points),
+        direction="new" if is_new else direction(points),
+        names=tuple(dict.fromkeys(one.name for one in by.values())),
+        details=by[last].details,
+    )
+
+
+_REVIEW = "meta_review"
+_HELD = 5_000
+
+
+class Trends:
+    """The trends of one workspace. May be used from several threads."""
+
+    def __init__(self, reading: StateReader) -> None:
+        self._reading = reading
+        self._known: dict[tuple[str, str], list[PatternName]] = {}
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+
+    def patterns(self) -> TrendReport:
+        """Every pattern that a meta-review names: first and last seen, counts by iteration, direction.
+
+        As the documents say it now: a review that was stored, changed or removed a moment ago counts.
+
+        A review that cannot be read is named in ``missing``, and the others count.
+        """
+        reviews: dict[int, list[PatternName]] = {}
+        missing = []
+        for row in self._reading.rows(StateQuery(kinds=(_REVIEW,))):
+            if row.facts.iteration is None:
+                continue
+            try:
+                reviews[row.facts.iteration] = self._patterns(row)
+            except FileNotFoundError:  # removed a moment ago
+                continue
+            except (ContentError, CorruptRecord) as error:
+                missing.append(f"the review of iteration {row.facts.iteration} cannot be read: {error}")
+        return TrendReport(
+            iterations=tuple(sorted(reviews)), patterns=trends_of(reviews), missing=tuple(sorted(missing))
+        )
+
+    def _patterns(self, row: StateRow) -> list[PatternName]:
+        key = (row.path, row.sha256)
+        with self._guard:
+            known = self._known.get(key)
+        if known is None:
+            known = patterns_of(self._reading.load(row))
+            with self._guard:
+                self._known[key] = known
+                while len(self._known) > _HELD:
+                    del self._known[next(iter(self._known))]
+        return known

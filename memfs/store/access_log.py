@@ -1,0 +1,430 @@
+"""The record of what was handed out: when, to whom, and in which version (B2).
+
+Owns private files of the workspace's state folder, bounded by size and age. They are local and unversioned; deleting
+them loses the record and nothing else, and a disk that takes none costs lines, never answers. Whoever hands items out
+says so with ``note``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from memfs.errors import MemfsError, StorageIO, WorkspaceClosed
+from memfs.fs import io
+from memfs.fs.lock import leads_to, locked, release
+from memfs.model.ids import of_mount
+from memfs.model.time import given_time
+
+_TEXTS = ("at", "way", "door", "agent", "session", "head", "question")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessRecord:
+    """Items that were handed out together.
+
+    Attributes:
+        time: when.
+        way: ``recall``, ``automatic``, ``triggered`` or ``read``.
+        door: what they went through, such as ``cli``, ``mcp``, ``hook`` or ``python``.
+        agent, session: who was given them, "" where nobody said.
+        commit: HEAD's commit then, "" where there was none.
+        items: id and blob id of each; "" where a version is not known, as of items of mounted workspaces.
+        question: what was asked, where the settings keep that.
+    """
+
+    time: datetime
+    way: str
+    door: str
+    agent: str
+    session: str
+    commit: str
+    items: tuple[tuple[str, str], ...]
+    question: str = ""
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of the items."""
+        return tuple(item_id for item_id, _ in self.items)
+
+
+def reduced(row: AccessRecord, gone: frozenset[str], quotes: Callable[[str], bool]) -> AccessRecord:
+    """A line without some items; the question that brought one of them goes with it."""
+    items = tuple(item for item in row.items if item[0].casefold() not in gone)
+    told = len(items) < len(row.items) or (row.question != "" and quotes(row.question))
+    return replace(row, items=items, question="" if told else row.question)
+
+
+def line_of(row: AccessRecord) -> bytes:
+    """A line of the record; its own line breaks keep one that was cut short from spoiling another."""
+    fields = {
+        "at": row.time.isoformat(timespec="microseconds"),
+        "way": row.way,
+        "door": row.door,
+        "agent": row.agent,
+        "session": row.session,
+        "head": row.commit,
+        "question": row.question,
+    }
+    told = {name: value for name, value in fields.items() if value}
+    return b"\n%s\n" % json.dumps(told | {"items": row.items}, separators=(",", ":")).encode()
+
+
+def rows_in(data: bytes) -> Iterator[AccessRecord]:
+    """The lines of a file; a full disk, a kill or a person may have left others."""
+    for line in data.split(b"\n"):
+        if line:
+            with suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+                yield _handed(json.loads(line))
+
+
+def _handed(row: Mapping[str, Any]) -> AccessRecord:
+    texts = [row.get(name, "") for name in _TEXTS]
+    pairs: Sequence[Any] = row["items"]
+    if not all(isinstance(text, str) for text in (*texts, *(part for pair in pairs for part in pair))):
+        raise TypeError("not what memfs writes")
+    at, way, door, agent, session, commit, question = texts
+    moment = datetime.fromisoformat(at)
+    return AccessRecord(
+        time=moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC),
+        way=way,
+        door=door,
+        agent=agent,
+        session=session,
+        commit=commit,
+        items=tuple((one, blob) for one, blob in pairs),
+        question=question,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipient:
+    """Through which door items go, and to whom; "" for what is not known."""
+
+    door: str = ""
+    agent: str = ""
+    session: str = ""
+
+
+_NOBODY = Recipient()
+_recipient: ContextVar[Recipient | None] = ContextVar("memfs-recipient", default=None)
+_silent: ContextVar[bool] = ContextVar("memfs-not-handed-out", default=False)
+
+
+@contextmanager
+def served_to(door: str = "", agent: str = "", session: str = "") -> Iterator[None]:
+    """What this thread hands out within goes through this door, to this agent; what was said further out stands."""
+    outer = _recipient.get() or _NOBODY
+    token = _recipient.set(
+        Recipient(door=outer.door or door, agent=outer.agent or agent, session=outer.session or session)
+    )
+    try:
+        yield
+    finally:
+        _recipient.reset(token)
+
+
+@contextmanager
+def not_handed_out() -> Iterator[None]:
+    """What this thread finds within stays with memfs, or is noted by whoever chooses of it what is handed out."""
+    token = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
+
+
+def recipient() -> Recipient | None:
+    """To whom what is handed out now goes; None where it stays with memfs."""
+    return None if _silent.get() else _recipient.get() or _NOBODY
+
+
+FOLDER = "served"
+"""Where the record lies, below a workspace's state folder."""
+_CURRENT = "log.jsonl"
+_SUFFIX = ".jsonl"
+_PIECE = 1 << 20
+"""A file that is larger is closed, and another begun."""
+_LARGEST = 8 * _PIECE
+_SHARES = 8
+"""A file is closed at the latest after this share of the time that lines are kept."""
+_A_LINE = 500
+_ABOVE = 2  # the folder of the repository, which is never made, above that of its workspaces and that of this one
+_LONGEST_NAME = 200
+_LONGEST_QUESTION = 500
+_WAIT, _STEP = 0.05, 0.002
+_LONG_WAIT = 10.0
+_NO_PATHS: Mapping[str, str] = MappingProxyType({})
+
+Version = Callable[[str, str], str]
+"""The blob id of the file that an item of this id has at present, given its path, if that is known; "" for unknown."""
+
+
+def named(ids: Iterable[str], unnamed: str) -> Iterator[str]:
+    """The ids that do not begin like those that are not written down; all of them where nothing is left out."""
+    return (one for one in ids if not unnamed or not one.startswith(unnamed))
+
+
+class ServedLog:
+    """The record of one workspace. May be used from several threads and processes.
+
+    No method but ``forget`` raises because of the disk: ``problem`` says why lines were lost, "" while none were.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        on: bool = True,
+        questions: bool = False,
+        days: int = 90,
+        megabytes: int = 16,
+        head: Callable[[], str] = str,
+        version: Version = lambda *_: "",
+        unnamed: str = "",
+    ) -> None:
+        """
+        Args:
+            folder: where the record lies; it is made with the first line.
+            on: whether anything is written down.
+            questions: whether questions are written down, too.
+            days, megabytes: how long lines are kept, and how much of them.
+            head: HEAD's commit, "" where there is none.
+            version: the blob id of an item's file.
+            unnamed: what ids begin with that are not written down here; "" for none.
+        """
+        self._folder = folder
+        self._on, self._questions = on, questions
+        self._age = timedelta(days=days)
+        self._room = megabytes * _PIECE
+        self._head, self._version, self._unnamed = head, version, unnamed
+        self._begun: dict[int, datetime] = {}
+        self.closed = False
+        self.problem = ""
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise WorkspaceClosed(path=str(self._folder))
+
+    # -- noting -------------------------------------------------------------------------------------------------------
+    def note(
+        self,
+        way: str,
+        ids: Iterable[str],
+        now: datetime,
+        *,
+        agent: str = "",
+        session: str = "",
+        question: str = "",
+        paths: Mapping[str, str] = _NO_PATHS,
+    ) -> None:
+        """Write down that items were handed out, in the order given.
+
+        It costs less than a third of a millisecond, and is not made durable: a power cut may lose the last lines.
+
+        Args:
+            agent, session: to whom, where the door did not say.
+            question: what was asked; written down only where the settings say so.
+            paths: where the files of items lie, by id, as far as that is known.
+        """
+        self._require_open()
+        to = recipient() if self._on else None
+        chosen = list(named(dict.fromkeys(ids), self._unnamed)) if to is not None else []
+        if to is None or not chosen:
+            return
+        try:
+            row = AccessRecord(
+                time=now.astimezone(UTC),
+                way=way,
+                door=to.door or "python",
+                agent=(to.agent or agent)[:_LONGEST_NAME],
+                session=(to.session or session)[:_LONGEST_NAME],
+                commit=self._head(),
+                items=tuple((one, self._blob(one, paths.get(one, ""))) for one in chosen),
+                question=question[:_LONGEST_QUESTION] if self._questions else "",
+            )
+            pieces = (row.items[start : start + _A_LINE] for start in range(0, len(chosen), _A_LINE))
+            self._append(b"".join(line_of(replace(row, items=piece)) for piece in pieces), now)
+        except (MemfsError, OSError) as error:
+            self.problem = f"it was not noted which items were handed out: {error}"
+
+    def _blob(self, item_id: str, path: str) -> str:
+        try:
+            return "" if of_mount(item_id) else self._version(item_id, path)
+        except (MemfsError, OSError):  # an item that cannot be looked at was handed out all the same
+            return ""
+
+    def _append(self, data: bytes, now: datetime) -> None:
+        path = self._folder / _CURRENT
+        with self._held(path, shared=True) as fd:
+            with io.operation("write", path):
+                os.write(fd, data)
+            found = os.fstat(fd)
+            if found.st_size <= _PIECE and not self._is_old(fd, found, now):
+                return
+        self._close_file(path, now)
+
+    def _is_old(self, fd: int, found: os.stat_result, now: datetime) -> bool:
+        """Whether the current file's first line has reached its share of the age; looked at once a file."""
+        begun = self._begun.get(found.st_ino)
+        if begun is None:
+            first = next(rows_in(os.pread(fd, 1 << 16, 0)), None)
+            begun = first.time if first is not None else now
+            self._begun = {found.st_ino: begun}
+        return now - begun > self._age / _SHARES
+
+    def _close_file(self, path: Path, now: datetime) -> None:
+        """Begin another file, and remove those whose lines are too old or too many."""
+        with self._held(path) as fd:
+            if os.fstat(fd).st_size:
+                name = f"until-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}-{time.monotonic_ns()}{_SUFFIX}"
+                io.rename(str(path), str(self._folder / name))
+        self._prune(now)
+
+    def _prune(self, now: datetime) -> None:
+        room = self._room
+        for path in reversed(self._closed()):
+            try:
+                room -= io.facts(path).st_size
+            except FileNotFoundError:  # another process prunes, too
+                continue
+            if room < 0 or _until(path.name) < now - self._age:
+                io.unlink(path, missing_ok=True)
+
+    @contextmanager
+    def _held(self, path: Path, *, shared: bool = False, wait: float | None = None) -> Iterator[int]:
+        """The current file, made where it is not there, held so that nobody replaces it meanwhile."""
+        deadline = time.monotonic() + (_WAIT if wait is None else wait)
+        while True:
+            fd = self._opened(path)
+            try:
+                if locked(fd, shared=shared) and leads_to(path, fd):
+                    yield fd
+                    return
+            finally:
+                release(fd)
+            if time.monotonic() > deadline:
+                raise StorageIO("another process holds this file", path=str(path), hint="end that process")
+            time.sleep(_STEP)
+
+    def _opened(self, path: Path) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        try:
+            fd = io.open_file(path, flags)
+        except FileNotFoundError:
+            io.make_private_folder(self._folder, self._folder.parents[_ABOVE])
+            fd = io.open_file(path, flags)
+        found = os.fstat(fd)
+        if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and found.st_nlink <= 1:
+            return fd
+        os.close(fd)
+        raise StorageIO("something else stands where it is noted what is handed out", path=str(path), hint="remove it")
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+    def find(
+        self,
+        ids: Collection[str] = (),
+        *,
+        agent: str = "",
+        session: str = "",
+        since: datetime | None = None,
+        now: datetime | None = None,
+    ) -> list[AccessRecord]:
+        """What was handed out, newest first.
+
+        Args:
+            ids: only what held one of these items, whatever the letter case; empty: anything.
+            agent, session: only what this agent, or a session of this name, was given.
+            since: not before this time.
+            now: the present, by which lines are too old to be told.
+        """
+        self._require_open()
+        oldest = (now or datetime.now(UTC)) - self._age
+        oldest = oldest if since is None else max(given_time(since), oldest)
+        wanted = frozenset(one.casefold() for one in ids)
+        found = [
+            row
+            for row in self._all()
+            if row.time >= oldest
+            and agent in ("", row.agent)
+            and session in ("", row.session)
+            and (not wanted or any(one.casefold() in wanted for one in row.ids))
+        ]
+        return sorted(found, key=lambda row: row.time, reverse=True)
+
+    def _all(self) -> list[AccessRecord]:
+        """Every line, each once."""
+        while True:
+            closed = self._closed()
+            rows = [row for path in (*closed, self._folder / _CURRENT) for row in self._read(path)]
+            if self._closed() == closed:  # else the current file was closed meanwhile, and its lines may be missing
+                return rows
+
+    def _read(self, path: Path) -> Iterable[AccessRecord]:
+        try:
+            return rows_in(io.read_file(path, _LARGEST))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+        except (MemfsError, OSError) as error:
+            self.problem = f"it cannot be read which items were handed out: {error}"
+            return ()
+
+    def _closed(self) -> list[Path]:
+        """The files that are written no more, the oldest first."""
+        try:
+            names = sorted(os.listdir(self._folder))
+        except OSError:
+            return []
+        return [self._folder / name for name in names if name.startswith("until-") and name.endswith(_SUFFIX)]
+
+    # -- forgetting ---------------------------------------------------------------------------------------------------
+    def forget(self, ids: Collection[str], quotes: Callable[[str], bool] = lambda _: False) -> int:
+        """Take some items out of the record, from the files' bytes too; return from how many lines.
+
+        Args:
+            quotes: whether a question tells of them: it goes, too.
+
+        Raises:
+            StorageIO: a file cannot be replaced.
+        """
+        self._require_open()
+        gone = frozenset(one.casefold() for one in ids)
+        if not os.path.lexists(self._folder):
+            return 0
+        current = self._folder / _CURRENT
+        with self._held(current, wait=_LONG_WAIT):  # nobody closes it, which would take it out of sight
+            io.sweep(self._folder)
+            return sum(self._without(path, gone, quotes) for path in (*self._closed(), current))
+
+    def _without(self, path: Path, gone: frozenset[str], quotes: Callable[[str], bool]) -> int:
+        try:
+            rows = list(rows_in(io.read_file(path, _LARGEST)))
+        except FileNotFoundError:  # too old by now
+            return 0
+        kept = [reduced(row, gone, quotes) for row in rows]
+        touched = sum(one != row for one, row in zip(kept, rows, strict=True))
+        if touched:
+            io.write_file(path, b"".join(line_of(row) for row in kept if row.items))
+        return touched
+
+
+OFF = ServedLog(Path(os.devnull), on=False)
+"""A record that keeps nothing."""
+
+
+def _until(name: str) -> datetime:
+    """When the last line of a closed file was written, by its name."""
+    try:
+        return datetime.strptime(name.split("-")[1], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
+    except (ValueError, IndexError):
+        return datetime.min.replace(tzinfo=UTC)

@@ -1,0 +1,115 @@
+"""Sight: how one process notices that files changed.
+
+Owns whether something watches the files, and the choice between looking at what was seen to change and at every file.
+What is then done with a changed file is ``following``'s business.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from memfs.fs.lock import renewed_in_child
+from memfs.store.index_sync import IndexSync, SyncResult
+from memfs.store.values import Eyes
+
+Seen = TypeVar("Seen")
+
+
+class Sight:
+    """The eyes of one store, opened on the first look."""
+
+    def __init__(
+        self, following: IndexSync, look_everywhere: Callable[[], SyncResult], news: Callable[[], set[str] | None]
+    ) -> None:
+        """``news`` gives the paths other processes wrote, None when some may have been missed."""
+        self._following = following
+        self._look_everywhere = look_everywhere
+        self._news = news
+        self._eyes: Eyes | None = None
+        self._make: Callable[[], Eyes] | None = None
+        self._made: Callable[[], Eyes] | None = None
+        self._turn = threading.RLock()
+        renewed_in_child(self)
+        self._once = threading.local()
+
+    def watch_with(self, make: Callable[[], Eyes]) -> None:
+        """Begin to watch with the next ``follow``."""
+        self._make = make
+
+    def begin_anew_in_child(self) -> None:
+        """Watch with eyes of its own: those of the parent see nothing in a child."""
+        self._once = threading.local()
+        if self._eyes is not None:
+            _abandoned.append(self._eyes)
+            self._eyes, self._make = None, self._made
+
+    @property
+    def state(self) -> str:
+        """``on``, ``off``, or ``degraded`` with the reason."""
+        if self._eyes is None:
+            return "off"
+        return f"degraded: {self._eyes.degraded}" if self._eyes.degraded else "on"
+
+    @contextmanager
+    def once(self) -> Iterator[None]:
+        """Within, this thread looks once: who asks several that look each is spared all looks but the first."""
+        if getattr(self._once, "looked", None) is not None:  # within another one
+            yield
+            return
+        self._once.looked = False
+        try:
+            yield
+        finally:
+            self._once.looked = None
+
+    def follow(self) -> SyncResult:
+        """Look at what was seen to change; at every file where that is not known for sure."""
+        if getattr(self._once, "looked", None):
+            return SyncResult()
+        found = self._follow()
+        if getattr(self._once, "looked", None) is not None:
+            self._once.looked = True
+        return found
+
+    def everywhere(self, look: Callable[[], Seen]) -> Seen:
+        """Look at every file by ``look``, which brings the index in step; for ``once`` that was this thread's look."""
+        with self._turn:
+            found = look()
+        if getattr(self._once, "looked", None) is not None:
+            self._once.looked = True
+        return found
+
+    def _follow(self) -> SyncResult:
+        with self._turn:
+            opened = self._open()
+            news = self._news()
+            seen = self._eyes.drain() if self._eyes else None
+            if opened or news is None or seen is None:
+                return self._look_everywhere()
+            try:
+                return self._following.refresh({*news, *seen}) if news or seen else SyncResult()
+            except BaseException:
+                if self._eyes is not None:
+                    self._eyes.give_back([*news, *seen])
+                raise
+
+    def close(self) -> None:
+        """Stop watching, and do not begin to."""
+        with self._turn:  # not while they close: they wait for a thread that may wait for its turn
+            eyes, self._eyes, self._make = self._eyes, None, None
+        if eyes is not None:
+            eyes.close()
+
+    def _open(self) -> bool:
+        make, self._make = self._make, None
+        if make is None:
+            return False
+        self._eyes, self._made = make(), make
+        return True
+
+
+# Eyes of a parent process: taking them apart in a child would end what the parent sees with.
+_abandoned: list[Eyes] = []

@@ -1,0 +1,443 @@
+"""Committing: what waits in the journal becomes git history.
+
+Owns when commits wait, how waiting operations are cut into commits, which branch they go to, and the person's own
+edits. How a commit is made is ``memfs.git``'s business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from memfs.errors import (
+    ContentError,
+    GitBusy,
+    HistoryUnavailable,
+    ItemTooLarge,
+    LockTimeout,
+    MemfsError,
+    NotRegularFile,
+    PathEscape,
+)
+from memfs.format.secrets import refuse_text
+from memfs.fs.atomic_replace import FileChanged, sha256
+from memfs.fs.lock import renewed_in_child
+from memfs.fs.operation import FileChange, Operation
+from memfs.git import commits, maintenance
+from memfs.git.busy import let_moves_end
+from memfs.git.identity import CommitChange, CommitWriter, Group
+from memfs.git.refs import Head
+from memfs.git.transaction import index_lock
+from memfs.model import Problem
+from memfs.model.time import utc_now
+from memfs.store.commit_message import and_more, called, gathered
+from memfs.store.hand_edits import HandEdits
+from memfs.store.parts import Parts, is_item
+from memfs.store.person_commits import PersonCommits
+from memfs.store.plan import FilePlan
+from memfs.store.recovery import content_now, set_aside, sweep
+from memfs.store.secret_gate import told
+from memfs.store.values import FlushResult
+from memfs.store.write import FileWriter
+
+_PIECE = 40
+_DETACHED = "HEAD"
+
+
+@dataclass(slots=True)
+class _Progress:
+    commits: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    notes: list[Problem] = field(default_factory=list)
+    displaced: bool = False
+
+
+class Committer:
+    """Turns waiting operations into commits. One process at a time, under the commit lock."""
+
+    def __init__(self, parts: Parts, writing: FileWriter, edits: HandEdits, people: PersonCommits) -> None:
+        self._parts = parts
+        self._people = people
+        self._asked = False  # this and the next: of whoever holds the commit lock
+        self._below: tuple[str, ...] = ()
+        self._writing = writing
+        self._edits = edits
+
+    def flush(
+        self,
+        *,
+        adopt: bool = False,
+        include_staged: bool = False,
+        quiet_seconds: float = 0,
+        message: str = "",
+        patience: float = 10,
+        asked: bool = False,
+        below: tuple[str, ...] = (),
+    ) -> FlushResult:
+        """Commit what waits, of that only what is ``below`` some folders if any is named, and a person's edits too when
+        ``adopt`` is set.
+
+        Who commits already is waited for at most ``patience`` seconds. With ``asked`` a person asked for it, and their
+        ``commit.gpgsign`` holds; so it does wherever memfs commits only when asked.
+
+        It does not raise when git is busy or refuses: the journal keeps everything, and ``reason`` says why it waits.
+        """
+        refuse_text(message, "message")
+        try:
+            with self._parts.commit_lock.hold("commit", timeout=patience):
+                self._asked = asked or self._parts.policy.commit == "manual"
+                self._below = below
+                return self._flush(adopt, include_staged, quiet_seconds, message)
+        except (MemfsError, FileNotFoundError) as error:  # the latter where a folder of git's went meanwhile
+            return FlushResult(waiting=len(self._parts.journal.waiting), reason=str(error))
+
+    def maintain_if_due(self) -> None:
+        """Pack a repository that memfs made, once about a thousand commits have gathered; never one that it joined."""
+        parts = self._parts
+        if parts.policy.adopt == "auto" and maintenance.due(parts.repository):
+            with contextlib.suppress(LockTimeout), parts.commit_lock.hold("maintenance", timeout=1):
+                maintenance.maintain(parts.repository)
+
+    def waiting(self) -> int:
+        """How many operations wait for their commit."""
+        return len(self._parts.journal.operations())
+
+    def _flush(self, adopt: bool, include_staged: bool, quiet_seconds: float, message: str) -> FlushResult:
+        parts = self._parts
+        busy = parts.repository.busy()
+        if busy:
+            raise GitBusy(busy, hint="memfs commits by itself when that is over")
+        done = _Progress()
+        done.notes.extend(commits.recover(parts.repository))
+        done.notes.extend(self._writing.recover())
+        done.notes.extend(self._people.notice_locked(thorough=True))
+        adopted = self._adopt(done, include_staged, quiet_seconds, message) if adopt else ()
+        reasons = self._commit_waiting(done)
+        done.notes.extend(parts.repository.signing.take_notes())
+        if adopt and done.displaced:
+            # While a write of theirs waited these removals were no edits of their own; now they are.
+            adopted += self._adopt(done, include_staged, quiet_seconds, message)
+            reasons = self._commit_waiting(done)
+        return FlushResult(
+            commits=tuple(done.commits),
+            adopted=adopted,
+            skipped=tuple(dict.fromkeys(done.skipped)),
+            waiting=self.waiting(),
+            reason="; ".join(reasons),
+            notes=tuple(done.notes),
+        )
+
+    def _adopt(self, done: _Progress, include_staged: bool, quiet_seconds: float, message: str) -> tuple[str, ...]:
+        """Journal the person's edits; the paths of those that are to be committed."""
+        found = self._edits.find(include_staged, quiet_seconds)
+        done.skipped.extend(found.staged)
+        if not found.plans:
+            return ()
+        sentence = (message or self._edit_message(found.plans)) + told([plan.reason for plan in found.plans])
+        return tuple(plan.path for plan in self._writing.record_edits(found.plans, sentence))
+
+    def _edit_message(self, plans: Sequence[FilePlan]) -> str:
+        verb = "Remove" if all(plan.after is None for plan in plans) else "Edit"
+        first = plans[0]
+        if first.after is not None and is_item(first.path, self._parts.kinds):
+            with contextlib.suppress(ContentError):
+                item = self._parts.codec.read(first.after, first.path, utc_now())
+                first = replace(first, item=item)
+        return f"{verb} by hand: {called(first)}{and_more(len(plans))}"
+
+    def _commit_waiting(self, done: _Progress) -> list[str]:
+        with self._parts.lock.hold("copy what waits"):
+            operations = [self._shareable(operation) for operation in self._parts.journal.operations()]
+            operations = _touching(operations, self._below) if self._below else operations
+            current = self._head().ref or _DETACHED
+            by_branch = self._by_branch(operations, current)
+            removed = self._removed(by_branch.get(current, ()))
+        reasons = []
+        for ref, chosen in by_branch.items():
+            aside = removed if ref == current else {}
+            try:
+                for piece in _pieces(chosen):
+                    again = self._commit([_reduced(operation, aside.keys()) for operation in piece], ref, done)
+                    done.notes.extend(self._set_aside(self._of(aside, piece)))
+                    done.notes.extend(self._settle(piece, ref, again))
+            except GitBusy as error:
+                reasons.append(str(error))
+            else:
+                done.displaced = done.displaced or bool(aside)
+        return reasons
+
+    def _shareable(self, operation: Operation) -> Operation:
+        """An operation without what stays on this machine; what is in history already may leave it."""
+        repository = self._parts.repository
+        local = {change.path for change in operation.changes if self._parts.is_local(change.path)}
+        kept = {
+            change.path
+            for change in operation.changes
+            if change.path in local and change.data is None and repository.head_blob(change.path) is not None
+        }
+        return _reduced(operation, local - kept) if local else operation
+
+    def _head(self) -> Head:
+        """Where HEAD points, for sure: the files here would else be taken for another branch's, and taken out."""
+        head = self._parts.repository.head()
+        if head.damage:
+            raise HistoryUnavailable(head.damage, hint="commits wait until git's own files can be read")
+        return head
+
+    def _commit(self, operations: Sequence[Operation], ref: str, done: _Progress) -> bool:
+        """Commit; whether some of it was committed already, perhaps by one that died before it had settled that."""
+        groups = windows(operations)
+        if not groups:
+            return False
+        result = commits.commit(self._parts.repository, groups, ref, self._parts.journal.tip, asked=self._asked)
+        done.commits.extend(result.commits)
+        done.skipped.extend(result.left_staged)
+        return len(result.commits) < len(groups)
+
+    def _by_branch(self, operations: Iterable[Operation], current: str) -> dict[str, list[Operation]]:
+        chosen: dict[str, list[Operation]] = {}
+        # Where the person commits, a write goes along to another branch like any other change of a file.
+        stays = self._parts.policy.commit != "manual"
+        for operation in operations:
+            elsewhere = operation.branch and operation.branch != current and (stays or operation.merges)
+            known = elsewhere and self._parts.repository.ref_commit(operation.branch) is not None
+            # what was joined with a branch that is gone was not joined with this one
+            kept = operation if known or not elsewhere else replace(operation, merges="")
+            chosen.setdefault(operation.branch if known else current, []).append(kept)
+        return chosen
+
+    def _removed(self, operations: Sequence[Operation]) -> dict[str, list[tuple[str, FileChange]]]:
+        """Files that somebody removed after they were written: every version that waits, by path, oldest first.
+
+        What a merge wrote is none of them: its commit without the file would take it from everybody.
+        """
+        versions: dict[str, list[tuple[str, FileChange]]] = {}
+        merged = {change.path for operation in operations if operation.merges for change in operation.changes}
+        for operation in operations:
+            for number, change in enumerate(operation.changes):
+                versions.setdefault(change.path, []).append((f"{operation.id}-{number}", change))
+        return {
+            path: [row for row in rows if row[1].data is not None]
+            for path, rows in versions.items()
+            if rows[-1][1].data is not None and path not in merged and self._parts.tree.entry(path) is None
+        }
+
+    def displaced(self) -> list[tuple[str, float, FileChange]]:
+        """What waits for this branch and was removed by somebody: a name for it, when it was written, the change."""
+        if found := self._displaced():
+            with contextlib.suppress(MemfsError), self._parts.lock.hold("look for what was removed", timeout=10):
+                return self._displaced()  # a write that was on its way to its file is there by now
+        return found
+
+    def _displaced(self) -> list[tuple[str, float, FileChange]]:
+        """The same, with what a writer has journalled and is about to put at its place."""
+        operations = [self._shareable(operation) for operation in self._parts.journal.operations()]
+        current = self._parts.repository.head().ref or _DETACHED
+        times = {operation.id: operation.time for operation in operations}
+        removed = self._removed(self._by_branch(operations, current).get(current, ()))
+        rows = [row for versions in removed.values() for row in versions]
+        return [(name, times[name.rpartition("-")[0]], change) for name, change in rows]
+
+    @staticmethod
+    def _of(
+        removed: dict[str, list[tuple[str, FileChange]]], operations: Sequence[Operation]
+    ) -> dict[str, list[tuple[str, FileChange]]]:
+        """Of the removed versions, those that these operations wrote."""
+        names = {operation.id for operation in operations}
+        return {path: [row for row in rows if row[0].rpartition("-")[0] in names] for path, rows in removed.items()}
+
+    def _set_aside(self, removed: dict[str, list[tuple[str, FileChange]]]) -> list[Problem]:
+        state = self._parts.repository.state
+        rows = [row for versions in removed.values() for row in versions]
+        return [set_aside(state, change, name) for name, change in rows]
+
+    def _settle(self, operations: Sequence[Operation], ref: str, again: bool) -> list[Problem]:
+        """Forget what is committed; where the branch is not checked out (any more), its files leave the tree."""
+        parts = self._parts
+        done = {operation.id for operation in operations}
+        with parts.lock.hold("settle what is committed"):
+            found = self._swept(operations) if again else []
+            let_moves_end(parts.repository.layout)
+            head = self._head()
+            checked_out = (head.ref or _DETACHED) == ref
+            if not checked_out:
+                others = (operation for operation in parts.journal.operations() if operation.id not in done)
+                wanted = {change.path for operation in others for change in operation.changes}
+                self._take_out(operations, wanted)
+            parts.journal.catch_up()
+            known = {*done, *parts.journal.taken}  # what failed here half-way may lie there, too
+            taken = parts.secondary.may_hold(known) if parts.secondary else None
+            parts.journal.drop(done, tip=head.commit or "" if checked_out else "", taken=taken)
+        return found
+
+    def _swept(self, operations: Sequence[Operation]) -> list[Problem]:
+        """Clear away what one that died while it took files out of the tree left under temporary names."""
+        last = {change.path.rpartition("/")[0]: operation for operation in operations for change in operation.changes}
+        return [problem for folder, operation in last.items() for problem in sweep(self._parts, folder, operation)]
+
+    def _take_out(self, operations: Sequence[Operation], wanted: set[str]) -> None:
+        """Where a file is still as the other branch's operations left it, bring back what the index has there.
+
+        What a checkout has laid out stays, even before it has moved HEAD: it has written the index by then.
+
+        Raises:
+            GitBusy: a person's command is at work; the next flush takes out what is left.
+        """
+        parts = self._parts
+        last = {change.path: change.new for operation in operations for change in operation.changes}
+        paths = [path for path, digest in last.items() if path not in wanted and self._is_still(path, digest)]
+        if not paths:
+            return
+        with index_lock(parts.repository):
+            for path, blob in parts.repository.staged(paths).items():
+                theirs = parts.repository.blob(blob) if blob else None
+                with contextlib.suppress(FileChanged):
+                    if theirs is not None and sha256(theirs) != last[path]:
+                        parts.tree.write(path, theirs, over=last[path])
+                    elif blob is None and last[path]:
+                        parts.tree.remove(path, over=last[path])
+
+    def _is_still(self, path: str, digest: str) -> bool:
+        try:
+            return content_now(self._parts.tree, path) == digest
+        except (NotRegularFile, PathEscape, ItemTooLarge):
+            return False
+
+
+def windows(operations: Iterable[Operation]) -> list[Group]:
+    """Cut operations, in order, into commits: no path twice, no two writers, each batch alone (design section 5)."""
+    return [_group(members) for members in _cut(operations)]
+
+
+def _pieces(operations: Sequence[Operation]) -> list[list[Operation]]:
+    """Operations in the portions that land on the branch together.
+
+    All that waits, in one, would have to begin anew whenever somebody else moves the branch meanwhile: beside a busy
+    person a long queue would never land. Cuts lie between commits.
+    """
+    cut = _cut(operations)
+    starts = {members[0].id for members in cut[_PIECE::_PIECE]}
+    pieces: list[list[Operation]] = [[]]
+    for operation in operations:
+        if operation.id in starts:
+            pieces.append([])
+        pieces[-1].append(operation)
+    return pieces
+
+
+def _cut(operations: Iterable[Operation]) -> list[list[Operation]]:
+    cut: list[list[Operation]] = []
+    paths: set[str] = set()
+    for operation in operations:
+        if not operation.changes and not operation.merges:
+            continue
+        touched = {change.path for change in operation.changes}
+        last = cut[-1][-1] if cut else None
+        if last is None or operation.batch or last.batch or last.writers != operation.writers or touched & paths:
+            cut.append([])
+            paths = set()
+        cut[-1].append(operation)
+        paths |= touched
+    return cut
+
+
+def _group(operations: Sequence[Operation]) -> Group:
+    return Group(
+        changes=tuple(
+            CommitChange(path=change.path, data=change.data) for operation in operations for change in operation.changes
+        ),
+        message=gathered([operation.message for operation in operations]),
+        writers=tuple(_writer(fields) for fields in operations[0].writers),
+        time=datetime.fromtimestamp(operations[-1].time, UTC),
+        merges=operations[0].merges,
+    )
+
+
+def _writer(fields: dict[str, object]) -> CommitWriter:
+    return CommitWriter(
+        agent=str(fields.get("agent") or ""),
+        session=str(fields.get("session") or ""),
+        source=str(fields.get("source") or ""),
+        person=bool(fields.get("person")),
+    )
+
+
+def _touching(operations: Sequence[Operation], below: tuple[str, ...]) -> list[Operation]:
+    """The operations that write below some folders, and the earlier ones on whose files those build."""
+    chosen: list[Operation] = []
+    paths: set[str] = set()
+    for operation in reversed(operations):
+        touched = {change.path for change in operation.changes}
+        if touched & paths or any(path.startswith(below) for path in touched):
+            chosen.append(operation)
+            paths |= touched
+    return chosen[::-1]
+
+
+def _reduced(operation: Operation, removed: Collection[str]) -> Operation:
+    return replace(operation, changes=tuple(change for change in operation.changes if change.path not in removed))
+
+
+_RETRY_SECONDS = 2.0
+_LATE_SECONDS = 0.5
+
+
+class Window:
+    """Calls ``flush`` so many seconds after a write, and again while it returns false.
+
+    Whatever ``flush`` raises is handed to ``failed``: a window that stopped closing would leave every later write
+    waiting in silence.
+    """
+
+    def __init__(self, flush: Callable[[], bool], seconds: float, failed: Callable[[Exception], None]) -> None:
+        self._flush = flush
+        self._seconds = self._wait = seconds
+        self._failed = failed
+        self._open = threading.Event()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+
+    def begin_anew_in_child(self) -> None:
+        """Close by a thread of its own: what is open in the parent, the parent closes."""
+        self._open, self._thread, closed = threading.Event(), None, self._closing.is_set()
+        self._closing = threading.Event()
+        if closed:
+            self._closing.set()
+
+    def opened(self, late: bool = False) -> None:
+        """Something waits: written just now, or ``late``, by somebody whose window never closed."""
+        self._wait = min(self._seconds, _LATE_SECONDS) if late else self._seconds
+        self._open.set()
+        with self._guard:
+            if self._thread is None and not self._closing.is_set():
+                self._thread = threading.Thread(target=self._run, name="memfs-commit-window", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            self._open.wait()
+            if self._closing.wait(self._wait):
+                return
+            self._open.clear()
+            while not self._flushed():
+                if self._closing.wait(max(self._seconds, _RETRY_SECONDS)):
+                    return
+
+    def _flushed(self) -> bool:
+        try:
+            return self._flush()
+        except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
+            self._failed(error)
+            return False
+
+    def close(self) -> None:
+        """Stop the thread; what is open stays for the caller to flush."""
+        self._closing.set()
+        self._open.set()
+        if self._thread is not None:
+            self._thread.join()

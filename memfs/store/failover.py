@@ -1,0 +1,676 @@
+"""Fallback: the secondary location, which takes writes while the workspace's own disk does not.
+
+Owns its journal, which alone is the truth of what lies there; the readable copies beside it, which nothing reads; and
+the view in which readers see both places as one. When something goes there or comes home is ``writing``'s and
+``draining``'s decision.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from memfs.errors import (
+    CorruptRecord,
+    FormatUnsupported,
+    HistoryError,
+    ItemTooLarge,
+    MemfsError,
+    NotRegularFile,
+    PathEscape,
+    StorageFull,
+    StorageIO,
+    StorageReadOnly,
+    StorageUnavailable,
+    WritePending,
+)
+from memfs.fs import io
+from memfs.fs.atomic_replace import FileChanged, sha256
+from memfs.fs.journal import Journal
+from memfs.fs.lock import FileLock
+from memfs.fs.operation import FileChange, Operation
+from memfs.fs.scan import LAST_NS, ScanEntry
+from memfs.fs.tree import Content, Tree, blob_id
+from memfs.model import Problem, Stamp
+from memfs.model.problem import WARNING
+from memfs.store.health import Health, spills, stops_everything, try_out
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.plan import FilePlan, PlanOutdated
+from memfs.store.recovery import set_aside
+
+DAMAGED = "journal.damaged-"
+_UNREADABLE = (StorageIO, CorruptRecord, FormatUnsupported, OSError)
+_README = """\
+memfs keeps memories here that it could not write into the workspace
+
+    {root}
+
+because that disk was full, failing or read-only. They are in the file 'journal', and are moved to the workspace as soon
+as it takes writes again. The files below ContextMemory/ are copies for people to read; a change to them has no effect.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """What the secondary location has of one path.
+
+    Attributes:
+        last: the newest change, whose bytes readers see.
+        contents: sha256 of all contents that the file in the workspace may have without a person having changed it.
+        entry: the facts by which readers tell this version from others; those of a removal are never looked at.
+    """
+
+    last: FileChange
+    contents: frozenset[str]
+    entry: ScanEntry
+
+
+class Secondary:
+    """The secondary location of one workspace. Writing and dropping need its lock; reading needs none.
+
+    Attributes:
+        folder: this workspace's own folder there, for this user alone.
+        failure: why it could not be used when that was last tried, None while it can.
+        unreadable: why its journal could not be read, None while it can.
+        used: whether its folder was made before; where it is missing then, its disk is.
+    """
+
+    def __init__(self, place: Path, root: Path, home: Journal) -> None:
+        """
+        Args:
+            place: the configured folder; several workspaces may share it.
+            root: the workspace.
+            home: the workspace's own journal.
+        """
+        self.place = place
+        self.root = root
+        self.folder = place / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+        self.journal = Journal(self.folder / "journal")
+        self.lock = FileLock(self.folder / "lock")
+        self.failure: StorageIO | None = None
+        self.unreadable: Exception | None = None
+        self._home = home
+        self._seen: FileView | None = None
+        self._held: tuple[object, dict[str, PendingWrite]] = (None, {})
+        self._rows: tuple[list[str], dict[str, PendingWrite]] = ([], {})
+        self.used = False
+
+    def close(self) -> None:
+        """Release its files."""
+        self.journal.close()
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+    def operations(self) -> list[Operation]:
+        """What waits here and was not carried out in the workspace yet, oldest first; what cannot be read is left out
+        and told by ``problems``.
+        """
+        with contextlib.suppress(*_UNREADABLE):
+            self._home.catch_up()
+        try:
+            self.unreadable = None
+            _require_ours(self.folder)
+            found = self.journal.operations()
+        except FileNotFoundError:
+            found = []
+        except StorageReadOnly as error:
+            self.unreadable = error
+            found = []
+        except _UNREADABLE as error:
+            self.unreadable = error
+            found = list(self.journal.waiting.values())
+        return [operation for operation in found if not self._home.knows(operation.id)]
+
+    def held(self) -> Mapping[str, PendingWrite]:
+        """What it has of each path at present."""
+        for journal in (self.journal, self._home):
+            with contextlib.suppress(*_UNREADABLE):
+                journal.catch_up()
+        state = (self.journal.state, self._home.state)
+        if self._held[0] != state:
+            operations = self.operations()
+            known, rows = self._rows
+            if known != [operation.id for operation in operations[: len(known)]]:
+                known, rows = [], {}
+            rows = _by_path(operations[len(known) :], rows)
+            self._rows = [operation.id for operation in operations], rows
+            self._held = state, rows
+        return self._held[1]
+
+    def may_hold(self, operation_ids: Collection[str]) -> set[str]:
+        """Which of these operations the secondary location still has, or may have as it cannot be read."""
+        try:
+            self.journal.catch_up()
+        except _UNREADABLE:
+            return set(operation_ids)
+        if self.unreadable is not None or (self.used and not os.path.exists(self.journal.path)):
+            return set(operation_ids)  # its disk may be mounted again
+        return set(operation_ids) & self.journal.waiting.keys()
+
+    def news(self) -> set[str] | None:
+        """Paths that other processes wrote here since this was last asked; None when some may have been missed."""
+        return self._tell(self.journal.news)
+
+    def unseen(self) -> set[str] | None:
+        """As ``news``, without counting them as seen."""
+        return self._tell(self.journal.unseen)
+
+    @staticmethod
+    def _tell(ask: Callable[[], set[str] | None]) -> set[str] | None:
+        try:
+            return ask()
+        except _UNREADABLE:
+            return set()
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with it."""
+        found = [Problem.of(error) for error in (self.failure, self.unreadable) if isinstance(error, MemfsError)]
+        found += map(Problem.of, self.journal.damage)
+        with contextlib.suppress(OSError):
+            found += [_kept_damaged(path) for path in sorted(self.folder.glob(f"{DAMAGED}*"))]
+        return found
+
+    def in_reach(self) -> str:
+        """Its folder, "" while nobody can look at what waits there."""
+        self.operations()
+        return str(self.folder) if self.unreadable is None and os.path.exists(self.journal.path) else ""
+
+    # -- changing -------------------------------------------------------------------------------------------------
+    def prepare(self) -> None:
+        """Make its folder.
+
+        Raises:
+            StorageIO: it cannot be made, or somebody else could write in it.
+        """
+        if not os.path.isdir(self.place.parent):
+            raise StorageIO("this folder is not there", path=str(self.place.parent), hint="mount that disk, or make it")
+        if not os.path.lexists(self.folder):
+            if self.used:
+                hint = "mount that disk; if another one is to take its place, make this folder, for you alone"
+                raise StorageIO("memfs made this folder before, and it is not there", path=str(self.folder), hint=hint)
+            io.make_private_folder(self.folder)
+            io.write_file(self.folder / "README", _README.format(root=self.root).encode("utf-8", "surrogateescape"))
+        _require_own(self.place)
+        io.make_private_folder(self.folder)
+
+    def try_out(self) -> str:
+        """Why it takes no writes at present, "" when it does."""
+        try:
+            self.prepare()
+            try_out(self.folder)
+        except StorageIO as error:
+            return str(error)
+        return ""
+
+    def join(self, locks: contextlib.ExitStack, purpose: str, timeout: float) -> None:
+        """Take its lock for as long as the stack lasts; where that fails, ``failure`` says why, and it is not used.
+
+        Raises:
+            LockTimeout: another process holds it.
+        """
+        try:
+            self.prepare()
+            locks.enter_context(self.lock.hold(purpose, timeout))
+            self.failure = None
+        except StorageIO as error:
+            self.failure = error
+
+    def take(self, operations: Sequence[Operation]) -> dict[str, Stamp]:
+        """Keep operations: on return they survive kill -9 and power loss. The lock is held.
+
+        Returns:
+            The stamps by which the new contents are known, by path.
+
+        Raises:
+            StorageIO, CorruptRecord, FormatUnsupported: nothing was kept.
+        """
+        if self.failure is not None:
+            raise self.failure
+        self.journal.append(operations)
+        self._copy(change for operation in operations for change in operation.changes)
+        held = self.held()
+        changed = {change.path for change in operations[-1].changes if change.data is not None}
+        return {path: _content(held[path]).stamp for path in changed if path in held}
+
+    def drop(self, operation_ids: Collection[str]) -> None:
+        """Forget operations that the workspace has. The lock is held.
+
+        Raises:
+            StorageIO: they stay here; the workspace's journal knows them.
+        """
+        if self.journal.damage:
+            damaged = self.folder / f"{DAMAGED}{time.time_ns()}"
+            io.write_file(damaged, io.read_file(self.journal.path))
+            self.journal.damage.clear()
+        self.journal.drop(operation_ids)
+        io.sweep(self.folder)
+        self._tidy()
+
+    def _copy(self, changes: Iterable[FileChange]) -> None:
+        """Lay out the contents as files for people; the journal has them, so a failure is none."""
+        with contextlib.suppress(MemfsError, FileChanged, OSError), contextlib.closing(Tree(self.folder)) as copies:
+            for change in changes:
+                if change.data is not None and change.path.startswith(f"{CONTENT}/"):
+                    copies.write(change.path, change.data, durable=False)
+                else:
+                    copies.remove(change.path, durable=False)
+
+    def _tidy(self) -> None:
+        """Remove the copies of what is no longer here."""
+        kept = {change.path for operation in self.journal.waiting.values() for change in operation.changes}
+        with contextlib.suppress(MemfsError, FileChanged, OSError), contextlib.closing(Tree(self.folder)) as copies:
+            for entry in list(copies.scan(CONTENT, hidden=True)):
+                if entry.path not in kept:
+                    copies.remove(entry.path, durable=False)
+
+    def over(self, tree: Tree) -> FileView:
+        """The view of both places."""
+        if self._seen is None:
+            self._seen = FileView(tree, self)
+        return self._seen
+
+
+class FileView:
+    """The workspace's files as readers see them: what the secondary location holds in place of what it displaces."""
+
+    def __init__(self, tree: Tree, secondary: Secondary) -> None:
+        self.root = tree.root
+        self._tree = tree
+        self._secondary = secondary
+        self._verdicts: dict[str, tuple[ScanEntry | None, PendingWrite, bool]] = {}
+
+    def read(self, path: str, limit: int) -> Content:
+        """See ``Tree.read``."""
+        held = self._held(path)
+        if held is None:
+            return self._tree.read(path, limit)
+        if held.last.data is None:
+            raise FileNotFoundError(path)
+        return _content(held)
+
+    def entry(self, path: str) -> ScanEntry | None:
+        """See ``Tree.entry``."""
+        held = self._held(path)
+        if held is None:
+            return self._tree.entry(path)
+        return held.entry if held.last.data is not None else None
+
+    def scan(self, folder: str, hidden: bool = False) -> Iterator[ScanEntry]:
+        """See ``Tree.scan``."""
+        shown = {path: held for path in self._secondary.held() if (held := self._held(path)) is not None}
+        for entry in self._tree.scan(folder, hidden):
+            if entry.path not in shown:
+                yield entry
+        prefix = f"{folder}/" if folder else ""
+        for path, held in shown.items():
+            if held.last.data is not None and path.startswith(prefix) and (hidden or "/." not in path):
+                yield held.entry
+
+    def _held(self, path: str) -> PendingWrite | None:
+        """What is held of a path, unless a person changed the workspace's own file meanwhile: theirs stands."""
+        held = self._secondary.held().get(path)
+        if held is None:
+            return None
+        try:
+            own = self._tree.entry(path)
+        except StorageIO:
+            return held
+        known = self._verdicts.get(path)
+        if known is None or known[0] != own or known[1] is not held:
+            known = self._verdicts[path] = own, held, self._is_ours(path, held)
+        return held if known[2] else None
+
+    def _is_ours(self, path: str, held: PendingWrite) -> bool:
+        try:
+            return sha256(self._tree.read(path, READ_LIMIT).data) in held.contents
+        except FileNotFoundError:
+            return "" in held.contents
+        except StorageIO:
+            return True
+        except MemfsError:
+            return False
+
+
+def _by_path(operations: Sequence[Operation], before: Mapping[str, PendingWrite]) -> dict[str, PendingWrite]:
+    """The rows before, and what these operations, which come after them, add."""
+    found = dict(before)
+    for operation in operations:
+        for change in operation.changes:
+            known = found[change.path].contents if change.path in found else frozenset()
+            found[change.path] = PendingWrite(change, known | {change.old, change.new}, _facts(operation, change))
+    return found
+
+
+def _facts(operation: Operation, change: FileChange) -> ScanEntry:
+    named = hashlib.sha256(f"{operation.id}\0{change.path}".encode("utf-8", "surrogatepass")).digest()
+    moment = min(int(operation.time * 1e9), LAST_NS)
+    size = len(change.data or b"")
+    return ScanEntry(change.path, size, moment, moment, int.from_bytes(named[:8], "big") >> 1, True)
+
+
+def _content(held: PendingWrite) -> Content:
+    data = held.last.data or b""
+    return Content(data, Stamp(*held.entry[1:5], blob_id(data), time.time_ns()))
+
+
+def _kept_damaged(path: Path) -> Problem:
+    return Problem(
+        path=str(path),
+        code="JournalDamaged",
+        message="records in the secondary location could not be read; the damaged file was kept",
+        hint="a write may be missing: look into that file, then remove it",
+        severity=WARNING,
+    )
+
+
+def _require_ours(folder: Path) -> None:
+    """Refuse what somebody else laid in the place of our folder."""
+    facts = os.lstat(folder)
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
+        raise StorageReadOnly("this folder is not ours alone", path=str(folder), hint="look who made it, and remove it")
+
+
+def _require_own(place: Path) -> None:
+    """Refuse a place in which others could swap our folder for theirs."""
+    with io.operation("stat", place):
+        facts = os.stat(place)
+    shared = facts.st_mode & 0o022 and not facts.st_mode & stat.S_ISVTX
+    if facts.st_uid not in (0, os.getuid()) or shared:
+        raise StorageReadOnly(
+            "others could write in the secondary location", path=str(place), hint="make it yours, with mode 0700"
+        )
+
+
+NOTE = "secondary.json"
+
+
+class Away:
+    """The note of one workspace, in the first of some folders that takes it; this process remembers it besides."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._notes = [folder / NOTE for folder in folders]
+        self._own: dict[str, int] = {}
+
+    def known(self) -> dict[str, int]:
+        """How many writes wait in each folder that was ever used."""
+        found = dict(self._own)
+        for path in self._notes:
+            for folder, waiting in _read(path).items():
+                if folder not in self._own:
+                    found[folder] = max(waiting, found.get(folder, 0))
+        return found
+
+    def note(self, folder: Path, waiting: int) -> None:
+        """Remember how many writes wait there. Its lock is held."""
+        stored = {name: number for path in self._notes for name, number in _read(path).items()}
+        self._own.pop(str(folder), None)
+        if stored.get(str(folder)) == waiting and not os.path.exists(self._notes[-1]):
+            return
+        data = json.dumps({**self.known(), str(folder): waiting}).encode()
+        for number, path in enumerate(self._notes):
+            with contextlib.suppress(MemfsError, OSError):
+                io.write_file(path, data)
+                for other in self._notes[number + 1 :]:
+                    io.unlink(other, missing_ok=True)
+                return
+        self._own[str(folder)] = waiting
+
+    def missed(self, reachable: str) -> dict[str, int]:
+        """Of the folders but the one that is in reach, those in which writes wait."""
+        return {folder: waiting for folder, waiting in self.known().items() if waiting and folder != reachable}
+
+
+def problem_of(folder: str, waiting: int, configured: bool) -> Problem:
+    """The row for writes that nobody can look at."""
+    place = str(Path(folder).parent)
+    return Problem(
+        path=folder,
+        code="SecondaryAway",
+        message=f"{waiting} write(s) wait in {place}, which cannot be looked into: they are missing from answers",
+        hint="mount that disk again; memfs goes on where it stopped"
+        if configured
+        else f"set storage.secondary to {place}, or trust the workspace again where its own file names it",
+    )
+
+
+def _read(path: Path) -> dict[str, int]:
+    try:
+        found = json.loads(io.read_file(path, 1 << 20))
+    except (MemfsError, OSError, ValueError):
+        return {}
+    rows = found.items() if isinstance(found, dict) else ()
+    return {folder: waiting for folder, waiting in rows if isinstance(waiting, int)}
+
+
+Write = Callable[[Sequence[Operation], Sequence[FilePlan]], dict[str, Stamp]]
+"""Carries out operations in the workspace; all but the last record what is in place already."""
+
+
+class Destination:
+    """Decides for one workspace where its writes go."""
+
+    def __init__(self, parts: Parts, health: Health, write: Write, away: Away) -> None:
+        self._parts = parts
+        self._health = health
+        self._write = write
+        self._away = away
+
+    @contextlib.contextmanager
+    def holding(self, purpose: str, timeout: float = 30.0) -> Iterator[StorageIO | None]:
+        """Hold the locks of both places, as far as both can be had; yield why the workspace's own could not.
+
+        With both, a process that cannot take the one still meets the others at the other.
+
+        Raises:
+            LockTimeout: naming the holder.
+            StorageIO: there is no secondary location, and the lock could not be had.
+        """
+        parts = self._parts
+        with ExitStack() as locks:
+            refused = None
+            try:
+                locks.enter_context(parts.lock.hold(purpose, timeout))
+            except StorageIO as error:
+                if parts.secondary is None or not spills(error):
+                    raise
+                self._health.failed(error)
+                refused = error
+            if parts.secondary is not None:
+                self._join(parts.secondary, locks, purpose, timeout)
+            yield refused
+
+    def _join(self, secondary: Secondary, locks: ExitStack, purpose: str, timeout: float) -> None:
+        known = secondary.used or str(secondary.folder) in self._away.known()
+        secondary.used = known
+        secondary.join(locks, purpose, timeout)
+        if secondary.failure is None and not known:
+            self._away.note(secondary.folder, len(secondary.operations()))
+            secondary.used = True
+
+    # -- where a write goes ---------------------------------------------------------------------------------------
+    def land(
+        self, operations: Sequence[Operation], plans: Sequence[FilePlan], refused: StorageIO | None
+    ) -> dict[str, Stamp]:
+        """Carry out a write in the workspace, or else keep it in the secondary location. The locks are held.
+
+        What is held there already is changed there: the versions of one file stay in order.
+
+        Raises:
+            StorageIO: nothing was written; as ``StorageUnavailable``, the secondary location refused, too; as
+                ``WritePending``, it may be carried out all the same.
+        """
+        secondary = self._parts.secondary
+        held = secondary is not None and any(plan.path in secondary.held() for plan in plans)
+        if not held and refused is None:
+            try:
+                return self._at_home(operations, plans)
+            except StorageIO as error:
+                self._health.failed(error)
+                refused = self._health.explained(error, plans)
+        if secondary is None or (refused is not None and not spills(refused)):
+            assert refused is not None  # nothing is held where there is no secondary location
+            raise refused
+        return self._elsewhere(secondary, operations, refused)
+
+    def _at_home(self, operations: Sequence[Operation], plans: Sequence[FilePlan]) -> dict[str, Stamp]:
+        removal = all(plan.after is None for plan in plans)
+        if not removal:
+            self._health.require()
+        try:
+            stamps = self._write(operations, plans)
+        except StorageFull:
+            if not removal or not self._health.release_ballast():
+                raise
+            stamps = self._write(operations, plans)
+        with contextlib.suppress(StorageIO):  # it is written: what it weighs is measured again at times
+            self._parts.gate.wrote(plans)
+        self._health.keep_ballast()
+        return stamps
+
+    def _elsewhere(
+        self, secondary: Secondary, operations: Sequence[Operation], refused: StorageIO | None
+    ) -> dict[str, Stamp]:
+        try:
+            stamps = secondary.take(operations)
+        except (StorageIO, CorruptRecord, FormatUnsupported) as error:
+            if isinstance(refused, WritePending):
+                raise refused from error
+            first = refused.message if refused else "earlier writes of this file wait in the secondary location"
+            raise StorageUnavailable(
+                f"neither place took the write: {self._parts.tree.root}: {first}; {secondary.place}: {error.message}",
+                hint="make room in one of them, or make it writable, and try again; nothing was acknowledged",
+            ) from error
+        self._away.note(secondary.folder, len(secondary.journal.waiting))
+        return stamps
+
+
+_AT_ONCE = 200
+_DETACHED = "HEAD"
+
+
+class ReturnHome:
+    """Brings writes home for one workspace. Its callers hold the locks of both places.
+
+    Attributes:
+        came: paths that came home and that nobody was told of yet.
+    """
+
+    def __init__(self, parts: Parts, health: Health, write: Write, away: Away) -> None:
+        self.came: set[str] = set()
+        self._parts = parts
+        self._health = health
+        self._write = write
+        self._away = away
+
+    def waiting(self) -> int:
+        """How many operations the secondary location has, be it that it only has to forget them."""
+        secondary = self._parts.secondary
+        if secondary is None:
+            return 0
+        secondary.operations()  # reads what others appended
+        return len(secondary.journal.waiting)
+
+    def bring(self) -> list[Problem]:
+        """Carry out what waits, the oldest 200 at a time; nothing while the workspace's disk takes no writes.
+
+        What a person changed meanwhile stands; ours is set aside, and told.
+        """
+        secondary = self._parts.secondary
+        if secondary is None or secondary.failure is not None or not self.waiting():
+            return []
+        operations = secondary.operations()
+        if operations and not self._health.probe():
+            return []
+        try:
+            return self._bring_in_order(operations)
+        finally:
+            home = [name for name in secondary.journal.waiting if self._parts.journal.knows(name)]
+            with contextlib.suppress(MemfsError):
+                if home:
+                    secondary.drop(home)
+                    self._away.note(secondary.folder, len(secondary.journal.waiting))
+
+    def _bring_in_order(self, operations: Sequence[Operation]) -> list[Problem]:
+        later = _later_contents(operations)
+        stuck: set[str] = set()
+        problems: list[Problem] = []
+        for operation, contents in list(zip(operations, later, strict=True))[:_AT_ONCE]:
+            paths = {change.path for change in operation.changes}
+            if stuck & paths:
+                stuck |= paths
+                continue
+            size = sum(2 * len(change.data or b"") for change in operation.changes)
+            if size and not self._health.has_room(size):  # a failed try would take the room that is kept for removals
+                break
+            try:
+                problems += self._bring(operation, contents)
+            except PlanOutdated:
+                stuck |= paths
+            except StorageIO as error:
+                self._health.failed(error)
+                if stops_everything(error):
+                    break
+                stuck |= paths
+                problems.append(Problem.of(error))
+        return problems
+
+    def _bring(self, operation: Operation, later: Mapping[str, frozenset[str]]) -> list[Problem]:
+        kept: list[FileChange] = []
+        plans: list[FilePlan] = []
+        problems: list[Problem] = []
+        elsewhere = self._is_elsewhere(operation.branch)
+        for number, change in enumerate(operation.changes):
+            if not elsewhere and not self._fits(change, later.get(change.path, frozenset()), plans):
+                problems.append(set_aside(self._parts.repository.state, change, f"{operation.id}-{number}"))
+            else:
+                kept.append(change)
+        self._write([replace(operation, changes=tuple(kept))], plans)
+        with contextlib.suppress(StorageIO):  # it is home: what it weighs is measured again at times
+            self._parts.gate.wrote(plans)
+        self.came.update(change.path for change in operation.changes)
+        return problems
+
+    def _is_elsewhere(self, branch: str) -> bool:
+        """Whether it belongs to a branch that is not checked out: then it goes into history, and the files stay."""
+        repository = self._parts.repository
+        head = repository.head()
+        if not branch or head.damage or (head.ref or _DETACHED) == branch:
+            return False
+        try:
+            return repository.ref_commit(branch) is not None
+        except HistoryError:
+            return False
+
+    def _fits(self, change: FileChange, later: frozenset[str], plans: list[FilePlan]) -> bool:
+        """Whether the file is as the change left or found it, or as a later one found it; plan it where need be."""
+        try:
+            before = self._parts.tree.read(change.path, READ_LIMIT).data
+        except FileNotFoundError:
+            before = None
+        except (PathEscape, NotRegularFile, ItemTooLarge):
+            return False
+        found = "" if before is None else sha256(before)
+        if found == change.new:
+            return True
+        if found == change.old or (change.old == "" and not before):
+            plans.append(FilePlan(path=change.path, before=before, after=change.data, item=None))
+            return True
+        return found in later
+
+
+def _later_contents(operations: Sequence[Operation]) -> list[Mapping[str, frozenset[str]]]:
+    """For each operation: the contents that those after it leave or find, by path."""
+    found: list[Mapping[str, frozenset[str]]] = []
+    known: dict[str, frozenset[str]] = {}
+    for operation in reversed(operations):
+        found.append({change.path: known.get(change.path, frozenset()) for change in operation.changes})
+        for change in operation.changes:
+            known[change.path] = known.get(change.path, frozenset()) | {change.old, change.new}
+    return found[::-1]

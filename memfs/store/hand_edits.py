@@ -1,0 +1,292 @@
+"""Hand edits: which files of memfs a person changed since the last commit.
+
+Owns telling a person's changes from memfs's own. It reads; recording and committing them is done elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected, StorageIO
+from memfs.format.codec import schema_of
+from memfs.format.conflict_markers import has_markers
+from memfs.format.secrets import refuse_file
+from memfs.fs import io
+from memfs.fs.atomic_replace import sha256
+from memfs.fs.bit_rot import rotten
+from memfs.fs.scan import ScanEntry
+from memfs.model import Stamp
+from memfs.store.index_sync import IndexSync, SyncResult
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.plan import FilePlan
+from memfs.store.values import is_own_file
+
+ROOT_FILES = ("memfs.toml",)
+_CLOCKS_DIFFER_NS = 60_000_000_000
+_RETRY_NS = 1_000_000_000
+_LOOKED = "looked"
+"""In the state folder: an empty file. No edit that was made before its time is left to be committed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditSet:
+    """A person's changes.
+
+    Attributes:
+        plans: those to commit.
+        staged: the paths that they have staged themselves.
+        young: of those that have not rested for long enough, when the oldest was made (ns since 1970); 0 for none.
+    """
+
+    plans: list[FilePlan]
+    staged: list[str]
+    young: int = 0
+
+
+class HandEdits:
+    """Finds a person's changes in one workspace."""
+
+    def __init__(self, parts: Parts, following: IndexSync) -> None:
+        self._parts = parts
+        self._following = following
+        self._read: dict[str, Stamp] = {}
+
+    def find(self, include_staged: bool, quiet_seconds: float = 0) -> EditSet:
+        """The changes that are not in git and not memfs's own.
+
+        Args:
+            include_staged: take paths too whose entry in the person's index differs from HEAD.
+            quiet_seconds: leave out what changed within the last so many seconds.
+        """
+        paths = self.changed_paths()
+        staged = self._parts.repository.staged_differently(paths) if paths and not include_staged else set()
+        made = {path: self._changed_at(path) for path in paths if quiet_seconds}
+        young = {path: moment for path, moment in made.items() if _is_younger(moment, quiet_seconds)}
+        ready = [path for path in paths if path not in staged and path not in young]
+        plans = [plan for path in ready if (plan := self._plan(path, quiet_seconds))]
+        return EditSet(plans=plans, staged=sorted(staged), young=min(young.values(), default=0))
+
+    def find_rested(self, seconds: float) -> EditSet:
+        """As ``find``, for a writer that nobody asked to look: only where an edit can have rested by now.
+
+        One look serves all processes: what was made since then, or was young then, cannot have rested before its time.
+        Where there is something to commit, the next look is due in a second, should git be busy.
+        """
+        note = self._parts.repository.state / _LOOKED
+        if _looked_within(note, seconds):
+            return EditSet(plans=[], staged=[])
+        began = time.time_ns()
+        found = self.find(False, seconds)
+        if seconds:
+            soon = began - int(seconds * 1e9) + _RETRY_NS
+            with suppress(StorageIO):  # the next writer looks once more
+                io.write_file(note, b"", durable=False)
+                io.touch(note, soon if found.plans else found.young or began)
+        return found
+
+    def changed_paths(self) -> list[str]:
+        """Every file of ours that a person changed or removed since the last commit, valid or not.
+
+        Where the index holds nothing yet, and no file differs from HEAD, it goes on holding nothing.
+        """
+        return [] if self.untouched() else self.look()[1]
+
+    def look(self) -> tuple[SyncResult, list[str]]:
+        """Look at every file once: what the index learned of it, and ``changed_paths``."""
+        if self._parts.seen is self._parts.tree:
+            learned, entries, vouched = self._following.survey()
+        else:  # readers see more than lies here
+            learned, vouched = self._following.refresh(), []
+            entries = list(self._parts.tree.scan(CONTENT, hidden=True))
+        for path in vouched if self._read else ():
+            self._read.pop(path, None)
+        closed = [f"{entry.path}/" for entry in entries if not entry.regular]
+        with self._parts.tree.holding_folders():
+            present = dict(self._present(entries, vouched))
+        return learned, self._changed(present, closed)
+
+    def _changed(self, present: dict[str, str], closed: list[str]) -> list[str]:
+        committed = self.committed()
+        changed = [path for path in present if self._differs(path, present[path], committed)]
+        absent = [path for path in committed if path not in present and not path.startswith(tuple(closed))]
+        removed = [path for path in absent if self._parts.journal.latest(path) is None]
+        unwanted = self._parts.repository.left_out(removed) if removed else set()
+        return [*changed, *(path for path in removed if path not in unwanted)]
+
+    def untouched(self) -> bool:
+        """Whether every file of ours is as HEAD has it, by the bytes alone, where the index holds nothing yet.
+
+        To make the index takes many times as long, and is for who asks something. False where the index tells it
+        sooner, or where it takes a closer look: what waits for its commit need not be in HEAD.
+        """
+        if len(self._parts.index.stamps()) or self._parts.journal.operations():
+            return False
+        entries = list(self._parts.tree.scan(CONTENT, hidden=True))
+        if not all(entry.regular for entry in entries):
+            return False
+        with self._parts.tree.holding_folders():
+            return dict(self._present(entries, [])) == self.committed()
+
+    def changed_among(self, paths: Iterable[str]) -> list[str]:
+        """As ``changed_paths``, of these paths alone: no other file is looked at."""
+        wanted = sorted(path for path in set(paths) if self.is_own(path))
+        self._following.refresh(wanted)
+        stamps, repository = self._parts.index.stamps(), self._parts.repository
+        headless = repository.head_commit() is None
+        committed = {path: blob for path in wanted if not headless and (blob := repository.head_blob(path)) is not None}
+        changed, removed = [], []
+        for path in wanted:
+            with suppress(StorageIO):  # what cannot be seen is not known to be gone
+                entry = self._parts.tree.entry(path)
+                if entry is None:
+                    removed += [path] if path in committed and self._parts.journal.latest(path) is None else []
+                    continue
+                known = stamps.get(path) if stamps.vouches(*entry[:5]) else None
+                if self._differs(path, known[1].blob if known else self._blob(path, entry), committed):
+                    changed.append(path)
+        unwanted = repository.left_out(removed) if removed else set()
+        return [*changed, *(path for path in removed if path not in unwanted)]
+
+    def own_paths(self, *, surely: bool = False) -> list[str]:
+        """Every file of ours below ``ContextMemory/`` that is on disk, those that are in no commit among them.
+
+        Args:
+            surely: for a writer: what cannot be seen is not taken for absent.
+
+        Raises:
+            StorageIO: a folder cannot be entered, and ``surely`` was asked for.
+        """
+        found = []
+        for entry in self._parts.tree.scan(CONTENT, hidden=True):
+            if surely and entry.refused:
+                reason = f"this folder cannot be entered: {entry.reason}"
+                raise StorageIO(reason, path=entry.path, hint="make it readable, or move it away")
+            if self.is_own(entry.path) or self._parts.is_local(entry.path):
+                found.append(entry.path)
+        return found
+
+    def is_own(self, path: str) -> bool:
+        """Whether memfs keeps the file at this path in git."""
+        item = self._following.is_item(path) and not self._parts.is_local(path)
+        return path in ROOT_FILES or item or is_own_file(path)
+
+    def _present(self, entries: Iterable[ScanEntry], vouched: list[str]) -> Iterator[tuple[str, str]]:
+        """Every file of ours on disk with its blob id, "" where it cannot be read."""
+        for path in ROOT_FILES:
+            if self._parts.tree.entry(path) is not None:
+                yield path, self._blob(path)
+        stamps = self._parts.index.stamps()
+        blobs = dict(stamps.blobs())
+        known = {path: blob for path in vouched if (blob := blobs.get(path)) is not None}
+        yield from known.items()
+        for entry in entries:
+            path = entry.path
+            if path in known:
+                continue
+            if stamps.vouches(*entry[:5]):
+                yield path, blobs[path]
+            elif self.is_own(path):
+                yield path, self._blob(path, entry)
+
+    def _blob(self, path: str, entry: ScanEntry | None = None) -> str:
+        known = self._read.get(path)
+        if entry is not None and known is not None and known[:4] == entry[1:5]:
+            return known.blob
+        try:
+            stamp = self._parts.tree.read(path, READ_LIMIT).stamp
+        except (FileNotFoundError, MemfsError):
+            return ""
+        if not stamp.racy:
+            self._read[path] = stamp
+        return stamp.blob
+
+    def committed(self) -> dict[str, str]:
+        """Every file of ours in HEAD, with its blob id."""
+        repository = self._parts.repository
+        head = repository.head_commit()
+        if head is None:
+            return {}
+        tree = repository.tree(head, CONTENT)
+        own = {path: blob for path, blob in tree.items() if self.is_own(path)}
+        for path in ROOT_FILES:
+            blob = repository.head_blob(path)
+            if blob is not None:
+                own[path] = blob
+        return own
+
+    def _differs(self, path: str, blob: str, committed: dict[str, str]) -> bool:
+        if not blob or self._parts.is_local(path):
+            return False
+        written = self._parts.journal.latest(path)
+        if written is None:
+            return committed.get(path) != blob
+        try:
+            return sha256(self._parts.tree.read(path, READ_LIMIT).data) != written
+        except FileNotFoundError:
+            return False
+
+    def _plan(self, path: str, quiet_seconds: float) -> FilePlan | None:
+        if self._following.rejected(path):
+            return None
+        try:
+            content = self._parts.tree.read(path, READ_LIMIT)
+        except FileNotFoundError:
+            return FilePlan(path=path, before=None, after=None, item=None)
+        except (NotRegularFile, PathEscape):
+            return None
+        if quiet_seconds and _is_younger(content.stamp.mtime_ns, quiet_seconds):  # saved again since it was looked at
+            return None
+        stamp = self._following.stamp_of(path)
+        if stamp is not None and rotten(stamp, content, self._parts.tree.root):
+            return None
+        if has_markers(content.data) or not self._valid_document(path, content.data):
+            return None
+        try:
+            reason = refuse_file(content.data, path)
+        except SecretDetected:
+            return None
+        return FilePlan(path=path, before=None, after=content.data, item=None, reason=reason)
+
+    def _changed_at(self, path: str) -> int:
+        """When a file changed; where it was removed, the nearest folder that is left of its path."""
+        while path and (entry := self._parts.tree.entry(path)) is None:
+            path = path.rpartition("/")[0]
+        return entry.mtime_ns if path and entry is not None else 0
+
+    def _valid_document(self, path: str, data: bytes) -> bool:
+        if path in ROOT_FILES:
+            return _is_toml(data)
+        schema = schema_of(path)
+        if not schema:
+            return True
+        try:
+            self._parts.codec.read_document(data, path, schema)
+        except MemfsError:
+            return False
+        return True
+
+
+def _is_younger(mtime_ns: int, seconds: float) -> bool:
+    """Whether it changed within so many seconds. A time far ahead says nothing: a clock was wrong, then or now."""
+    return -_CLOCKS_DIFFER_NS < time.time_ns() - mtime_ns < seconds * 1e9
+
+
+def _looked_within(note: Path, seconds: float) -> bool:
+    try:
+        return bool(seconds) and 0 <= time.time_ns() - os.stat(note).st_mtime_ns < seconds * 1e9
+    except OSError:
+        return False
+
+
+def _is_toml(data: bytes) -> bool:
+    try:
+        tomllib.loads(data.decode("utf-8"))
+    except ValueError:
+        return False
+    return True

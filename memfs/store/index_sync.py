@@ -1,0 +1,513 @@
+"""Following: the index keeps up with what people and programs do to the files.
+
+Owns which files are items, what is wrong with the invalid ones, and which of two twins has the id. Files are only read
+here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from memfs.errors import ContentError, CorruptItem, DuplicateId, IdInvalid, MemfsError, NotRegularFile, StorageIO
+from memfs.format.codec import Codec
+from memfs.format.secrets import refuse_file
+from memfs.fs.bit_rot import corrupt, rotten
+from memfs.fs.lock import renewed_in_child
+from memfs.fs.scan import ScanEntry
+from memfs.fs.tree import Content, View, blob_id
+from memfs.model import KindTable, MemoryItem, Problem, Query, Stamp
+from memfs.model.ids import check_id, stem_of
+from memfs.model.kinds import ITEM_LIMIT
+from memfs.model.time import from_timestamp_ns
+from memfs.search.search_index import SearchIndex
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, below_content
+
+
+class ItemFiles:
+    """The item files of one tree."""
+
+    def __init__(self, tree: View, kinds: KindTable) -> None:
+        self._tree = tree
+        self._kinds = kinds
+        self._typed: dict[str, bool] = {}
+
+    def holds(self, path: str) -> bool:
+        """Whether a file at this path is an item."""
+        return path.endswith(ITEM_SUFFIXES) and "/." not in path and self.is_typed(path.rpartition("/")[0])
+
+    def is_typed(self, folder: str) -> bool:
+        """Whether a folder belongs to a kind; asked for every file of a scan, so remembered."""
+        known = self._typed.get(folder)
+        if known is None:
+            known = self._typed[folder] = self._kinds.at(below_content(f"{folder}/x")) is not None
+        return known
+
+    def scan(self) -> Iterator[ScanEntry]:
+        """What may be an item, and what is no regular file, in every folder of a kind."""
+        for folder in self._folders():
+            yield from filter(_may_count, self._tree.scan(folder))
+
+    def survey(self, found: list[ScanEntry]) -> Iterator[ScanEntry]:
+        """As ``scan``, by one look at all of ``ContextMemory/``; ``found`` is filled with that, hidden names with it.
+
+        Where a folder could not be entered, or a folder of a kind is none, those folders are scanned once more: only
+        that tells what lies behind which of them.
+        """
+        found.extend(self._tree.scan(CONTENT, hidden=True))
+        folders = self._folders()
+        if any(not entry.regular and (entry.reason or entry.path in folders) for entry in found):
+            yield from self.scan()
+            return
+        inside = tuple(f"{folder}/" for folder in folders)
+        for entry in found:
+            if _may_count(entry) and entry.path.startswith(inside) and "/." not in entry.path:
+                yield entry
+
+    def _folders(self) -> list[str]:
+        return sorted({f"{CONTENT}/{kind.folder.partition('/')[0]}" for kind in self._kinds})
+
+
+def _may_count(entry: ScanEntry) -> bool:
+    return entry.path.endswith(ITEM_SUFFIXES) or not entry.regular
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncResult:
+    """What a refresh found: paths that came, changed and went."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedFile:
+    """What is wrong with a file, and the facts it had then: size, times, inode."""
+
+    problem: Problem
+    facts: tuple[int, int, int, int]
+
+    @property
+    def rot(self) -> bool:
+        """Whether the file's facts say nothing of its content, which the disk changed."""
+        return self.problem.code == CorruptItem.__name__
+
+
+class ScanResult:
+    """What one look at files gathers before the index is told."""
+
+    def __init__(
+        self, known: Mapping[str, tuple[str, Stamp]], witness: Mapping[str, tuple[str, Stamp]] | None = None
+    ) -> None:
+        """``witness``: the stamps by which rot is recognised, where they are not the known ones."""
+        self.known = known
+        self.witness = known if witness is None else witness
+        self.items: list[tuple[MemoryItem, Stamp]] = []
+        self.removals: list[str] = []
+
+    def outdated(self, path: str, newest: bytes | None) -> bool:
+        """Whether what is known of a file is not what history has of it, so that it cannot be brought back."""
+        return newest is not None and self.known[path][1].blob != blob_id(newest)
+
+    def retract(self, path: str) -> None:
+        """Take back an item whose id turned out to belong to another file."""
+        self.items = [row for row in self.items if row[0].path != path]
+
+    def refreshed(self) -> SyncResult:
+        """What came of it, for whoever asked for the look."""
+        paths = [item.path for item, _ in self.items]
+        return SyncResult(
+            added=tuple(path for path in paths if path not in self.known),
+            changed=tuple(path for path in paths if path in self.known),
+            removed=tuple(self.removals),
+        )
+
+
+def seniority(item: MemoryItem) -> tuple[datetime, str]:
+    """By which of two items with one id the older is known."""
+    return (item.created or item.timestamp or datetime.max.replace(tzinfo=UTC), item.path)
+
+
+LastGood = Callable[[str], bytes | None]
+Progress = Callable[[int, int], None]
+Listener = Callable[[Sequence[tuple[MemoryItem, Stamp]], Sequence[str]], None]
+_STALE = _LOOK_AGAIN = (0, 0, 0, 0)
+
+
+class IndexSync:
+    """The link from files to index in one process. Its methods may be called from several threads.
+
+    ``listeners`` are told of each change of the index: what it learned, and which paths it forgot. They must not wait.
+    """
+
+    def __init__(self, tree: View, codec: Codec, kinds: KindTable, index: SearchIndex, last_good: LastGood) -> None:
+        """``last_good(path)`` gives the bytes history has for a path, None when it has none."""
+        self._tree = tree
+        self._codec = codec
+        self._kinds = kinds
+        self._index = index
+        self._last_good = last_good
+        self._rejected: dict[str, RejectedFile] = {}
+        self._owners: dict[str, str] | None = None
+        self._files = ItemFiles(tree, kinds)
+        self._scanned = False
+        self._closed: list[str] = []
+        self._lock = threading.RLock()
+        renewed_in_child(self)
+        self.listeners: list[Listener] = []
+
+    def begin_anew_in_child(self) -> None:
+        """Know nothing of the files, as their index does."""
+        self._rejected, self._owners, self._scanned, self._closed = {}, None, False, []
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+    def is_item(self, path: str) -> bool:
+        """Whether a file at this path is an item."""
+        return self._files.holds(path)
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with files, by path."""
+        with self._lock:
+            return [self._rejected[path].problem for path in sorted(self._rejected)]
+
+    def locate(self, item_id: str) -> str:
+        """The path of the file that holds the id, compared without case; "" where none does."""
+        with self._lock:
+            path = self._held_by(item_id.casefold())
+            if not path and not self._scanned:
+                self._refresh_all(None)
+                path = self._held_by(item_id.casefold())
+            return path
+
+    def locate_surely(self, item_id: str) -> str:
+        """As ``locate``, for a writer: what cannot be seen is not taken for absent.
+
+        Raises:
+            StorageIO: the id was not found, and a folder that may hold it cannot be entered.
+        """
+        with self._lock:
+            path = self.locate(item_id)
+            if path or not self._closed:
+                return path
+            self._refresh_all(None)
+            path = self.locate(item_id)
+            if not path and self._closed:
+                raise StorageIO(
+                    f"this folder cannot be entered, and may hold {item_id!r}",
+                    path=self._closed[0],
+                    hint="make it readable, or move it away, and try again",
+                )
+            return path
+
+    def _held_by(self, folded: str) -> str:
+        rejected = [path for path in self._rejected if stem_of(path).casefold() == folded]
+        candidates = [self._paths().get(folded, ""), *rejected]
+        return next((path for path in candidates if path and self._tree.entry(path) is not None), "")
+
+    def ids(self) -> list[str]:
+        """The ids of all valid items."""
+        return [item_id for _, item_id in self._index.stamps().ids()]
+
+    def stamp_of(self, path: str) -> Stamp | None:
+        """The stamp that vouches for a file, None when it is unknown."""
+        row = self._index.stamps().get(path)
+        return row[1] if row else None
+
+    def blob_of(self, item_id: str, path: str = "") -> str:
+        """The blob id of the file that the index has for an id; "" where it has none. Looks at no file.
+
+        ``path``: where the file lies, if that is known: then it need not be looked for.
+        """
+        path = path or self._paths().get(item_id.casefold(), "")
+        stamp = self.stamp_of(path) if path else None
+        return stamp.blob if stamp is not None else ""
+
+    def rejected(self, path: str) -> bool:
+        """Whether the file is invalid at present."""
+        return path in self._rejected
+
+    def damaged(self, path: str) -> bool:
+        """Whether the disk changed the file's bytes, so that not even their last good version is served."""
+        row = self._rejected.get(path)
+        return row is not None and row.rot
+
+    def unread(self, query: Query) -> list[str]:
+        """The item files a query could concern that cannot be read as they are now."""
+        with self._lock:
+            return [path for path in self.rejected_items() if self._concerns(query, path)] if self._rejected else []
+
+    def _concerns(self, query: Query, path: str) -> bool:
+        kind = self._kinds.at(below_content(path))
+        typed = kind is not None and (not query.types or kind.name in query.types)
+        placed = not query.path or f"{path}/".startswith(query.path.rstrip("/") + "/")
+        return typed and placed
+
+    def rejected_items(self) -> list[str]:
+        """Paths of item files that are invalid at present."""
+        with self._lock:
+            return [path for path in self._rejected if self.is_item(path)]
+
+    # -- learning -------------------------------------------------------------------------------------------------
+    def learn(self, written: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
+        """Take in what this process wrote itself."""
+        with self._lock:
+            rows = list(written)
+            gone = list(removed)
+            self._update(rows, gone)
+            for path in (*gone, *(item.path for item, _ in rows)):
+                self._rejected.pop(path, None)
+            if gone:
+                self._look_at({path: self._tree.entry(path) for path in self._twins()}, None)
+
+    def refresh(self, paths: Iterable[str] | None = None, progress: Progress | None = None) -> SyncResult:
+        """Look at the given files, or at every file whose facts changed, and bring the index in step."""
+        with self._lock:
+            if paths is None:
+                return self._refresh_all(progress)
+            return self._look_at({path: self._tree.entry(path) for path in paths if self.is_item(path)}, progress)
+
+    def survey(self) -> tuple[SyncResult, list[ScanEntry], list[str]]:
+        """As ``refresh`` of every file: what was learned, all files below ``ContextMemory/``, and of those the items of
+        which the index held already what they hold.
+        """
+        found: list[ScanEntry] = []
+        vouched: list[str] = []
+        with self._lock:
+            return self._refresh_all(None, self._files.survey(found), vouched), found, vouched
+
+    def forget_owners(self) -> None:
+        """Another process made a new base generation: who owns which id is asked anew."""
+        with self._lock:
+            self._owners = None
+
+    def rebuild(self, progress: Progress | None = None) -> None:
+        """Make the index anew from every file."""
+        with self._lock:
+            witness = self._index.stamps()
+            self._rejected.clear()
+            self._owners = {}
+            outcome = ScanResult({}, witness)
+            entries = [entry for entry in self._files.scan() if self.is_item(entry.path)]
+            for number, entry in enumerate(entries, 1):
+                self._look(entry, outcome)
+                if progress is not None:
+                    progress(number, len(entries))
+            self._index.rebuild(outcome.items)
+            self._owners = None
+            self._scanned = True
+
+    def settle(self) -> None:
+        """Look again at files that were very young when read, so that their stamps can be trusted."""
+        with self._lock:
+            fresh = [path for path, (_, stamp) in self._index.overlay_stamps().items() if stamp.racy]
+            self._look_at({path: self._tree.entry(path) for path in fresh}, None)
+
+    # -- internal -------------------------------------------------------------------------------------------------
+    def _paths(self) -> dict[str, str]:
+        if self._owners is None:
+            self._owners = {item_id.casefold(): path for path, item_id in self._index.stamps().ids()}
+        return self._owners
+
+    def _refresh_all(
+        self, progress: Progress | None, entries: Iterable[ScanEntry] | None = None, vouched: list[str] | None = None
+    ) -> SyncResult:
+        """``vouched`` is filled with the paths that have not changed."""
+        known = self._index.stamps()
+        suspects: dict[str, ScanEntry | None] = {}
+        seen = set()
+        closed: list[str] = []
+        self._closed = []
+        vouched = [] if vouched is None else vouched
+        for entry in self._files.scan() if entries is None else entries:
+            path = entry.path
+            seen.add(path)
+            if not entry.regular:
+                closed.append(f"{path}/")
+                self._closed += [path] if entry.refused else []
+                self._reject_irregular(entry)
+            elif not self._files.is_typed(path.rpartition("/")[0]):
+                self._reject_stray(entry)
+                if path in known:
+                    self._update((), [path])
+            elif known.vouches(*entry[:5]):
+                vouched.append(path)
+                if self._rejected:
+                    self._accept(entry)
+            elif path not in self._rejected or self._rejected[path].facts != entry[1:5]:
+                suspects[path] = entry
+        # What lies behind a folder that cannot be entered is not known to be gone.
+        behind = tuple(closed)
+        for paths in (known if len(vouched) < len(known) else (), self._rejected):
+            suspects.update((path, None) for path in paths if path not in seen and not path.startswith(behind))
+        self._scanned = True
+        return self._look_at(suspects, progress)
+
+    def _accept(self, entry: ScanEntry) -> None:
+        """A file has the facts of a good version again; of rot they say nothing."""
+        row = self._rejected.get(entry.path)
+        if row is not None and not (row.rot and row.facts == entry[1:5]):
+            del self._rejected[entry.path]
+
+    def _reject_irregular(self, entry: ScanEntry) -> None:
+        what = entry.reason or "not a regular file"
+        error = NotRegularFile(what, hint="replace it by a folder or file, or move it away")
+        self._rejected[entry.path] = RejectedFile(Problem.of(error, entry.path), entry[1:5])
+
+    def _reject_stray(self, entry: ScanEntry) -> None:
+        error = ContentError(
+            "this folder belongs to no memory type",
+            hint="move the file below memories/<type>/, or add the type to kinds.yaml",
+        )
+        self._rejected[entry.path] = RejectedFile(Problem.of(error, entry.path), entry[1:5])
+
+    def _look_at(self, suspects: Mapping[str, ScanEntry | None], progress: Progress | None) -> SyncResult:
+        gone = [path for path, entry in suspects.items() if entry is None]
+        outcome = ScanResult(self._index.stamps())
+        self._drop(gone, outcome)
+        present = [entry for entry in suspects.values() if entry is not None]
+        for number, entry in enumerate(present, 1):
+            self._look(entry, outcome)
+            if progress is not None:
+                progress(number, len(present))
+        self._update(outcome.items, outcome.removals)
+        return outcome.refreshed()
+
+    def _drop(self, paths: list[str], outcome: ScanResult) -> None:
+        for path in paths:
+            self._rejected.pop(path, None)
+            if path in outcome.known:
+                outcome.removals.append(path)
+        self._update((), outcome.removals)
+        for path in self._twins() if outcome.removals else ():
+            entry = self._tree.entry(path)
+            if entry is not None:
+                self._look(entry, outcome)
+
+    def _twins(self) -> list[str]:
+        """Files kept out because another has their id."""
+        return [path for path, row in self._rejected.items() if row.problem.code == DuplicateId.__name__]
+
+    def _look(self, entry: ScanEntry, outcome: ScanResult) -> None:
+        path = entry.path
+        try:
+            content = self._read(entry)
+            if content is None:
+                return
+            row = outcome.known.get(path)
+            if row is not None and row[1].blob == content.stamp.blob and path not in self._rejected:
+                self._index.restamp(path, content.stamp)
+                self._paths().setdefault(row[0].casefold(), path)  # a writer could never plan for an id nobody owns
+                return
+            self._refuse_rot(path, content, outcome)
+            refuse_file(content.data, path)
+            item = self._codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
+            self._settle_twins(item, outcome)
+        except MemfsError as error:
+            self._reject(path, entry, error, outcome)
+            return
+        self._rejected.pop(path, None)
+        outcome.items.append((item, content.stamp))
+        self._paths()[item.id.casefold()] = path
+
+    def _refuse_rot(self, path: str, content: Content, outcome: ScanResult) -> None:
+        before = outcome.witness.get(path)
+        if before is not None and rotten(before[1], content, self._tree.root):
+            raise corrupt(path, before[1], content)
+
+    def _read(self, entry: ScanEntry) -> Content | None:
+        if not entry.regular:
+            raise NotRegularFile("not a regular file", path=entry.path, hint="replace it by a file, or move it away")
+        try:
+            content = self._tree.read(entry.path, ITEM_LIMIT)
+        except FileNotFoundError:
+            return None
+        try:
+            check_id(stem_of(entry.path))
+        except IdInvalid as error:
+            raise error.located(entry.path) from None
+        return content
+
+    def _settle_twins(self, item: MemoryItem, outcome: ScanResult) -> None:
+        owner = self._paths().get(item.id.casefold())
+        if owner is None or owner == item.path:
+            return
+        if self._tree.entry(owner) is None:
+            outcome.retract(owner)
+            self._update((), [owner])
+            return
+        other = self._owner_item(owner)
+        if other is None or seniority(other) <= seniority(item):
+            raise DuplicateId(
+                f"the id {item.id!r} belongs to {owner}",
+                path=item.path,
+                hint="rename this file; until then read it by its path",
+            )
+        outcome.retract(owner)
+        self._update((), [owner])
+        error = DuplicateId(f"the id {other.id!r} belongs to {item.path}", path=owner, hint="rename this file")
+        entry = self._tree.entry(owner)
+        if entry is not None:
+            self._rejected[owner] = RejectedFile(Problem.of(error), entry[1:5])
+
+    def _owner_item(self, path: str) -> MemoryItem | None:
+        try:
+            content = self._tree.read(path, ITEM_LIMIT)
+            return self._codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
+        except (FileNotFoundError, MemfsError):
+            return None
+
+    def _reject(self, path: str, entry: ScanEntry, error: MemfsError, outcome: ScanResult) -> None:
+        facts = _LOOK_AGAIN if isinstance(error, StorageIO) else entry[1:5]
+        self._rejected[path] = RejectedFile(Problem.of(error, path), facts)
+        rot = isinstance(error, CorruptItem)
+        kept = path in outcome.known and (rot or not self._outdated(path, outcome))
+        if kept or isinstance(error, (DuplicateId, IdInvalid, NotRegularFile)):
+            return
+        item, stamp = self._stand_in(path, entry, outcome) if rot else self._earlier(path, entry)
+        if item is not None and self._paths().setdefault(item.id.casefold(), path) == path:
+            outcome.items.append((item, stamp))
+
+    def _outdated(self, path: str, outcome: ScanResult) -> bool:
+        """Whether history has a later version than the index: another process wrote it, and folded nothing."""
+        held = self._index.item(outcome.known[path][0])
+        return (held is None or held.path != path) and outcome.outdated(path, self._last_good(path))
+
+    def _earlier(self, path: str, entry: ScanEntry) -> tuple[MemoryItem | None, Stamp]:
+        """What history has for an invalid file, to be found in its place."""
+        data = self._last_good(path) or b""
+        stamp = Stamp(*_STALE, blob_id(data), 0)
+        try:
+            refuse_file(data, path)
+            return self._codec.read(data, path, from_timestamp_ns(entry.mtime_ns)) if data else None, stamp
+        except MemfsError:
+            return None, stamp
+
+    def _stand_in(self, path: str, entry: ScanEntry, outcome: ScanResult) -> tuple[MemoryItem, Stamp]:
+        """What a new index holds in place of rot, so that the stamp that proves it is not forgotten."""
+        stamp = outcome.witness[path][1]
+        item, earlier = self._earlier(path, entry)
+        if item is not None and earlier.blob == stamp.blob:
+            return item, stamp
+        kind = self._kinds.at(below_content(path))
+        name = stem_of(path)
+        return MemoryItem("", kind.name if kind else "semantic", id=name, title=name, path=path), stamp
+
+    def _update(self, items: Iterable[tuple[MemoryItem, Stamp]], removed: Iterable[str]) -> None:
+        rows, gone = list(items), list(removed)
+        if not rows and not gone:
+            return
+        owners = self._paths()
+        for path in gone:
+            if owners.get(stem_of(path).casefold()) == path:
+                del owners[stem_of(path).casefold()]
+        for item, _ in rows:
+            owners[item.id.casefold()] = item.path
+        self._index.update(rows, gone)
+        for tell in self.listeners:
+            tell(rows, gone)

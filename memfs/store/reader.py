@@ -1,0 +1,266 @@
+"""Readable: what a store offers to those who only read, be it a workspace's own, a mounted one, or several as one.
+
+Owns the protocols alone, one for each sort of reader.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Protocol
+
+from memfs.errors import MemfsError, StorageIO
+from memfs.format.codec import Codec
+from memfs.fs.bit_rot import corrupt, rotten
+from memfs.fs.tree import Content, Tree, View
+from memfs.model import Candidate, Freshness, KindTable, MemoryItem, Problem, Query
+from memfs.model.kinds import ITEM_LIMIT
+from memfs.model.time import from_timestamp_ns
+from memfs.search.search_index import SearchIndex
+from memfs.store.change_detector import Sight
+from memfs.store.index_sync import IndexSync, SyncResult
+from memfs.store.searcher import Searcher, in_types
+from memfs.store.store import ItemDecoder
+from memfs.store.values import Eyes, FlushResult, LoadedItem
+
+
+class SearchResult(Protocol):
+    """What an index finds in files as they are now; see ``memfs.store.searcher.Searcher`` for each."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """All that this thread asks within sees one state of the files."""
+
+    def candidates(self, query: Query) -> list[Candidate]:
+        """The items that answer a query, best first."""
+
+    def talks(self) -> bool:
+        """Whether any item has a place in a talk."""
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
+        """The items at these places of talks that pass the query's filters."""
+
+
+class ItemLister(Protocol):
+    """As ``Sought``, for whoever goes through all items."""
+
+    def every(self, query: Query) -> Iterator[Candidate]:
+        """All items that pass a query's filters, the newest first."""
+
+
+class Browsable(Protocol):
+    """Lists, finds and loads items."""
+
+    @property
+    def seeking(self) -> ItemLister:
+        """Asks the index."""
+
+    def find(self, reference: str) -> MemoryItem:
+        """The item a person means."""
+
+    def load(self, candidate: Candidate) -> LoadedItem | None:
+        """The item behind a candidate as its file has it now."""
+
+
+class Followable(Protocol):
+    """Keeps its index in step with its files, and tells of it."""
+
+    @property
+    def following(self) -> IndexSync:
+        """Tells its listeners what the index learns."""
+
+    def follow(self) -> SyncResult:
+        """Bring the index in step with what was seen to change."""
+
+    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
+        """Bring the index in step with the files."""
+
+    def load(self, candidate: Candidate) -> LoadedItem | None:
+        """The item behind a candidate as its file has it now."""
+
+
+class Machinery(Protocol):
+    """What is needed of a workspace's parts beside a followable store; see ``memfs.store.parts.Parts`` for each."""
+
+    @property
+    def seen(self) -> View: ...
+
+    @property
+    def index(self) -> SearchIndex: ...
+
+    @property
+    def kinds(self) -> KindTable: ...
+
+    @property
+    def clock(self) -> Callable[[], datetime]: ...
+
+
+class Readable(Protocol):
+    """Finds and loads items; see ``memfs.store.store.Store`` for each."""
+
+    @property
+    def seeking(self) -> SearchResult:
+        """Asks the index."""
+
+    def load(self, candidate: Candidate) -> LoadedItem | None:
+        """The item behind a candidate as its file has it now."""
+
+    def unread(self, query: Query) -> list[str]:
+        """The item files a query could concern that cannot be read as they are now."""
+
+    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
+        """Bring the index in step with the files."""
+
+    def freshness(self) -> Freshness:
+        """The proof of what an answer given now rests on."""
+
+
+_FOLD_AT = 500
+
+
+def reader_of(engine: str, invisible: bool) -> str:
+    """Whose index it is (``index_folder``) where a workspace is read as a mount: settings decide what it holds."""
+    return f"mounted {engine} {'invisible' if invisible else ''}".strip()
+
+
+class MountedStore:
+    """Reads the memories of one workspace as its files have them. May be used from several threads.
+
+    It offers what answers are made from (``memfs.store.reader.Readable``) and what is watched.
+
+    Attributes:
+        tree, codec, kinds, index, clock: what it reads with; ``seeking`` asks the index.
+    """
+
+    def __init__(
+        self, tree: Tree, codec: Codec, kinds: KindTable, index: SearchIndex, clock: Callable[[], datetime]
+    ) -> None:
+        """``index``: in a folder of this user's own."""
+        self.tree, self.codec, self.kinds, self.index, self.clock = tree, codec, kinds, index, clock
+        self.following = IndexSync(tree, codec, kinds, index, lambda _: None)
+        self.seeking = Searcher(self, self.follow, self.refresh)
+        self._sight = Sight(self.following, self.refresh, lambda: set())
+        self._decoded = ItemDecoder()
+        self._failures: list[Problem] = []
+        self._closed = False
+
+    @property
+    def seen(self) -> Tree:
+        """The files as readers see them."""
+        return self.tree
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+    def get(self, item_id: str) -> MemoryItem | None:
+        """The item with that id, None when there is none.
+
+        Raises:
+            ContentError: its file is invalid at present.
+        """
+        path = self.following.locate(item_id)
+        if not path:
+            self.follow()
+            path = self.following.locate(item_id)
+        try:
+            return self._decode(path, self._content(path)) if path else None
+        except FileNotFoundError:
+            return None
+
+    def load(self, candidate: Candidate) -> LoadedItem | None:
+        """The item behind a candidate as its file has it now; None when the file is no longer what was found, or is
+        invalid at present.
+        """
+        if self.following.rejected(candidate.path):
+            return None
+        try:
+            content = self._content(candidate.path)
+            stamp = self.following.stamp_of(candidate.path)
+            if stamp is None or stamp.blob != content.stamp.blob:
+                return None
+            return LoadedItem(item=self._decode(candidate.path, content), stale=False)
+        except (FileNotFoundError, MemfsError):
+            return None
+
+    def unread(self, query: Query) -> list[str]:
+        """The item files a query could concern that cannot be read as they are now; ``problems`` says why."""
+        return self.following.unread(in_types(query, self.kinds)) if self.following.rejected_items() else []
+
+    def count(self) -> int:
+        """How many valid items there are."""
+        self.follow()
+        return len(self.index.stamps())
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with its files, and with reading them."""
+        return [*self.following.problems(), *self._failures]
+
+    def _content(self, path: str) -> Content:
+        content = self.tree.read(path, ITEM_LIMIT)
+        known = self.index.stamps().get(path)
+        if known is not None and rotten(known[1], content, self.tree.root):
+            raise corrupt(path, known[1], content)
+        return content
+
+    def _decode(self, path: str, content: Content) -> MemoryItem:
+        def decode() -> MemoryItem:
+            return self.codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
+
+        return self._decoded.item(path, content.stamp, decode, checked=True)
+
+    # -- keeping in step --------------------------------------------------------------------------------------------
+    def watch_with(self, make_eyes: Callable[[], Eyes]) -> None:
+        """Rely on something that sees changes, instead of a scan before each question, from the first one on."""
+        self._sight.watch_with(make_eyes)
+
+    def stop_watching(self) -> None:
+        """Look at every file before each question from now on."""
+        self._sight.close()
+
+    @property
+    def watching(self) -> str:
+        """``on``, ``off``, or ``degraded`` with the reason."""
+        return self._sight.state
+
+    def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
+        """Bring the index in step with the given files, or with every file."""
+        if self.index.reload():
+            self.following.forget_owners()
+        return self.following.refresh(paths)
+
+    def follow(self) -> SyncResult:
+        """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
+        return self._sight.follow()
+
+    def head(self) -> tuple[str | None, str | None]:
+        """Nothing: its history is not looked at."""
+        return None, None
+
+    def tend(self) -> None:
+        """Fold the index when many files are not in its base; where there is no room for it, the next process scans."""
+        if self.index.overlay_size() > _FOLD_AT:
+            self._fold()
+
+    def flush(self, adopt: bool | None = None, *, quiet_seconds: float = 0) -> FlushResult:  # noqa: ARG002
+        """Nothing is ever to be committed here."""
+        return FlushResult()
+
+    def note_failure(self, error: Exception) -> None:
+        """Report what went wrong behind the scenes, once, among the problems."""
+        found = Problem(path="", code=type(error).__name__, message=str(error), hint="memfs tries again by itself")
+        if found not in self._failures:
+            self._failures.append(found)
+
+    def _fold(self) -> None:
+        with contextlib.suppress(StorageIO):
+            self.following.settle()
+            self.index.fold()
+
+    def close(self) -> None:
+        """Fold the index, release everything. May be repeated."""
+        with contextlib.ExitStack() as release:
+            for part in (self.tree, self.index):
+                release.callback(part.close)
+            self._sight.close()
+            if not self._closed and self.index.spares_others(self.seeking.asked):
+                self._fold()
+            self._closed = True

@@ -1,0 +1,163 @@
+"""Leftovers: temporary files that a killed writer of memfs left, one of which may hold what a person had saved.
+
+Owns telling those bytes from memfs's own, and keeping them when the rest is removed. What a power cut tore has a fresh
+name and is not even looked at: what has a holding name was durable before it got it (decision 0044).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from memfs.errors import CorruptRecord, HistoryError, MemfsError
+from memfs.fs import io
+from memfs.fs.atomic_replace import sha256
+from memfs.fs.operation import FileChange, Operation
+from memfs.fs.tree import View
+from memfs.fs.workspace_location import is_own
+from memfs.git.repository import Repository
+from memfs.model import Problem
+from memfs.model.problem import WARNING
+from memfs.store.parts import READ_LIMIT, Parts
+
+FOLDER = "recovered"
+SUFFIX = ".kept"
+DAMAGED = "damaged-"
+"""How the names of contents begin that a repair set aside."""
+REPLACED = "replaced-"
+"""How those begin that no person displaced: a later write of memfs took their place before a commit held them."""
+_KEPT_SECONDS = 30 * 86_400
+DAMAGED_SUFFIX = ".damaged"
+"""Of raw copies of what was damaged: a journal, an object of git."""
+
+
+def set_aside(state: Path, change: FileChange, name: str) -> Problem:
+    """Keep bytes that are not to be written over a person's change where ``memfs recover`` finds them."""
+    if change.data is not None:
+        keep_aside(state, change.path, change.data, name)
+    return Problem(
+        path=change.path,
+        code="KeptPersonsChange",
+        message="this file was changed by hand after memfs wrote it; the hand's version stands",
+        hint="memfs recover lists what memfs had written and brings it back",
+        severity=WARNING,
+    )
+
+
+def keep_aside(state: Path, path: str, data: bytes, name: str) -> None:
+    """Make bytes that are about to lose their place durable outside the working tree."""
+    folder = state / FOLDER
+    io.make_private_folder(folder)
+    header = json.dumps({"path": path, "sha256": _digest(path, data)}).encode("ascii")
+    io.write_file(folder / f"{name}{SUFFIX}", header + b"\n" + data)
+
+
+def keep_replaced(state: Path, path: str, data: bytes) -> None:
+    """Keep bytes that memfs itself replaced or removed before any commit held them, for 30 days."""
+    keep_aside(state, path, data, f"{REPLACED}{_digest(path, data)[:16]}")
+    oldest = time.time() - _KEPT_SECONDS
+    with os.scandir(state / FOLDER) as entries:
+        for entry in entries:
+            if entry.name.startswith(REPLACED) and entry.stat(follow_symlinks=False).st_mtime < oldest:
+                io.unlink(entry.path, missing_ok=True)
+
+
+def read_aside(path: Path) -> tuple[str, bytes]:
+    """Where displaced bytes belong, and the bytes.
+
+    Raises:
+        CorruptRecord: the file is not one that ``set_aside`` wrote, or no longer what it wrote.
+    """
+    line, _, data = io.read_file(path).partition(b"\n")
+    try:
+        header = json.loads(line)
+        place, digest = header["path"], header.get("sha256")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        place, digest = None, None
+    if not is_own(place):
+        raise CorruptRecord("this is no content that was set aside", path=str(path), hint="remove it")
+    if digest not in (_digest(place, data), None):  # the first ones had no digest
+        raise CorruptRecord("the content that was set aside is damaged", path=str(path), hint="remove it")
+    return place, data
+
+
+def read_all_aside(state: Path) -> Iterator[bytes]:
+    """Every content that was set aside and can still be read."""
+    with contextlib.suppress(FileNotFoundError):
+        for name in sorted(os.listdir(state / FOLDER)):
+            if name.endswith(SUFFIX):
+                with contextlib.suppress(FileNotFoundError, MemfsError):
+                    yield read_aside(state / FOLDER / name)[1]
+
+
+def _digest(path: str, data: bytes) -> str:
+    return sha256(path.encode("utf-8", "surrogateescape") + b"\0" + data)
+
+
+def sweep(parts: Parts, folder: str, operation: Operation) -> list[Problem]:
+    """Remove what was left in a folder when an operation was killed; what is neither side of it is set aside first.
+
+    Raises:
+        StorageIO: what could not be kept is still there.
+    """
+    problems: list[Problem] = []
+
+    def look(data: bytes) -> None:
+        if any(_is_side(change, data) for change in operation.changes) or _is_known(parts, data):
+            return
+        path = _place(parts, folder, operation.changes)
+        keep_aside(parts.repository.state, path, data, f"{operation.id}-saved-{sha256(data)[:12]}")
+        problems.append(_kept(path))
+
+    parts.tree.sweep(folder, look)
+    return problems
+
+
+def _is_known(parts: Parts, data: bytes) -> bool:
+    """Whether these bytes are in an earlier write, or in git: a power cut brings back what that write had removed."""
+    earlier = (change for operation in parts.journal.operations() for change in operation.changes)
+    digest = sha256(data)
+    return any(digest in (change.old, change.new) for change in earlier) or _is_in_git(parts.repository, data)
+
+
+def _is_in_git(repository: Repository, data: bytes) -> bool:
+    try:
+        return repository.blob(repository.blob_id(data)) == data
+    except HistoryError:
+        return False
+
+
+def _is_side(change: FileChange, data: bytes) -> bool:
+    """Whether these are the bytes before or after a change, or as many of the latter as could be written."""
+    if change.data is not None and change.data.startswith(data):
+        return True
+    return not data or sha256(data) in (change.old, change.new)
+
+
+def _place(parts: Parts, folder: str, changes: Sequence[FileChange]) -> str:
+    """Which file such bytes were saved in: changes are carried out in order, and the last that was done has them."""
+    inside = [change for change in changes if change.path.rpartition("/")[0] == folder]
+    done = [change.path for change in inside if content_now(parts.tree, change.path) == change.new]
+    return done[-1] if done else inside[0].path
+
+
+def _kept(path: str) -> Problem:
+    return Problem(
+        path=path,
+        code="KeptPersonsChange",
+        message="this file was saved in the very moment of a write that was killed; what was saved is set aside",
+        hint="memfs recover lists it and brings it back",
+        severity=WARNING,
+    )
+
+
+def content_now(view: View, path: str) -> str:
+    """The sha256 of what a file holds now, "" where there is none."""
+    try:
+        return sha256(view.read(path, READ_LIMIT).data)
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,230 @@
+"""Seeking: what the index finds in files as they are now.
+
+Owns that files are looked at before the index is asked, and the snapshot under which several questions see one state.
+How the index finds, and what becomes of it, is not known here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from memfs.errors import IndexUnavailable, ItemNotFound
+from memfs.model import Candidate, KindTable, MemoryItem, Query
+from memfs.model.ids import of_mount
+from memfs.model.kinds import nearest
+from memfs.model.query import MOST
+from memfs.search.engine import TermStatistics
+from memfs.search.merged_search import Asked, TermCounts
+from memfs.store.index_sync import SyncResult
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES
+
+if TYPE_CHECKING:
+    from memfs.store.store import Store
+
+
+def find(store: Store, reference: str) -> MemoryItem:
+    """See ``Store.find``."""
+    if "/" in reference or reference.endswith(ITEM_SUFFIXES):
+        with contextlib.suppress(FileNotFoundError):
+            return store.read(path_of(reference))
+    found = store.get(reference)
+    if found is not None:
+        return found
+    ids = store.following.ids()
+    starting = [item_id for item_id in ids if item_id.casefold().startswith(reference.casefold())]
+    if len(starting) == 1 and (only := store.get(starting[0])) is not None:
+        return only
+    raise not_found(reference, starting, ids)
+
+
+def path_of(reference: str) -> str:
+    """The path below the workspace that a person's path means, whether or not it begins with ``ContextMemory/``."""
+    cleaned = reference.removeprefix("./")
+    return cleaned if cleaned.startswith((CONTENT + "/", "memfs.toml")) else f"{CONTENT}/{cleaned}"
+
+
+def in_types(query: Query, kinds: KindTable) -> Query:
+    """The query with its layers written out as types."""
+    types = query.types
+    if query.layers:
+        in_layers = kinds.in_layers(query.layers)
+        types = (types & in_layers if types else in_layers) or frozenset({""})
+    return Query(**{name: getattr(query, name) for name in Query.__slots__} | {"types": types})
+
+
+def not_found(reference: str, starting: Sequence[str], ids: Iterable[str]) -> ItemNotFound:
+    """The error for a name that no item, or more than one, answers to."""
+    if starting:
+        hint = "it could be " + ", ".join(sorted(starting)[:5])
+    else:
+        hint = nearest(reference, known := list(ids)) or "memfs list shows what there is"
+        if (mount := of_mount(reference)) and not any(map(of_mount, known)):  # asked for where mounts are not looked at
+            hint = f"what is mounted is only read and shown: change it in the workspace that {mount!r} names"
+    return ItemNotFound(f"no memory is called {reference!r}", hint=hint)
+
+
+class SearchTarget(Protocol):
+    """What can be asked; see ``memfs.search.search_index.SearchIndex`` for each."""
+
+    def held(self) -> AbstractContextManager[None]: ...
+
+    def search(self, query: Query, asked: Asked | None = None) -> list[Candidate]: ...
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]: ...
+
+    def among(self, ids: Collection[str], query: Query) -> list[Candidate]: ...
+
+    def talks(self) -> bool: ...
+
+    def statistics(self, terms: Collection[str]) -> TermStatistics: ...
+
+    def terms(self, beginning: str) -> Collection[str]: ...
+
+
+class IndexedItem(Protocol):
+    """What the seeking needs of a store's parts."""
+
+    @property
+    def index(self) -> SearchTarget:
+        """What is searched."""
+
+    @property
+    def kinds(self) -> KindTable:
+        """Which types belong to which layer."""
+
+
+class Searcher:
+    """Asks the index of one store. May be used from several threads.
+
+    Attributes:
+        asked: whether anything was asked since the store was opened.
+    """
+
+    def __init__(self, parts: IndexedItem, follow: Callable[[], SyncResult], refresh: Callable[[], SyncResult]) -> None:
+        """``follow`` looks at what was seen to change, ``refresh`` at every file."""
+        self._parts = parts
+        self._follow = follow
+        self._refresh = refresh
+        self._held = threading.local()
+        self._looked = False
+        self.asked = False
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All that this thread asks within sees one state of the files: as they were when it began.
+
+        Writes of other threads wait for its end, so only the index is to be asked meanwhile.
+
+        Raises:
+            IndexUnavailable: the index was found damaged; ``Store.refresh`` makes it good.
+        """
+        self._look()
+        with self._parts.index.held():
+            self._held.now = True
+            try:
+                yield
+            finally:
+                self._held.now = False
+
+    def candidates(self, query: Query) -> list[Candidate]:
+        """The items that answer a query, best first.
+
+        Raises:
+            IndexUnavailable: within a snapshot, as that says; else it is made good here.
+        """
+        self._look_now()
+        return self._found(query, lambda narrowed: self._parts.index.search(narrowed))
+
+    def counted(self) -> TermCounts:
+        """What tells how terms are spread over the files as they are now."""
+        self._look_now()
+        return self._parts.index
+
+    def weighed(self, query: Query, asked: Asked) -> list[Candidate]:
+        """As ``candidates``, of the files as ``counted`` saw them, where the words are weighed over more workspaces
+        than this one.
+
+        Args:
+            asked: what they are worth.
+
+        Raises:
+            IndexUnavailable: as ``candidates``.
+        """
+        return self._found(query, lambda narrowed: self._parts.index.search(narrowed, asked))
+
+    def _look_now(self) -> None:
+        self.asked = True
+        if not getattr(self._held, "now", False):
+            self._look()
+
+    def _found(self, query: Query, search: Callable[[Query], list[Candidate]]) -> list[Candidate]:
+        narrowed = in_types(query, self._parts.kinds)
+        try:
+            return search(narrowed)
+        except IndexUnavailable:
+            if getattr(self._held, "now", False):
+                raise
+            self._refresh()
+            return search(narrowed)
+
+    def every(self, query: Query) -> Iterator[Candidate]:
+        """All items that pass a query's filters, each once, the newest first; its text and limit do not count.
+
+        One question gives ``MOST``; the next goes on from the time at which it ended. Of more items than that with one
+        and the same time the rest is left out.
+        """
+        seen: set[str] = set()
+        asked = replace(query, text="", limit=MOST)
+        while True:
+            page = self.candidates(asked)
+            fresh = [one for one in page if one.id not in seen]
+            seen.update(one.id for one in fresh)
+            yield from fresh
+            if len(page) < MOST or not fresh:
+                return
+            asked = replace(asked, until=page[-1].timestamp)
+
+    def known(self, query: Query) -> list[Candidate]:
+        """As ``candidates``, of the files as they were when they were last looked at, without looking again.
+
+        For a writer that wants to know what is there already and reads what it found. Where nobody looked yet, files
+        are looked at once: the index on disk may lack what a process that was killed has written.
+        """
+        self.asked = True
+        self._look_once()
+        narrowed = in_types(query, self._parts.kinds)
+        try:
+            return self._parts.index.search(narrowed)
+        except IndexUnavailable:
+            return self.candidates(query)
+
+    def rarest(self, terms: Collection[str], count: int) -> list[str]:
+        """Of these terms, so many that the fewest items hold, the rarest first; those that none holds are left out."""
+        self._look_once()
+        found = self._parts.index.statistics(terms).frequencies
+        return sorted((term for term in terms if found.get(term)), key=lambda term: found[term])[:count]
+
+    def _look_once(self) -> None:
+        if not self._looked:
+            self._look()
+
+    def _look(self) -> None:
+        self._follow()
+        self._looked = True
+
+    def talks(self) -> bool:
+        """Whether any item has a place in a talk."""
+        return self._parts.index.talks()
+
+    def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
+        """The items at these places (session, sequence) that pass the query's filters, similarity 0."""
+        return self._parts.index.beside(places, in_types(query, self._parts.kinds))
+
+    def among(self, ids: Collection[str], query: Query) -> list[Candidate]:
+        """The items with these ids that pass the query's filters, similarity 0."""
+        return self._parts.index.among(ids, in_types(query, self._parts.kinds))

@@ -1,0 +1,397 @@
+"""State files: reading and writing the documents of a long-running multi-agent system (seed 001).
+
+Owns that a document is checked before it is written and after it was read, that several are written as one, and what a
+reader gets while a document cannot be read as it is. What the documents mean, and who may change which, is decided
+above it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memfs.errors import Conflict, ContentError, HistoryError, ItemTooLarge, MemfsError, PathEscape
+from memfs.format.codec import schema_of
+from memfs.format.plain import plain
+from memfs.fs.atomic_replace import sha256
+from memfs.fs.bit_rot import corrupt, rotten
+from memfs.fs.lock import renewed_in_child
+from memfs.fs.scan import ScanEntry
+from memfs.fs.tree import Content, blob_id
+from memfs.model import Problem, Stamp
+from memfs.model.state_paths import STATE_FOLDERS, document_kind
+from memfs.store import sidecars
+from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.plan import FilePlan
+from memfs.store.store import Store
+from memfs.store.values import FlushResult
+
+_TRIES = 50
+_MOST_STAMPS = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A document as it was read.
+
+    Attributes:
+        values: by field; those in sidecars included.
+        sha256, bytes, stamp: of the file as it is now.
+        problem: what is wrong with the file; "" where nothing is. The values are then those of its last good version.
+    """
+
+    path: str
+    values: dict[str, Any]
+    sha256: str
+    bytes: int
+    stamp: Stamp
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """A document to be written whole, or removed where ``values`` is None.
+
+    ``expected`` is the sha256 the caller last read, "" for a document that must not be there yet; None replaces
+    whatever is there.
+    """
+
+    path: str
+    values: Mapping[str, Any] | None
+    expected: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A document that was written; one that was removed has no digest, no bytes and no stamp.
+
+    ``durability`` is ``file``, or ``fallback`` where the secondary location holds it.
+    """
+
+    path: str
+    sha256: str
+    bytes: int
+    stamp: Stamp | None
+    durability: str = "file"
+
+
+Learned = Callable[[Sequence[Written], Mapping[str, Mapping[str, Any] | None]], object]
+"""Told of each write: what was written, and the values by path (None where the document was removed)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _EncodedDocument:
+    change: DocumentChange
+    data: bytes | None
+    values: Mapping[str, Any] | None
+
+
+class StateFiles:
+    """The state documents of one workspace. May be used from several threads.
+
+    Attributes:
+        learned: who is told of each write that this object made, in the thread of the writer.
+    """
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store = store
+        self._parts = parts
+        self.learned: list[Learned] = []
+        self._turns = threading.Lock()
+        self._guard = threading.Lock()
+        renewed_in_child(self)
+        self._stamps: OrderedDict[str, Stamp] = OrderedDict()
+        self._invalid: dict[str, Problem] = {}
+
+    # -- reading ------------------------------------------------------------------------------------------------
+    def read(self, path: str, *, whole: bool = True, known: Stamp | None = None) -> State:
+        """A document as its file has it now; its last good version while the file is invalid (S18).
+
+        Args:
+            path: below the workspace.
+            whole: fill in the values that lie in sidecars; without, their references stand in their place.
+            known: the stamp under which the caller knows the file, by which damage is told from an edit.
+
+        Raises:
+            FileNotFoundError: there is no such document.
+            CorruptItem: the disk changed bytes that nobody wrote, here or in a sidecar.
+            ContentError: the file is invalid and history has no good version; or a sidecar is not here.
+        """
+        content = self._parts.seen.read(path, READ_LIMIT)
+        self._refuse_rot(path, content, known)
+        data, problem = content.data, ""
+        try:
+            values = self._decoded(path, data)
+            self._note(path, None)
+        except ContentError as error:
+            self._note(path, error)
+            data, values = self._last_good(path, error)
+            problem = str(error)
+        if whole and sidecars.holds_reference(data):
+            values = sidecars.fill(self._parts, values, path)
+        self._remember(path, content.stamp)
+        return State(
+            path=path,
+            values=values,
+            sha256=sha256(content.data),
+            bytes=len(content.data),
+            stamp=content.stamp,
+            problem=problem,
+        )
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a document."""
+        entry = self._parts.seen.entry(path)
+        return entry is not None and entry.regular
+
+    def first_free(self, path_of: Callable[[int], str]) -> int:
+        """The first turn, from 1 on, whose path is free; found in steps that double, where thousands share a name."""
+        low, high = 0, 1
+        while self.exists(path_of(high)):
+            low, high = high, high * 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.exists(path_of(middle)) else (low, middle)
+        return high
+
+    def stays(self, path: str) -> bool:
+        """Whether there is such a document, and it does not wait for another branch.
+
+        What was written before a checkout, and not committed by then, lies here until it is: then it goes.
+        """
+        if not self.exists(path):
+            return False
+        try:
+            branch = self._parts.repository.head().ref or ""
+        except HistoryError:
+            return True
+        return not self._parts.journal.waits_elsewhere(path, branch)
+
+    def scan(self, folder: str) -> Iterator[ScanEntry]:
+        """The facts about every document below a folder, in no particular order; nothing is read."""
+        return (one for one in self._parts.seen.scan(folder) if one.regular and document_kind(one.path))
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with documents that were found invalid when they were read, looked at again now."""
+        self._store.require_open()
+        with self._guard:
+            suspects = sorted(self._invalid)
+        for path in suspects:
+            try:
+                self._decoded(path, self._parts.seen.read(path, READ_LIMIT).data)
+            except FileNotFoundError:
+                self._note(path, None)
+            except MemfsError as error:
+                self._note(path, error)
+            else:
+                self._note(path, None)
+        with self._guard:
+            return [self._invalid[path] for path in sorted(self._invalid)]
+
+    def revision_of(self, path: str) -> str:
+        """A commit that holds the document as its file has it now; "" while it waits for its commit."""
+        journal, repository = self._parts.journal, self._parts.repository
+        journal.catch_up()
+        if journal.latest(path) is not None:
+            return ""
+        try:
+            data = self._parts.seen.read(path, READ_LIMIT).data
+            held = repository.head_blob(path) == blob_id(data)
+            return (repository.head_commit() or "") if held else ""
+        except (FileNotFoundError, HistoryError):
+            return ""
+
+    # -- writing ------------------------------------------------------------------------------------------------
+    def write(
+        self,
+        changes: Sequence[DocumentChange],
+        message: str,
+        *,
+        source: str = "",
+        critical: bool = False,
+        alone: bool | None = None,
+    ) -> list[Written]:
+        """Write documents, all or none: on return they survive kill -9 and power loss (S1, S2, S18).
+
+        A value too large for its document goes into a sidecar, durable before the document is written. A document that
+        has these very values already stays as it is.
+
+        Args:
+            changes: each of another document.
+            message: the sentence for the commit.
+            source: which door it came through, for the commit's trailers.
+            critical: write even where the area's quota is full (S16).
+            alone: as a commit of its own; by default, where there are several documents.
+
+        Returns:
+            What was written, in the order of ``changes``.
+
+        Raises:
+            Conflict: a document is not what the caller expected, named by path; nothing was written.
+            ContentError: values that their schema forbids, naming the dotted field; too large; as ``SecretDetected``,
+                what looks like a secret. Nothing was written.
+            PathEscape: the path is no document's.
+            StorageIO: as ``QuotaExceeded`` too: nothing was written.
+        """
+        _refuse_twice(changes)
+        encoded = [self._encoded(change, critical) for change in changes]
+        alone = len(encoded) > 1 if alone is None else alone
+        with self._turns:
+            written = self._carried_out(encoded, message, source, critical, alone)
+        values = {one.change.path: one.values for one in encoded}
+        for told in self.learned:
+            told(written, values)
+        return written
+
+    def commit_now(self) -> FlushResult:
+        """Commit what waits, without a person's edits; ``reason`` says what kept it from that.
+
+        Where the person commits, state documents alone: whoever keeps state says of each whether it is to be committed.
+        """
+        return self._store.flush(adopt=False, below=STATE_FOLDERS)
+
+    # -- internal: writing --------------------------------------------------------------------------------------
+    def _encoded(self, change: DocumentChange, critical: bool) -> _EncodedDocument:
+        schema = schema_of(change.path)
+        if not schema:
+            hint = "see docs/format.md for where documents lie"
+            raise PathEscape("no document lies there", path=change.path, hint=hint)
+        if change.values is None:
+            return _EncodedDocument(change, None, None)
+        codec = self._parts.codec
+        try:
+            data = codec.write_document(change.values, change.path, schema)
+            if sidecars.holds_reference(data):
+                sidecars.refuse_reserved(plain(change.values))
+            return _EncodedDocument(change, data, change.values)
+        except ItemTooLarge:
+            return _EncodedDocument(
+                change, self._spilled(change.path, plain(change.values), schema, critical), change.values
+            )
+        except MemfsError as error:
+            raise error.located(change.path) from None
+
+    def _spilled(self, path: str, values: dict[str, Any], schema: str, critical: bool) -> bytes:
+        """The bytes of a document that refers to sidecars, which are durable by then."""
+        codec = self._parts.codec
+        try:
+            sidecars.refuse_reserved(values)
+            reduced, taken = sidecars.spill(values, path, lambda part: codec.obeys(part, schema))
+        except MemfsError as error:
+            raise error.located(path) from None
+        data = codec.write_document(reduced, path, schema)
+        for one in taken:
+            sidecars.keep(self._parts, one, critical)
+        return data
+
+    def _carried_out(
+        self, encoded: Sequence[_EncodedDocument], message: str, source: str, critical: bool, alone: bool
+    ) -> list[Written]:
+        self._store.adopt_rested()
+        for _ in range(_TRIES):
+            plans = [self._planned(one) for one in encoded]
+            try:
+                stamps = self._store.carry_out(plans, message, source=source, critical=critical, alone=alone)
+            except Conflict as error:
+                if error.current:  # a person's edit that the policy protects
+                    raise
+                continue
+            return [self._written(plan, stamps.get(plan.path)) for plan in plans]
+        raise Conflict("the document keeps changing while it is written", path=encoded[0].change.path, hint="try again")
+
+    def _planned(self, one: _EncodedDocument) -> FilePlan:
+        path, expected = one.change.path, one.change.expected
+        found = self._store.plan_restore(path, one.data)
+        before = found.before if found is not None else one.data
+        current = "" if before is None else sha256(before)
+        if expected is not None and expected != current:
+            raise Conflict(
+                "the document changed since it was read" if expected and current else _THERE[bool(current)],
+                current=current,
+                path=path,
+                hint="read it again, apply your change to that, and write it with its new sha256",
+            )
+        return FilePlan(path=path, before=before, after=one.data, item=None, expected=expected or "")
+
+    def _written(self, plan: FilePlan, stamp: Stamp | None) -> Written:
+        with self._guard:
+            self._invalid.pop(plan.path, None)
+        if plan.after is None:
+            with self._guard:
+                self._stamps.pop(plan.path, None)
+            return Written(path=plan.path, sha256="", bytes=0, stamp=None)
+        if stamp is None:  # it was so already
+            stamp = self._parts.seen.read(plan.path, READ_LIMIT).stamp
+        self._remember(plan.path, stamp)
+        return Written(
+            path=plan.path,
+            sha256=plan.new_sha,
+            bytes=len(plan.after),
+            stamp=stamp,
+            durability=self._parts.durability(plan.path),
+        )
+
+    # -- internal: reading --------------------------------------------------------------------------------------
+    def _decoded(self, path: str, data: bytes) -> dict[str, Any]:
+        schema = schema_of(path)
+        if not schema:
+            raise PathEscape("no document lies there", path=path, hint="see docs/format.md for where documents lie")
+        return self._parts.codec.read_document(data, path, schema)
+
+    def _refuse_rot(self, path: str, content: Content, known: Stamp | None) -> None:
+        with self._guard:
+            stamp = known or self._stamps.get(path)
+        if stamp is not None and rotten(stamp, content, self._parts.tree.root):
+            error = corrupt(path, stamp, content)
+            self._note(path, error)
+            raise error
+
+    def _last_good(self, path: str, error: ContentError) -> tuple[bytes, dict[str, Any]]:
+        """The newest version that is valid, of what waits for its commit and what is committed.
+
+        Raises:
+            ContentError: the given one, where there is none.
+        """
+        for data in self._versions(path):
+            try:
+                return data, self._decoded(path, data)
+            except ContentError:
+                continue
+        raise error
+
+    def _versions(self, path: str) -> Iterator[bytes]:
+        for operation in reversed(self._parts.journal.operations()):
+            yield from (change.data for change in operation.changes if change.path == path and change.data is not None)
+        try:
+            commit = self._parts.repository.head_commit()
+            committed = self._parts.repository.read(commit, path) if commit else None
+        except HistoryError:
+            return
+        if committed is not None:
+            yield committed
+
+    def _note(self, path: str, error: MemfsError | None) -> None:
+        with self._guard:
+            if error is not None:
+                self._invalid[path] = Problem.of(error, path)
+            elif self._invalid:
+                self._invalid.pop(path, None)
+
+    def _remember(self, path: str, stamp: Stamp) -> None:
+        with self._guard:
+            self._stamps[path] = stamp
+            self._stamps.move_to_end(path)
+            while len(self._stamps) > _MOST_STAMPS:
+                self._stamps.popitem(last=False)
+
+
+_THERE = ("the document was removed since it was read", "there is such a document already")
+
+
+def _refuse_twice(changes: Sequence[DocumentChange]) -> None:
+    for path, times in Counter(change.path for change in changes).items():
+        if times > 1:
+            raise Conflict("two changes of one document", path=path, hint="join them into one")

@@ -1,0 +1,552 @@
+"""Writing: carrying out plans so that each is done whole or not at all.
+
+Owns what stands between a plan and the disk: the locks, the settling of what came before, the check of what is there,
+and the operation. How it is carried out is ``home``'s business, where it goes ``destination``'s. Nothing here decides
+what an item means.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from memfs.errors import (
+    Conflict,
+    CorruptRecord,
+    FormatUnsupported,
+    HistoryError,
+    ItemTooLarge,
+    LockTimeout,
+    MemfsError,
+    NotRegularFile,
+    PathEscape,
+    StorageFull,
+    StorageIO,
+    WritePending,
+)
+from memfs.fs import io
+from memfs.fs.atomic_replace import FileChanged, sha256
+from memfs.fs.io import one_of_each
+from memfs.fs.operation import FileChange, Operation
+from memfs.fs.tree import blob_id
+from memfs.git.busy import let_moves_end
+from memfs.model import Problem, Stamp
+from memfs.model.ids import stem_of
+from memfs.model.state_paths import document_kind
+from memfs.store import authorship
+from memfs.store.failover import Away, Destination, ReturnHome, problem_of
+from memfs.store.health import Health, spills
+from memfs.store.parts import CONTENT, Parts, below_content
+from memfs.store.plan import FilePlan, PlanOutdated
+from memfs.store.recovery import content_now, set_aside, sweep
+from memfs.store.secret_gate import vet, vet_replaced
+from memfs.store.values import Storage
+
+_SYNC_ONCE_ABOVE = 64
+
+
+class FileHome:
+    """Journal and files of one workspace. Its callers hold the store's lock.
+
+    Attributes:
+        noticed: what was set aside in the course of a write.
+    """
+
+    def __init__(self, parts: Parts, health: Health) -> None:
+        self.noticed: list[Problem] = []
+        self._parts = parts
+        self._health = health
+
+    def write(self, operations: Sequence[Operation], plans: Sequence[FilePlan], came: bool = False) -> dict[str, Stamp]:
+        """Carry out the last operation; those before it record what is in place already.
+
+        Args:
+            came: they come from the secondary location.
+
+        Returns:
+            The stamps of the written files, by path.
+
+        Raises:
+            PlanOutdated: a file is not what the plan was made against; nothing was written.
+            StorageIO: nothing was written; as ``WritePending``, it may be carried out all the same.
+        """
+        journal = self._parts.journal
+        journal.append(operations, came)
+        for recorded in operations[:-1]:
+            journal.mark_applied(recorded.id)
+        stamps = self._apply(operations[-1], plans)
+        journal.mark_applied(operations[-1].id)
+        return stamps
+
+    def _apply(self, operation: Operation, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
+        try:
+            return self._place_many(plans) if len(plans) > _SYNC_ONCE_ABOVE else self._place_each(plans)
+        except FileChanged as changed:
+            undone = self._undone(operation, plans)
+            if changed.displaced is not None:
+                path = changed.args[0]
+                lone = FileChange(path=path, old="", new=sha256(changed.displaced), data=changed.displaced)
+                self.noticed.append(set_aside(self._parts.repository.state, lone, f"{operation.id}-between"))
+            if not undone:
+                raise WritePending.of(Conflict("the file changed while it was written", path=changed.args[0])) from None
+            raise PlanOutdated(changed.args[0]) from None
+        except MemfsError as error:
+            if not self._undone(operation, plans):
+                raise WritePending.of(error) from error
+            raise
+
+    def _place_each(self, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
+        found = {plan.path: self._put_in_place(plan.path, plan.after, over=plan.old_sha) for plan in plans}
+        return {path: stamp for path, stamp in found.items() if stamp is not None}
+
+    def _place_many(self, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
+        """All contents are made durable at once, before the first has its name: no name ever stands for what a power
+        cut takes away, with the old content gone.
+        """
+        tree = self._parts.tree
+        staged: dict[str, str] = {}
+        stamps: dict[str, Stamp] = {}
+        try:
+            for plan in plans:
+                if plan.after is not None:
+                    staged[plan.path] = tree.stage(plan.path, plan.after)
+            self._sync_all(plans)
+            for plan in plans:
+                if plan.after is None:
+                    tree.remove(plan.path, durable=False, over=plan.old_sha)
+                else:
+                    stamps[plan.path] = self._place(plan.path, staged[plan.path], plan.after, plan.old_sha)
+                    del staged[plan.path]
+            self._sync_all(plans)
+        finally:
+            for path, fresh in staged.items():
+                with contextlib.suppress(MemfsError, FileNotFoundError):
+                    tree.unstage(path, fresh)
+        return stamps
+
+    def _place(self, path: str, fresh: str, data: bytes, over: str) -> Stamp:
+        try:
+            return self._parts.tree.place(path, fresh, data, over)
+        except FileNotFoundError:  # somebody cleaned the folder
+            return self._parts.tree.write(path, data, over=over)
+
+    def _sync_all(self, plans: Sequence[FilePlan]) -> None:
+        for folder in one_of_each({str((self._parts.tree.root / plan.path).parent) for plan in plans}):
+            io.sync_everything(folder)
+
+    def _put_in_place(self, path: str, data: bytes | None, *, over: str) -> Stamp | None:
+        if data is None:
+            self._parts.tree.remove(path, over=over)
+            return None
+        return self._parts.tree.write(path, data, over=over)
+
+    def _undone(self, operation: Operation, plans: Sequence[FilePlan]) -> bool:
+        """Bring back what was replaced already, and take the record back, so that nobody carries it out later.
+
+        Returns:
+            False where something cannot be brought back: the record stays, and whoever has the lock next carries it out
+            whole, since half of it would be neither the old nor the new.
+        """
+        try:
+            for plan in reversed(plans):
+                with contextlib.suppress(FileChanged):
+                    if plan.old_sha != plan.new_sha and content_now(self._parts.tree, plan.path) == plan.new_sha:
+                        self._put_in_place(plan.path, plan.before, over=plan.new_sha)
+        except MemfsError:
+            return False
+        with contextlib.suppress(StorageIO):
+            try:
+                self._parts.journal.void(operation.id)
+            except StorageFull:
+                if not self._health.release_ballast():
+                    return False
+                self._parts.journal.void(operation.id)
+            return True
+        return False
+
+    # -- recovery -------------------------------------------------------------------------------------------------
+    def redo_all(self) -> list[Problem]:
+        """Finish what is unfinished: whoever holds the lock knows that its writers are dead."""
+        problems = [problem for operation in self._parts.journal.unfinished() for problem in self._redo(operation)]
+        if any(problem.code == StorageFull.__name__ for problem in problems) and self._health.release_ballast():
+            return self.redo_all()
+        return problems
+
+    def _superseded(self, operation: Operation) -> set[str]:
+        """The paths that later operations name, those in the secondary location included."""
+        later = self._parts.journal.written_after(operation.id)
+        secondary = self._parts.secondary
+        if secondary is None or operation.id in secondary.journal.waiting:
+            return later
+        return later | secondary.held().keys()
+
+    def _redo(self, operation: Operation) -> list[Problem]:
+        problems: list[Problem] = []
+        later, swept = self._superseded(operation), set[str]()
+        for number, change in enumerate(operation.changes):
+            try:
+                folder = change.path.rpartition("/")[0]
+                if folder not in swept:
+                    problems += sweep(self._parts, folder, operation)
+                    swept.add(folder)
+                done = change.path in later or self._redo_change(change)
+            except (PathEscape, NotRegularFile, ItemTooLarge, FileChanged):
+                done = False
+            except StorageIO as error:
+                return [*problems, Problem.of(error, change.path)]
+            try:
+                if not done:
+                    problems.append(set_aside(self._parts.repository.state, change, f"{operation.id}-{number}"))
+            except StorageIO as error:
+                return [*problems, Problem.of(error)]
+        self._parts.journal.mark_applied(operation.id)
+        return problems
+
+    def _redo_change(self, change: FileChange) -> bool:
+        """Whether the file is, or could be made, what the change says."""
+        found = content_now(self._parts.tree, change.path)
+        if found == change.new:
+            return True
+        if found == change.old or (change.old == "" and found == sha256(b"")):
+            self._put_in_place(change.path, change.data, over=found)
+            return True
+        return False
+
+
+Learn = Callable[[dict[str, Stamp]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """Who writes, as it goes into commit trailers; ``person`` marks a hand edit that memfs only records."""
+
+    agent: str = ""
+    session: str = ""
+    source: str = ""
+    person: bool = False
+
+    def fields(self) -> dict[str, str | bool]:
+        """As stored in the journal."""
+        return {"agent": self.agent, "session": self.session, "source": self.source, "person": self.person}
+
+
+def _nothing_to_learn(stamps: dict[str, Stamp]) -> None:
+    del stamps
+
+
+class FileWriter:
+    """The one place where memory files change."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._health = Health(parts.tree.root, parts.repository.state)
+        self._home = FileHome(parts, self._health)
+        self._away = Away((parts.repository.state, parts.index.folder))
+        if parts.secondary is not None:
+            parts.secondary.used = str(parts.secondary.folder) in self._away.known()
+        self._destination = Destination(parts, self._health, self._home.write, self._away)
+        self._homecoming = ReturnHome(parts, self._health, partial(self._home.write, came=True), self._away)
+        self.noticed: list[Problem] = []
+
+    def carry_out(
+        self,
+        plans: Sequence[FilePlan],
+        message: str,
+        signatures: Sequence[Signature],
+        *,
+        batch: bool = False,
+        critical: bool = False,
+        merges: str = "",
+        on: str = "",
+        learn: Learn = _nothing_to_learn,
+    ) -> None:
+        """Write files durably: on return they survive kill -9 and power loss.
+
+        Args:
+            merges: the commit whose line of history the plans join with the branch.
+            on: the branch they were made on, where they hold on no other; "" on any.
+            critical: write even where a quota is full.
+            learn: told of the stamps of the written files, by path, before anybody else can write.
+
+        Raises:
+            QuotaExceeded: there is no room for it; nothing was written.
+            PlanOutdated: a file is not what the plan was made against; nothing was written.
+            Conflict: a person's edit would be replaced, and the policy is to leave those alone.
+            StorageIO: nothing was written; as ``StorageUnavailable``, the secondary location refused, too; as
+                ``WritePending``, it may be carried out all the same.
+        """
+        vet(plans)
+        with self._destination.holding("store") as refused, self._parts.tree.holding_folders():
+            refused = refused or self._settled()
+            let_moves_end(self._parts.repository.layout)
+            self._refuse_outdated(plans, refused)
+            edits = self._check(plans)
+            self._parts.gate.admit(plans, critical)
+            branch = self.branch()
+            if on and branch != on:
+                raise PlanOutdated("")
+            operation = replace(self._operation(branch, message, signatures, plans, batch), merges=merges)
+            recorded = [self._recording(branch, "Keep an edit made by hand", edits)] if edits else []
+            local = [plan.path for plan in plans if self._parts.is_local(plan.path)]
+            self._hide(local)
+            learn(self._destination.land([*recorded, operation], plans, refused))
+            if len(local) == len(plans) and not merges and self._parts.journal.latest(plans[0].path) is not None:
+                self._parts.journal.drop([operation.id])  # no commit waits for it: its files are all there is
+
+    def _hide(self, paths: Sequence[str]) -> None:
+        """Keep git from showing or adding files that are in no commit: their folder ignores itself."""
+        kinds = (self._parts.kinds.at(below_content(path)) for path in paths)
+        for folder in dict.fromkeys(kind.folder for kind in kinds if kind is not None):
+            path = f"{CONTENT}/{folder}/.gitignore"
+            with suppress(MemfsError):
+                if self._parts.tree.entry(path) is None:
+                    self._parts.tree.write(path, b"*\n", durable=False)
+
+    def _settled(self) -> StorageIO | None:
+        """Finish what came before; where that cannot be known but another place may take the write, say why."""
+        try:
+            self._notice(self._home.redo_all())
+            self._notice(self._homecoming.bring())
+        except StorageIO as error:
+            if self._parts.secondary is None or not spills(error):
+                raise
+            self._health.failed(error)
+            return error
+        return None
+
+    @contextmanager
+    def standing_still(self, purpose: str) -> Iterator[None]:
+        """Keep every writer out while the block runs, with what came before finished: files of one moment.
+
+        Raises:
+            StorageIO: what a killed process left half done cannot be finished now.
+        """
+        with self._destination.holding(purpose):
+            self._notice(self._home.redo_all())
+            if self._parts.journal.unfinished():
+                raise StorageIO("a write that was interrupted cannot be finished", hint="see 'memfs status'")
+            yield
+
+    def _notice(self, problems: Sequence[Problem]) -> None:
+        self.noticed.extend(problem for problem in problems if problem not in self.noticed)
+
+    def close(self) -> None:
+        """Release the journals."""
+        self._parts.journal.close()
+        if self._parts.secondary is not None:
+            self._parts.secondary.close()
+
+    def bring_home(self) -> bool:
+        """Try to bring home what lies in the secondary location; whether all is home."""
+        if self._parts.secondary is not None and self._homecoming.waiting():
+            self._notice(self.recover())
+        return self.all_home()
+
+    def all_home(self) -> bool:
+        """Whether nothing lies in the secondary location, as far as this process knows."""
+        secondary = self._parts.secondary
+        return secondary is None or not secondary.journal.waiting
+
+    def problems(self) -> list[Problem]:
+        """What was noticed, and what is wrong with the secondary location."""
+        return [
+            *self.noticed,
+            *self._home.noticed,
+            *(self._parts.secondary.problems() if self._parts.secondary else []),
+            *(problem_of(folder, number, self._names(folder)) for folder, number in self.missed().items()),
+        ]
+
+    def _names(self, folder: str) -> bool:
+        return self._parts.secondary is not None and str(self._parts.secondary.folder) == folder
+
+    def missed(self) -> dict[str, int]:
+        """How many writes wait in each secondary location that cannot be looked into."""
+        if not self._away.known():
+            return {}
+        return self._away.missed(self._parts.secondary.in_reach() if self._parts.secondary else "")
+
+    def storage(self) -> Storage:
+        """How both places stand, tried out now."""
+        self._health.probe()
+        secondary, missed = self._parts.secondary, self.missed()
+        reason = secondary.try_out() if secondary else ""
+        return Storage(
+            reason=self._health.reason,
+            free=self._health.free(),
+            secondary=str(secondary.place) if secondary else next(iter(missed), ""),
+            secondary_reason=reason or (f"cannot look into {', '.join(missed)}" if missed else ""),
+            waiting=sum(missed.values()) or self._homecoming.waiting(),
+        )
+
+    def changes(self, plan: FilePlan, branch: str) -> bool:
+        """Whether there is something to write: other bytes, or the same while this path waits for another branch."""
+        if plan.before != plan.after:
+            return True
+        secondary = self._parts.secondary
+        journals = [self._parts.journal, *([secondary.journal] if secondary else [])]
+        return any(journal.waits_elsewhere(plan.path, branch) for journal in journals)
+
+    def branch(self) -> str:
+        """The branch that writes go to now; "" where HEAD is detached or cannot be read."""
+        try:
+            return self._parts.repository.head().ref or ""
+        except HistoryError:
+            return ""
+
+    def record_edits(self, edits: Sequence[FilePlan], message: str) -> list[FilePlan]:
+        """Journal changes a person made, whose files are in place already; return those that still stand."""
+        vet(edits)
+        parts = self._parts
+        with parts.lock.hold("record edits"):
+            self._notice(self._home.redo_all())
+            let_moves_end(parts.repository.layout)
+            standing = [edit for edit in edits if self._is_still_theirs(edit)]
+            if standing:
+                operation = self._recording(self.branch(), message, standing, batch=True)
+                parts.journal.append([operation])
+                parts.journal.mark_applied(operation.id)
+        return standing
+
+    def _is_still_theirs(self, edit: FilePlan) -> bool:
+        found = content_now(self._parts.tree, edit.path)
+        return found == edit.new_sha and self._parts.journal.latest(edit.path) != found
+
+    # -- recovery -------------------------------------------------------------------------------------------------
+    def recover(self) -> list[Problem]:
+        """Finish what a killed process left unfinished, and bring home what the secondary location took; report what a
+        person changed meanwhile.
+
+        A journal that cannot be read is reported too: reading goes on, and the next write says what is wrong. So is a
+        disk that takes no writes.
+        """
+        try:
+            unfinished = bool(self._parts.journal.unfinished())
+            if not unfinished and not self._homecoming.waiting():
+                return []
+            return self._finish(timeout=30.0 if unfinished else 1.0)
+        except LockTimeout:
+            if unfinished:
+                raise
+            return []  # whoever holds the lock for so long brings it home, or the next one does
+        except (CorruptRecord, FormatUnsupported, StorageIO) as error:
+            return [Problem.of(error)]
+
+    def _finish(self, timeout: float) -> list[Problem]:
+        """Redo, and bring home for as long as that makes it fewer; others get a turn in between."""
+        problems: list[Problem] = []
+        waits = self._homecoming.waiting()
+        while True:
+            with self._destination.holding("recover", timeout) as refused:
+                if refused is not None:
+                    raise refused
+                problems += self._home.redo_all()
+                problems += self._homecoming.bring()
+            waited, waits = waits, self._homecoming.waiting()
+            if not 0 < waits < waited:
+                return problems
+
+    def news(self) -> set[str] | None:
+        """Paths other processes wrote since this was last asked; None when some may have been missed."""
+        came, self._homecoming.came = self._homecoming.came, set()
+        try:
+            found = self._parts.journal.news()
+        except (CorruptRecord, FormatUnsupported, StorageIO):
+            return None
+        return _joined(found, came, self._parts.secondary.news() if self._parts.secondary else set())
+
+    # -- internal -------------------------------------------------------------------------------------------------
+    def _operation(
+        self, branch: str, message: str, signatures: Sequence[Signature], plans: Sequence[FilePlan], batch: bool
+    ) -> Operation:
+        return Operation(
+            id=secrets.token_hex(8),
+            branch=branch,
+            time=self._parts.clock().timestamp(),
+            message=message,
+            batch=batch,
+            writers=tuple(self._signed(signature).fields() for signature in dict.fromkeys(signatures)),
+            changes=self._as_changes(plans),
+        )
+
+    def _signed(self, signature: Signature) -> Signature:
+        """A signature that names nobody is of the agent whose branch this is, where it is one's."""
+        nobody = not signature.agent and not signature.person
+        return replace(signature, agent=self._parts.policy.agent) if nobody else signature
+
+    @staticmethod
+    def _as_changes(plans: Sequence[FilePlan]) -> tuple[FileChange, ...]:
+        return tuple(FileChange(path=plan.path, old=plan.old_sha, new=plan.new_sha, data=plan.after) for plan in plans)
+
+    def _recording(self, branch: str, message: str, edits: Sequence[FilePlan], batch: bool = False) -> Operation:
+        """The operation for edits that are in place: what was there before is not memfs's to bring back."""
+        operation = self._operation(branch, message, [Signature(person=True)], edits, batch)
+        return replace(operation, changes=tuple(replace(change, old=change.new) for change in operation.changes))
+
+    def _refuse_outdated(self, plans: Sequence[FilePlan], refused: StorageIO | None) -> None:
+        """What others wrote since the plan was made may concern the same ids, in other folders."""
+        unseen = self._unseen(refused)
+        if unseen is None:
+            raise PlanOutdated(plans[0].path if plans else "")
+        ids = {stem_of(path).casefold() for path in unseen if not document_kind(path)}
+        for plan in plans:
+            taken = stem_of(plan.path).casefold() in ids and not document_kind(plan.path)
+            if taken or content_now(self._parts.seen, plan.path) != plan.old_sha:
+                raise PlanOutdated(plan.path)
+
+    def _unseen(self, refused: StorageIO | None) -> set[str] | None:
+        """What others wrote in either place; of a journal that cannot be read, what is known."""
+        secondary = self._parts.secondary
+        elsewhere = secondary.unseen() if secondary else set()
+        return elsewhere if refused is not None else _joined(self._parts.journal.unseen(), elsewhere)
+
+    def _check(self, plans: Sequence[FilePlan]) -> list[FilePlan]:
+        edits = []
+        for plan in plans:
+            if plan.before is None or self._parts.is_local(plan.path) or self._is_ours(plan.path, plan.before):
+                continue
+            if self._parts.policy.adopt == "leave" and plan.old_sha != plan.expected:
+                raise Conflict(
+                    "this file was edited by hand and the edit is not committed",
+                    current=plan.old_sha,
+                    path=plan.path,
+                    hint="commit it with git or 'memfs commit', or pass its sha256 as expected",
+                )
+            vet_replaced(plan)
+            edits.append(FilePlan(path=plan.path, before=None, after=plan.before, item=None))
+        return edits
+
+    def _is_ours(self, path: str, data: bytes) -> bool:
+        held = self._parts.secondary.held().get(path) if self._parts.secondary else None
+        if held is not None and held.last.new == sha256(data):
+            return True
+        written = self._parts.journal.latest(path)
+        if written is not None:
+            return written == sha256(data)
+        try:
+            return self._parts.repository.head_blob(path) == blob_id(data)
+        except HistoryError:
+            return False
+
+
+def _joined(*sets: set[str] | None) -> set[str] | None:
+    """All of them together; None where one is not known."""
+    known = [found for found in sets if found is not None]
+    return set().union(*known) if len(known) == len(sets) else None
+
+
+def signatures_of(plans: Sequence[FilePlan], source: str) -> list[Signature]:
+    """Whoever signs for these plans, or else who wrote what they bring, without repeats; else nobody in particular."""
+    if (signer := authorship.current_signer()) is not None:
+        return [Signature(agent=signer.agent, session=signer.session, source=source)]
+    found = [
+        Signature(
+            agent=plan.item.origin.agent, session=plan.item.origin.session, source=source or plan.item.origin.tool
+        )
+        for plan in plans
+        if plan.item is not None and plan.speaks
+    ]
+    return list(dict.fromkeys(found)) or [Signature(source=source)]

@@ -1,0 +1,483 @@
+"""Deinit: takes memfs out of a repository, and with it a workspace's files where that is asked for (D2).
+
+Everything that would be lost is named before anything is done. Each step can be repeated, and what shows that memfs was
+here, its state folder, goes last: a deinit that was killed is taken up by the next one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memfs import private, trust
+from memfs.admin import merge_driver_setup
+from memfs.context.agents_md import FILE, AgentsBlock, BlockResult, BlockStatus
+from memfs.errors import DeinitRefused, GitBusy, MemfsError, StorageIO
+from memfs.fs import append_log, io
+from memfs.fs.atomic_replace import is_temporary
+from memfs.fs.journal import Journal
+from memfs.fs.lock import FileLock
+from memfs.fs.own_branch import BRANCH, place_in
+from memfs.fs.workspace_location import SETTINGS_FILE, is_workspace
+from memfs.git.busy import users_of
+from memfs.git.config import read_config
+from memfs.git.layout import discover, state_path
+from memfs.git.process import tether, wait_for_children
+from memfs.git.refs import read_list, short_name
+from memfs.git.repository import Repository
+from memfs.model.state_paths import document_of_sidecar
+from memfs.search.cache_folders import cache_home, caches, drop, recorded
+from memfs.store.parts import CONTENT
+from memfs.store.plan import FilePlan
+from memfs.store.recovery import FOLDER
+from memfs.team import own_branch
+from memfs.team.worktrees import remove_all
+
+if TYPE_CHECKING:
+    from memfs.admin.recover import RecoveryCopies
+    from memfs.git.layout import Layout
+    from memfs.store import Store
+    from memfs.store.parts import Parts
+    from memfs.team.branches import Branches
+
+_REFS = "refs/memfs/"
+_RESCUED = "refs/memfs/rescue/"
+_AGENT_FILES = (FILE, "CLAUDE.md")
+_OUTSIDE_GIT = (".zst",)
+_LARGEST = 1 << 30
+_MOST = 10
+_PROGRAM = "memfs"
+_MESSAGE = "Remove memfs and its memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeinitPlan:
+    """What a deinit takes away, and what stands in its way.
+
+    Attributes:
+        root: the workspace.
+        others: further workspaces of the repository: what all share stays for them.
+        files: with ``purge``, the workspace's own files; ``blocks`` are the agents' files that hold a block of memfs.
+        commits: whether the removal of the files is committed; else the person does that.
+        branches: agents' branches with working trees, which go too.
+        links: the working trees of code whose link to the memory's own branch goes, with the place it is checked out.
+        refs: refs of memfs.
+        driver: whether the repository's configuration names the merge driver.
+        state: the folder with memfs's own records.
+        caches: what the user's cache holds of it.
+        losses: what nothing else holds, in words; it goes only by force.
+        processes: who is at work in the workspace, as id and name.
+        trusted: whether the user's list of trusted workspaces has it.
+        leaves: what stays and memfs does not take away, in words.
+    """
+
+    root: Path
+    others: tuple[Path, ...] = ()
+    files: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    commits: bool = False
+    branches: tuple[str, ...] = ()
+    links: tuple[Path, ...] = ()
+    refs: tuple[str, ...] = ()
+    driver: bool = False
+    state: Path
+    caches: tuple[Path, ...] = ()
+    losses: tuple[str, ...] = ()
+    processes: tuple[tuple[int, str], ...] = ()
+    trusted: bool = False
+    leaves: tuple[str, ...] = ()
+
+    @property
+    def refused(self) -> str:
+        """Why it would be refused without force, "" where it would not."""
+        reasons = [f"{name} (process {number}) is at work in this workspace" for number, name in self.processes]
+        return "; ".join([*reasons, *self.losses])
+
+
+def left_at(start: Path) -> Path | None:
+    """The nearest folder at or above one where a workspace was and its state still is; None where there is none."""
+    layout = discover(start)
+    if layout is None:
+        return None
+    for folder in (start, *start.parents):
+        if not folder.is_relative_to(layout.work_tree):
+            break
+        prefix = folder.relative_to(layout.work_tree).as_posix()
+        if state_path(replace(layout, workspace=folder, prefix="" if prefix == "." else prefix)).is_dir():
+            return folder
+    return None
+
+
+class Deinit:
+    """Takes one open workspace out of its repository."""
+
+    def __init__(
+        self,
+        store: Store,
+        parts: Parts,
+        *,
+        branches: Branches,
+        recovered: RecoveryCopies,
+        block: AgentsBlock,
+        purge: bool,
+    ) -> None:
+        """``block`` keeps the agents' files; ``purge``: the files of the workspace go, too."""
+        self._store, self._parts, self._repository = store, parts, parts.repository
+        self._branches, self._recovered, self._block = branches, recovered, block
+        self._purge = purge
+        self._root = parts.tree.root
+        self._record = self._repository.state.parent
+        self._others = tuple(_others(self._repository, self._root))
+        self._own = own_branch.is_separate(self._repository)
+
+    # -- looking --------------------------------------------------------------------------------------------------
+    def plan(self) -> DeinitPlan:
+        """What would be done now. Changes nothing.
+
+        Raises:
+            GitBusy: a person is in the middle of something.
+            DeinitRefused: this is the working tree of an agent's branch.
+        """
+        repository = self._repository
+        if busy := repository.busy():
+            raise GitBusy(busy, hint="leave when that is over")
+        branches = self._given()
+        roots = _cached_roots(self._record, self._root, alone=not self._others)
+        config = read_config(repository.common_dir / "config")
+        return DeinitPlan(
+            root=self._root,
+            others=self._others,
+            files=tuple(self._own_files()) if self._purge else (),
+            blocks=tuple(self._blocks()),
+            commits=self._purge and self._commits() and bool(self._store.edits.committed()),
+            branches=(*branches, *((BRANCH,) if self._own and self._purge else ())),
+            links=tuple(own_branch.linked(repository)) if self._own else (),
+            refs=tuple(self._refs()) if not self._others else (),
+            driver=not self._others and f"merge.{merge_driver_setup.DRIVER}.driver" in config,
+            state=repository.state if self._others else self._record,
+            caches=tuple(one.folder for one in caches(self._record) if one.root in roots),
+            losses=tuple(self._losses(branches)),
+            processes=tuple(self._processes()),
+            trusted=trust.is_trusted(self._root),
+            leaves=tuple(self._leaves()),
+        )
+
+    def _processes(self) -> Iterator[tuple[int, str]]:
+        """Who has the workspace open, and which memfs was started in its folder: a server opens it when first asked."""
+        opened = users_of(str(self._repository.state))
+        started = [row for row in users_of(str(self._root)) if row[1] == _PROGRAM]
+        yield from sorted({row for row in (*opened, *started) if row[1] != "git"})
+
+    def _commits(self) -> bool:
+        return self._parts.policy.commit != "manual"
+
+    def _given(self) -> list[str]:
+        """The agents' branches, which all workspaces of the repository share."""
+        given = read_list(self._repository.common_dir)
+        folder = str(self._repository.work_tree)
+        if own := next((row.name for row in given.values() if row.folder == folder), ""):
+            raise DeinitRefused(
+                f"this is the working tree of the branch {own}",
+                path=folder,
+                hint=f"run it in the workspace that the branch was started from, or: memfs branch drop {own}",
+            )
+        return [] if self._others else [row.name for row in given.values()]
+
+    def _refs(self) -> Iterator[str]:
+        out = self._repository.git.run("for-each-ref", "--format=%(refname)", _REFS)
+        yield from os.fsdecode(out).splitlines()
+
+    def _own_files(self) -> Iterator[str]:
+        """The files that go with a purge: what memfs keeps, in git or beside it."""
+        yield from (path for path in self._present() if self._is_own(path))
+
+    def _present(self) -> Iterator[str]:
+        for entry in self._parts.tree.scan(CONTENT, hidden=True):
+            if entry.regular and not is_temporary(entry.path.rpartition("/")[2]):
+                yield entry.path
+        if self._parts.tree.entry(SETTINGS_FILE) is not None:
+            yield SETTINGS_FILE
+
+    def _is_own(self, path: str) -> bool:
+        return self._store.edits.is_own(path) or bool(document_of_sidecar(path)) or path.endswith(_OUTSIDE_GIT)
+
+    def _blocks(self) -> list[str]:
+        """The files for agents that hold a block of memfs, named from the folder they lie in."""
+        if not self._purge:
+            return []
+        return [name for name in _AGENT_FILES if self._block_at(name) is not None]
+
+    def _block_at(self, name: str) -> BlockStatus | None:
+        with suppress(MemfsError):
+            looked = self._block.check(self._block.folder / name)
+            if looked.line:
+                return looked.standing
+        return None
+
+    # -- what would be lost ---------------------------------------------------------------------------------------
+    def _losses(self, branches: Sequence[str]) -> Iterator[str]:
+        if count := len(self._recovered.list()) + len(self._recovered.damaged()):
+            yield f"{count} content(s) set aside by memfs: 'memfs recover' brings them back"
+        if names := self._waited_for():
+            yield f"writes wait for their commit to {', '.join(names)}: check that out, and commit them there"
+        if self._purge or self._own:
+            yield from self._uncommitted()
+        if self._purge and self._own and (count := self._unpublished()):
+            yield f"{count} commit(s) of the branch {BRANCH} that no remote has"
+        storage = self._store.storage()
+        if storage.waiting:
+            yield f"{storage.waiting} write(s) wait in {storage.secondary}"
+        yield from _kept_in(self._repository.state)
+        if not self._others:
+            yield from self._shared_losses(branches)
+
+    def _shared_losses(self, branches: Sequence[str]) -> Iterator[str]:
+        """What goes with the last workspace of a repository."""
+        known = {state_path(layout) for layout in self._other_layouts()} | {self._repository.state}
+        for state in sorted(path for path in self._record.iterdir() if path.is_dir() and path not in known):
+            if count := _waiting(state):
+                yield f"{count} write(s) of a working tree that is gone wait in {state}"
+            if (state / FOLDER).is_dir() and os.listdir(state / FOLDER):
+                yield f"contents set aside in {state / FOLDER}"
+            yield from _kept_in(state)
+        for name in branches:
+            try:
+                self._branches.drop(name, dry_run=True)
+            except MemfsError as error:
+                yield f"branch {name}: {error.message}"
+        for ref in self._refs():
+            if ref.startswith(_RESCUED) and (count := self._only_there(ref)):
+                yield f"{count} commit(s) that only {ref} keeps"
+
+    def _waited_for(self) -> list[str]:
+        """The other branches to which writes are still to be committed; where memfs commits, it does so before."""
+        here = self._repository.head().ref
+        operations = [] if self._commits() else self._parts.journal.operations()
+        return sorted({short_name(one.branch) for one in operations if one.branch and one.branch != here})
+
+    def _uncommitted(self) -> Iterator[str]:
+        """The files of memfs that HEAD does not have as they are."""
+        committed = self._store.edits.committed()
+        found = [
+            path
+            for path in self._present()
+            if self._is_own(path) and committed.get(path) != self._blob(path, committed)
+        ]
+        if beside := [path for path in found if path.endswith(_OUTSIDE_GIT)]:
+            yield f"{len(beside)} large file(s) that git never holds, to be copied elsewhere: {_named(beside)}"
+        if rest := [path for path in found if not path.endswith(_OUTSIDE_GIT)]:
+            yield f"{len(rest)} file(s) that no commit has: {_named(rest)}"
+        for name in self._blocks():
+            if self._block_at(name) is BlockStatus.EDITED:
+                yield f"somebody edited the block in {name}"
+
+    def _blob(self, path: str, committed: dict[str, str]) -> str:
+        """The blob id of a file; what HEAD does not have is not read."""
+        return self._parts.tree.read(path, _LARGEST).stamp.blob if path in committed else "absent"
+
+    def _only_there(self, ref: str) -> int:
+        """How many commits no branch, tag or remote has but this ref."""
+        tip = self._repository.ref_commit(ref)
+        elsewhere = ["--not", "--branches", "--tags", "--remotes", *filter(None, [self._repository.head().commit])]
+        return int(self._repository.git.run("rev-list", "--count", tip, *elsewhere)) if tip else 0
+
+    def _unpublished(self) -> int:
+        """How many commits of the memory's own branch go with it."""
+        if not self._repository.ref_commit(own_branch.REF):
+            return 0
+        return int(self._repository.git.run("rev-list", "--count", own_branch.REF, "--not", "--remotes"))
+
+    def _other_layouts(self) -> Iterator[Layout]:
+        for row in read_list(self._repository.common_dir).values():
+            folder = Path(row.folder) / self._repository.prefix
+            if folder.is_dir() and (layout := discover(folder)) is not None:
+                yield layout
+
+    def _leaves(self) -> Iterator[str]:
+        if self._own:
+            if not self._purge:
+                yield f"the branch {BRANCH} with the memory ('memfs deinit --purge' removes it, too)"
+        elif not self._purge:
+            yield f"the files: {CONTENT}/ and {SETTINGS_FILE} ('memfs deinit --purge' removes them, too)"
+        else:
+            strays = [path for path in self._present() if not self._is_own(path)]
+            if strays:
+                yield f"{len(strays)} file(s) in {CONTENT}/ that are not memfs's: {', '.join(strays[:5])}"
+        if self._repository.head().commit is not None and not (self._own and self._purge):
+            yield "the commits in git's history (only 'memfs erase ID', before you leave, rewrites those)"
+        for other in self._others:
+            yield f"what the repository's other workspace needs: {other}"
+
+    # -- doing ----------------------------------------------------------------------------------------------------
+    def files(self, force: bool = False) -> tuple[str | None, tuple[str, ...]]:
+        """Commit what waits, take the branches away and, with ``purge``, the files. The workspace is closed next.
+
+        Returns:
+            The commit that removed the files, None where there is none; the files for agents that were changed.
+
+        Raises:
+            DeinitRefused: something would be lost, or somebody has the workspace open.
+            GitBusy: what waits cannot be committed now.
+        """
+        if self._commits():
+            self._flush()
+        planned = self.plan()
+        if planned.refused and not force:
+            raise DeinitRefused(planned.refused, path=str(planned.root), hint=_remedy(planned))
+        for name in (name for name in planned.branches if name != BRANCH):
+            self._branches.drop(name, force=force)
+        if not self._purge:
+            return None, ()
+        edited = tuple(name for name in planned.blocks if self._take_block(name, force))
+        committed = self._store.edits.committed()
+        with self._store.standing_still("remove the workspace"):
+            for path in planned.files:
+                self._parts.tree.remove(path, durable=False)
+            _remove_empty(self._root / CONTENT)
+        gone = [path for path in committed if self._parts.tree.entry(path) is None]
+        if not self._commits() or not gone:
+            return None, edited
+        plans = [FilePlan(path=path, before=None, after=None, item=None) for path in gone]
+        self._store.writing.record_edits(plans, _MESSAGE)
+        self._flush()
+        return self._repository.head().commit, edited
+
+    def _flush(self) -> None:
+        flushed = self._store.flush(adopt=False)
+        if flushed.reason:
+            raise GitBusy(flushed.reason, hint="leave when that is over")
+
+    def _take_block(self, name: str, force: bool) -> bool:
+        done = self._block.remove(self._block.folder / name, force=force)
+        return done in (BlockResult.REMOVED, BlockResult.DELETED)
+
+
+def take_out(root: Path, *, keep_key: bool = False, purge: bool = False) -> DeinitPlan:
+    """Take memfs's own parts out of the repository around a closed workspace: driver, refs, caches, trust, state.
+
+    Of a memory on its own branch the links and the working tree go too, and with ``purge`` the branch. Killed anywhere,
+    it can be called again while the state folder is there. Nobody else commits meanwhile.
+
+    Args:
+        keep_key: the key of the project stays, by which its private memory is found again.
+        purge: a memory's own branch goes.
+
+    Raises:
+        MemfsError: something cannot be removed; what went before stays removed.
+    """
+    found = Repository.find(root, trusted=trust.repository)
+    if found is None:
+        raise DeinitRefused("there is no repository around it", path=str(root))
+    with closing(found) as repository:
+        record, state = repository.state.parent, repository.state
+        others, separate = tuple(_others(repository, root)), own_branch.is_separate(repository)
+        locks = FileLock(record / "commit.lock"), FileLock(state / "lock")
+        with locks[0].hold("leave the repository"), locks[1].hold("leave the repository"):
+            wait_for_children(record)
+            driver = not others and merge_driver_setup.uninstall(repository)
+            refs = () if others else _delete_refs(repository)
+            roots = _cached_roots(record, root, alone=not others)
+            dropped = tuple(one.folder for one in caches(record) if one.root in roots)
+            drop(record, lambda made: made in roots)
+            if os.path.lexists(trust.list_path()):
+                trust.revoke(root)
+            if place_in(repository.common_dir) is not None and (separate or not others):
+                own_branch.take_out(repository, branch=purge)
+            _remove_state(record, state, whole=not others, keep_key=keep_key)
+    _forget_empty(repository.common_dir)
+    return DeinitPlan(
+        root=root, others=others, refs=refs, driver=driver, caches=dropped, state=state if others else record
+    )
+
+
+def _cached_roots(record: Path, root: Path, alone: bool) -> set[Path]:
+    """The folders whose caches go: the workspace; for the last one, all that the repository ever had caches for."""
+    return {root, *(made for _, made in recorded(record))} if alone else {root}
+
+
+def _others(repository: Repository, root: Path) -> Iterator[Path]:
+    """The other workspaces of the repository that were ever opened and are still there, agents' branches left out."""
+    branches = [row.folder for row in read_list(repository.common_dir).values()]
+    for other in sorted({made for _, made in recorded(repository.state.parent)} - {root}):
+        if any(other.is_relative_to(folder) for folder in branches) or not is_workspace(other):
+            continue
+        with suppress(MemfsError):
+            layout = discover(other)
+            if layout is not None and layout.common_dir == repository.common_dir and state_path(layout).is_dir():
+                yield other
+
+
+def _waiting(state: Path) -> int:
+    """How many writes wait in a state folder, whose workspace may be gone."""
+    if not os.path.lexists(state / "journal"):
+        return 0
+    journal = Journal(state / "journal")
+    try:
+        return len(journal.operations())
+    finally:
+        journal.close()
+
+
+def _kept_in(state: Path) -> Iterator[str]:
+    if count := len(append_log.waiting(state / append_log.FOLDER)):
+        yield f"{count} file(s) with events of sessions that nobody has taken in yet, in {state / append_log.FOLDER}"
+
+
+def _delete_refs(repository: Repository) -> tuple[str, ...]:
+    out = repository.git.run("for-each-ref", "--format=%(refname)", _REFS)
+    refs = tuple(os.fsdecode(out).splitlines())
+    if refs:
+        data = os.fsencode("".join(f"delete {ref}\n" for ref in refs))
+        with tether(repository.state.parent) as held:
+            repository.git.run("update-ref", "--stdin", data=data, keep=(held,))
+    return refs
+
+
+def _remove_state(record: Path, state: Path, whole: bool, keep_key: bool) -> None:
+    """Remove a workspace's state folder; with all that lies beside it where it is the last one. By it an interrupted
+    deinit is taken up: it goes last.
+    """
+    for path in sorted(record.iterdir()) if whole else ():
+        if path.is_dir() and not path.is_symlink():
+            if path != state:
+                remove_all(path)
+        elif path.name != private.KEY_FILE or not keep_key:
+            io.unlink(path, missing_ok=True)
+    if state.is_dir():
+        remove_all(state)
+    if whole and not os.listdir(record):
+        io.rmdir(record)
+
+
+def _forget_empty(common_dir: Path) -> None:
+    """Remove the folders that are empty now."""
+    for folder in (common_dir / "refs/memfs", common_dir / "logs/refs/memfs"):
+        if folder.is_dir():
+            _remove_empty(folder)
+    with suppress(StorageIO, OSError):
+        io.rmdir(cache_home())
+
+
+def _remove_empty(top: Path) -> None:
+    """Remove a folder and those in it, as far as nothing lies there."""
+    for place, _, _ in os.walk(top, topdown=False, followlinks=False):
+        with suppress(StorageIO, OSError):
+            io.rmdir(place)
+
+
+def _named(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MOST} more" if len(paths) > _MOST else ""
+    return ", ".join(paths[:_MOST]) + more
+
+
+def _remedy(planned: DeinitPlan) -> str:
+    if planned.processes:
+        return "end it first; --force goes on all the same"
+    return "commit or move away what you want to keep ('memfs commit'); --force goes on, and it is lost"
+
+
+__all__ = ["Deinit", "DeinitPlan", "left_at", "take_out"]

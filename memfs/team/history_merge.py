@@ -1,0 +1,489 @@
+"""Merger: joins another line of history into the branch that is checked out (B1, B3).
+
+Owns what a merge that memfs makes itself does to files and to history: that what waits is committed before, that
+nothing of a person's is replaced, and which commit results. What the files come to is the business of
+``memfs.team.history_merge``; where the other line came from, its caller's.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from memfs.admin.merge_spool import MergeSpool, can_be_recorded, can_wait, records_of
+from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MemfsError, MergeRefused
+from memfs.format.conflict_markers import has_markers
+from memfs.format.secrets import refuse_text
+from memfs.fs.workspace_location import is_own
+from memfs.git.ancestry import holds_commit, is_ancestor, merge_bases, objects_beyond
+from memfs.git.objects import REGULAR, TreeEntry
+from memfs.git.repository import Repository
+from memfs.git.tree_diff import Snapshot, snapshots
+from memfs.model.state_paths import conflict_path, iteration_of
+from memfs.store import Store, authorship
+from memfs.store.parts import Parts, through
+from memfs.store.plan import FilePlan, PlanOutdated, take_in
+from memfs.store.write import Signature
+from memfs.team.own_branch import is_separate
+from memfs.team.tree_join import ContestedPath, OpenPath, TreeJoin, TreeVersion, Versions, crossing
+
+_SHOWN = 3
+_MOST_BASES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class MergeChange:
+    """One file that a merge changes: its bytes before and after, None where there is none."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedHistory:
+    """What two lines come to: the files that change here, and what gave way in files."""
+
+    wanted: tuple[MergeChange, ...]
+    contested: tuple[ContestedPath, ...]
+
+
+class HistoryJoin:
+    """Joins lines of history of one workspace's repository. It writes nothing."""
+
+    def __init__(self, repository: Repository, join: TreeJoin) -> None:
+        self._repository = repository
+        self._join = join
+
+    def outcome(self, ours: str | None, theirs: str, bases: Sequence[str]) -> JoinedHistory:
+        """What the files here come to when ``theirs`` is joined with ``ours`` (None: a branch without a commit).
+
+        Raises:
+            MergeRefused: the other line changes what is not memory, or a file that cannot be joined.
+            HistoryUnavailable: a commit is not in the repository.
+        """
+        base, here, there = self.sides(ours, theirs, bases, memory_only=True)
+        joined = self._join.join(base, here, there)
+        if joined.unjoined:
+            raise _cannot(joined.unjoined)
+        changed = sorted(path for path in {*here, *joined.versions} if here.get(path) != joined.versions.get(path))
+        wanted = tuple(self._wanted(path, here, joined.versions) for path in changed)
+        _refuse_markers(wanted)
+        return JoinedHistory(wanted, tuple(joined.contested))
+
+    def sides(
+        self, ours: str | None, theirs: str, bases: Sequence[str], *, memory_only: bool = False
+    ) -> tuple[Versions, Versions, Versions]:
+        """The files from which both lines began, and those of each, as far as the three differ.
+
+        Args:
+            memory_only: refuse a line that changes other files.
+
+        Raises:
+            MergeRefused: it does, or the lines crossed too often.
+            HistoryUnavailable: a commit is not in the repository.
+        """
+        commits = [ours, theirs, *self._below(bases)]
+        taken = snapshots(self._repository, commits)
+        if memory_only:
+            self._refuse_outside(theirs, taken, [taken[commits.index(base)] for base in bases])
+        versions = {
+            commit or "": self._versions(snapshot) for commit, snapshot in zip(commits, taken, strict=True)
+        }  # a commit that stands there twice has the same versions
+        here, there = versions[ours or ""], versions[theirs]
+        base = crossing(self._join, bases, versions, self._met)
+        return {**base, **self._shared(base, here, there, (ours, theirs), bases)}, here, there
+
+    def _shared(
+        self, base: Versions, here: Versions, there: Versions, tips: tuple[str | None, str], bases: Sequence[str]
+    ) -> Versions:
+        """Versions that both lines had of items which each brought in by a commit of its own.
+
+        Without them, a side that never changed such an item would contradict the side that did.
+        """
+        known = self._join.names(base)
+        new = self._join.names(here) & self._join.names(there) - known
+        if not new or tips[0] is None or all(there.get(path) == here[path] for path in here):
+            return {}
+        ours, theirs = (objects_beyond(self._repository, tip or "", bases) for tip in tips)
+        found: dict[str, TreeVersion] = {}
+        for blob, name in ours.items():
+            path = self._repository.below(os.fsencode(name)) if blob in theirs else None
+            if path is not None and (names := self._join.names((path,)) & new):
+                found[path] = TreeVersion(blob)
+                new -= names
+        return found
+
+    def _wanted(self, path: str, here: Versions, after: Versions) -> MergeChange:
+        return MergeChange(path, self._join.content(here.get(path)), self._join.content(after.get(path)))
+
+    def _met(self, one: str, other: str) -> Sequence[str]:
+        return merge_bases(self._repository, one, other)
+
+    def _below(self, bases: Sequence[str]) -> list[str]:
+        """The commits in which lines met, and, where those lines crossed, in which these met, and so on.
+
+        Raises:
+            MergeRefused: they crossed too often.
+        """
+        found = list(bases)
+        waiting = [tuple(bases)]
+        while waiting:
+            group = waiting.pop()
+            for number, other in enumerate(group[1:], 1):
+                below = tuple(dict.fromkeys(name for one in group[:number] for name in self._met(one, other)))
+                found += [name for name in below if name not in found]
+                waiting.append(below)
+            if len(found) > _MOST_BASES:
+                raise MergeRefused("these lines of history crossed too often", hint="join them with git merge")
+        return found
+
+    def _versions(self, snapshot: Snapshot) -> Versions:
+        below = ((self._repository.below(path), entry) for path, entry in snapshot.items())
+        return {path: TreeVersion(entry.id) for path, entry in below if path is not None and _is_file(path, entry)}
+
+    def _refuse_outside(self, commit: str, taken: Sequence[Snapshot], bases: Sequence[Snapshot]) -> None:
+        """Refuse what the other line changed beside memory: there memfs writes nothing."""
+        ours, theirs = taken[:2]
+        foreign = sorted(
+            path
+            for path in {*ours, *theirs}
+            if ours.get(path) != theirs.get(path)
+            and all(base.get(path) != theirs.get(path) for base in bases or ({},))
+            and not self._is_memory(path, [ours.get(path), theirs.get(path)])
+        )
+        if foreign:
+            named = named_files(path.decode("utf-8", "backslashreplace") for path in foreign)
+            raise MergeRefused(
+                f"the other line changes {len(foreign)} file(s) that memfs does not merge: {named}",
+                path=foreign[0].decode("utf-8", "backslashreplace"),
+                hint=self._by_git(commit, strangers=not bases),
+            )
+
+    def _by_git(self, commit: str, *, strangers: bool) -> str:
+        """How a person joins it; the memory's own branch is joined where it is checked out, not among the code."""
+        if not is_separate(self._repository):
+            return "join it with git pull --no-rebase or git merge: memory is merged by memfs there, too"
+        option = "--allow-unrelated-histories " if strangers else ""
+        place = shlex.quote(str(self._repository.work_tree))
+        return f"git -C {place} merge {option}{commit[:12]} joins it: memory is merged by memfs there, too"
+
+    def _is_memory(self, path: bytes, entries: Sequence[TreeEntry | None]) -> bool:
+        below = self._repository.below(path)
+        return below is not None and all(entry is None or _is_file(below, entry) for entry in entries)
+
+
+def _is_file(path: str, entry: TreeEntry) -> bool:
+    return is_own(path) and entry.mode in REGULAR
+
+
+def _refuse_markers(wanted: Sequence[MergeChange]) -> None:
+    """Refuse a line of history in which somebody committed conflict markers: everybody would get them."""
+    for one in wanted:
+        if one.after is not None and has_markers(one.after) and not (one.before and has_markers(one.before)):
+            raise MergeRefused(
+                "the other line has conflict markers in this file",
+                path=one.path,
+                hint="there: memfs resolve, memfs commit; then join it again",
+            )
+
+
+def _cannot(unjoined: Sequence[OpenPath]) -> MergeRefused:
+    named = named_files(f"{one.path} ({one.reason})" for one in unjoined)
+    return MergeRefused(
+        f"{len(unjoined)} file(s) cannot be joined: {named}",
+        path=unjoined[0].path,
+        hint="correct them on one side and commit; or join the lines with git merge, then memfs resolve",
+    )
+
+
+def named_files(names: Iterable[str]) -> str:
+    """The first few names, and how many more there are."""
+    listed = list(names)
+    return ", ".join(listed[:_SHOWN]) + (f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else "")
+
+
+_SCHEMA = "conflict"
+_TOLD = 20
+
+
+def conflict_records(parts: Parts, contested: Sequence[ContestedPath]) -> tuple[MergeChange, ...]:
+    """The documents that record what gave way in state documents, as files that are part of the merge."""
+    now = parts.clock()
+    found = []
+    for file in contested:
+        number = iteration_of(file.path)
+        if file.recorded or number is None or not can_be_recorded(file.path):
+            continue
+        for turn, record in enumerate(records_of(file.path, file.conflicts, now), 1):
+            path = conflict_path(number, file.path, now, turn)
+            found.append(MergeChange(path, None, parts.codec.write_document(record, path, _SCHEMA)))
+    return tuple(found)
+
+
+def keep_others(parts: Parts, contested: Sequence[ContestedPath], wanted: Sequence[MergeChange]) -> None:
+    """Keep in this clone what gave way in documents that have no place for a record beside them.
+
+    Raises:
+        StorageIO: not all could be kept.
+    """
+    changes = {one.path: one for one in wanted}
+    for file in contested:
+        if file.recorded or can_be_recorded(file.path) or not can_wait(file.path):
+            continue
+        change = changes.get(file.path)
+        before, after = ((change.before,), change.after) if change else ((), None)
+        records = records_of(file.path, file.conflicts, parts.clock())
+        MergeSpool(parts.repository.state).keep(records, after, before)
+
+
+def told(message: str, contested: Sequence[ContestedPath]) -> str:
+    """The commit's message, naming the fields in which one side's value gave way."""
+    fields = [f"- {file.path}: {one.field or 'the whole file'}" for file in contested for one in file.conflicts]
+    if not fields:
+        return message
+    more = [f"- and {len(fields) - _TOLD} more"] if len(fields) > _TOLD else []
+    heading = "Both sides changed these; one value stands, the other is recorded:"
+    return "\n".join([message, "", heading, *fields[:_TOLD], *more])
+
+
+def join(
+    store: Store, parts: Parts, plans: Sequence[FilePlan], message: str, signature: Signature, *, merges: str, on: str
+) -> None:
+    """Write the merged files durably, as a batch that joins the commit ``merges`` with the branch ``on``.
+
+    It waits in the journal until the next ``Store.flush``; a quota does not keep it out.
+
+    Raises:
+        Conflict: a file, or the branch, is not what the plans were made against; nothing was written.
+        SecretDetected: the message holds one.
+        StorageIO: nothing was written.
+    """
+    refuse_text(message, "message")
+    write = partial(
+        store.writing.carry_out, plans, message, [signature], batch=True, critical=True, merges=merges, on=on
+    )
+    try:
+        through(parts.gate, partial(write, learn=partial(take_in, store.following, plans)))
+    except PlanOutdated as outdated:
+        if outdated.path:
+            store.following.refresh([outdated.path])
+        raise Conflict(
+            "a file or the branch changed while the merge was prepared", path=outdated.path or None, hint="try again"
+        ) from None
+    store.wrote = True
+
+
+_TRIES = 5
+_FEW = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileClash:
+    """One field that both sides changed differently, and of which one value was kept.
+
+    Attributes:
+        path: the file, below the workspace.
+        field: dotted name; "" for the whole file (deleted on one side, edited on the other).
+        kept: what the file holds now.
+        lost: what it does not hold; recorded in the file, or in a record beside it.
+    """
+
+    path: str
+    field: str
+    kept: Any = None
+    lost: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeResult:
+    """What a merge did, or would do.
+
+    Attributes:
+        commit: the commit that holds both lines: the branch's tip. "" where nothing was made (``dry_run``), or where it
+            waits.
+        forward: the branch only moved along the other line, without a commit of its own.
+        changed: the files that are different from before, below the workspace.
+        conflicts: what both sides changed differently.
+        waiting: why the merge commit waits, where git became busy; the files are merged already.
+        nothing: the branch held the other line already. Where both lines say the same, a commit joins them all the
+            same, and no file changes.
+    """
+
+    commit: str
+    forward: bool = False
+    changed: tuple[str, ...] = ()
+    conflicts: tuple[FileClash, ...] = ()
+    waiting: str = ""
+    nothing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MergePlan:
+    commit: str
+    branch: str
+    forward: bool
+    wanted: tuple[MergeChange, ...]
+    contested: tuple[ContestedPath, ...]
+
+    def joined(self, commit: str, forward: bool, waiting: str = "") -> MergeResult:
+        return MergeResult(
+            commit=commit,
+            forward=forward,
+            changed=tuple(one.path for one in self.wanted),
+            conflicts=tuple(
+                FileClash(path=file.path, field=one.field, kept=one.kept, lost=one.lost)
+                for file in self.contested
+                for one in file.conflicts
+            ),
+            waiting=waiting,
+        )
+
+
+class Merger:
+    """Merges commits into the checked-out branch of one workspace. May be used from several threads."""
+
+    def __init__(self, store: Store, parts: Parts, sum_up: Callable[[Sequence[str]], None]) -> None:
+        """``sum_up`` is told of the files that a merge changed, to bring up to date what follows from them."""
+        self._sum_up = sum_up
+        self._store = store
+        self._parts = parts
+        self._histories = HistoryJoin(parts.repository, TreeJoin(parts.repository, parts.codec, parts.kinds))
+
+    def merge(
+        self,
+        commit: str,
+        message: str,
+        *,
+        source: str = "",
+        dry_run: bool = False,
+        adopt: bool | None = None,
+        strangers: bool = False,
+    ) -> MergeResult:
+        """Join a commit's memory with what is here; the branch then holds both lines (B1, B3).
+
+        What waits is committed first. Files are written journal first: killed anywhere, the merge is finished or was
+        never begun. Where the branch holds nothing that the commit lacks, it moves there without a merge commit.
+
+        Args:
+            commit: full id of the commit to join; it must be in the repository.
+            message: the merge commit's sentence.
+            source: which door asked for it, for the commit's trailers.
+            dry_run: tell what would happen, write nothing; what waits for its commit is left out.
+            adopt: whether edits by hand are committed first; None as ``history.adopt`` says.
+            strangers: also join a line that has no commit in common with this one.
+
+        Returns:
+            What changed, and what both sides changed differently.
+
+        Raises:
+            Conflict: a file that the merge would change was edited by hand, and the edit is not committed.
+            GitBusy: a person is in the middle of something; nothing was changed.
+            MergeRefused: the other line changes files that are not memory, or files that no merge can join, or has
+                nothing in common with this one.
+            HistoryUnavailable: the commit, or what both share, is not in the repository (a shallow clone).
+        """
+        for attempt in range(_TRIES):
+            if not dry_run:
+                self._commit_what_waits(adopt)
+                self._take_news()
+            planned = self._plan(commit, strangers)
+            if planned is None:
+                return MergeResult(commit=self._parts.repository.head_commit() or "", nothing=True)
+            self._refuse_edited([one.path for one in planned.wanted])
+            if dry_run:
+                return planned.joined("", planned.forward)
+            try:
+                return self._carry_out(planned, message, source)
+            except Conflict:  # somebody wrote, or switched, meanwhile: what it comes to is another thing
+                if attempt + 1 == _TRIES:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    # -- before ---------------------------------------------------------------------------------------------------
+    def _commit_what_waits(self, adopt: bool | None) -> None:
+        flushed = self._store.flush(adopt=adopt)
+        if flushed.reason or flushed.waiting:
+            reason = flushed.reason or f"{flushed.waiting} write(s) still wait for their commit"
+            raise GitBusy(reason, hint="merge again when that is over")
+
+    def _take_news(self) -> None:
+        """Learn what other processes wrote: a plan made without it is outdated."""
+        news = self._store.writing.news()
+        if news is None:
+            self._store.refresh()
+        elif news:
+            self._store.following.refresh(news)
+
+    def _plan(self, commit: str, strangers: bool) -> _MergePlan | None:
+        """What is to be done; None where the branch holds the commit already."""
+        repository = self._parts.repository
+        if busy := repository.busy():
+            raise GitBusy(busy, hint="merge again when that is over")
+        head = repository.head()
+        if not holds_commit(repository, commit):
+            raise HistoryUnavailable(f"the commit {commit[:10]} is not in this repository", hint="fetch it first")
+        ours = head.commit
+        if ours is not None and is_ancestor(repository, commit, ours):
+            return None
+        bases = merge_bases(repository, ours, commit) if ours else ()
+        if ours and not bases and not strangers:
+            raise MergeRefused(
+                f"{commit[:10]} has no history in common with this branch",
+                hint=f"'git merge --allow-unrelated-histories {commit[:12]}' joins them; memfs merges memory there",
+            )
+        outcome = self._histories.outcome(ours, commit, bases)
+        extra = conflict_records(self._parts, outcome.contested)
+        return _MergePlan(
+            commit=commit,
+            branch=head.ref or "",
+            forward=ours is None or bases == (ours,),
+            wanted=(*outcome.wanted, *extra),
+            contested=outcome.contested,
+        )
+
+    def _refuse_edited(self, paths: Sequence[str]) -> None:
+        """Refuse to touch files with edits of a person's that are in no commit."""
+        edited = set(self._store.hand_edits(paths if len(paths) <= _FEW else None)).intersection(paths)
+        if edited:
+            first = min(edited)
+            raise Conflict(
+                f"{len(edited)} file(s) that the merge changes hold edits that are not committed",
+                path=first,
+                hint="'memfs commit' commits them, after you corrected what 'memfs check' names; then merge again",
+            )
+
+    # -- the merge ------------------------------------------------------------------------------------------------
+    def _carry_out(self, planned: _MergePlan, message: str, source: str) -> MergeResult:
+        signer = authorship.current_signer()
+        signature = Signature(
+            agent=signer.agent if signer else "", session=signer.session if signer else "", source=source
+        )
+        plans = [
+            FilePlan(path=one.path, before=one.before, after=one.after, item=None, vetted=True)
+            for one in planned.wanted
+        ]
+        keep_others(self._parts, planned.contested, planned.wanted)
+        said = told(message, planned.contested)
+        join(self._store, self._parts, plans, said, signature, merges=planned.commit, on=planned.branch)
+        flushed = self._store.flush(adopt=False)
+        tip = self._parts.repository.head_commit() or ""
+        if not is_ancestor(self._parts.repository, planned.commit, tip):
+            reason = flushed.reason or "the branch moved meanwhile"
+            return planned.joined("", forward=False, waiting=reason)
+        if tip == planned.commit:
+            return planned.joined(tip, forward=True)
+        self._follow_up([one.path for one in planned.wanted])
+        return planned.joined(self._parts.repository.head_commit() or tip, forward=False)
+
+    def _follow_up(self, changed: Sequence[str]) -> None:
+        """Bring sums up to date, which neither side had of both; the merge stands, whatever becomes of that."""
+        try:
+            self._sum_up(changed)
+        except MemfsError as error:
+            self._store.note_failure(error)
+        self._store.flush(adopt=False)

@@ -1,0 +1,235 @@
+"""Moving a repository's memory between the branches of its code and a branch of its own.
+
+To its own branch it goes with its history: the commits that changed memory, with their authors, dates and messages. The
+other way the files go, and the branch keeps the history: commits on a branch of code are the person's to make. Every
+step can be repeated, and nothing is removed before it stands at the other place.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs import trust
+from memfs.config import first_policies
+from memfs.errors import BranchRefused, GitBusy, NotRegularFile, RepoUnsupported
+from memfs.format import toml_text
+from memfs.fs import io, own_branch
+from memfs.fs.atomic_replace import is_temporary
+from memfs.fs.lock import FileLock
+from memfs.fs.own_branch import BRANCH
+from memfs.fs.tree import Tree
+from memfs.fs.workspace_location import MEMORY_FOLDER, SETTINGS_FILE, is_own
+from memfs.git.ancestry import is_ancestor
+from memfs.git.commits import build, store
+from memfs.git.identity import CommitChange, CommitWriter, Group
+from memfs.git.refs import read_list
+from memfs.git.repository import Repository
+from memfs.git.rewrite import extract
+from memfs.model.state_paths import document_of_sidecar
+from memfs.model.time import utc_now
+from memfs.store import Store
+from memfs.team.branches import share_sidecars
+from memfs.team.own_branch import REF, WORKFLOW, first_files, set_up, take_out
+
+_LARGEST = 1 << 30
+_NAMED = 5
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveResult:
+    """What a move did, or would do.
+
+    Attributes:
+        workspace: where the memory is then.
+        files: how many files moved; ``commits``: how many commits of history went along.
+        branch: the branch of its own, which has the history either way.
+    """
+
+    workspace: Path
+    files: int
+    commits: int
+    branch: str = BRANCH
+
+
+def to_own_branch(store_: Store, repository: Repository, *, dry_run: bool = False) -> MoveResult:
+    """Move the memory among the code to a branch of its own, with its history; its files are then yours to commit away.
+
+    Args:
+        store_: of the workspace among the code, which is closed next.
+
+    Raises:
+        BranchRefused: files that no commit has, an agent's branch, or another memory is in the way.
+        GitBusy: what waits cannot be committed now.
+        HistoryUnavailable: the clone is shallow.
+    """
+    if repository.prefix:
+        hint = f"git mv {repository.prefix}/{MEMORY_FOLDER} and {SETTINGS_FILE} to the top, and commit"
+        raise BranchRefused("the memory is not at the top of the repository", path=repository.prefix, hint=hint)
+    _require_settled(store_, repository)
+    head = repository.head_commit()
+    tip, made = extract(repository, head, (MEMORY_FOLDER, SETTINGS_FILE)) if head else ("", {})
+    present = _present(repository.work_tree)
+    _require_committed(repository, head, present)
+    there = repository.ref_commit(REF)
+    if not tip or (there and not is_ancestor(repository, tip, there)):
+        reason = f"the branch {BRANCH} has another history" if there else "no commit has this memory"
+        raise BranchRefused(reason, hint=f"git branch -m {BRANCH} OLD sets it aside" if there else "memfs commit first")
+    commits = sum(1 for item in made.values() if item.kind == "commit")
+    memory = repository.common_dir / "memfs/memory"
+    if dry_run:
+        return MoveResult(workspace=memory, files=len(present), commits=commits)
+    if not there:
+        store(repository, made)
+        tip = _settled(repository, tip)
+    set_up(repository.work_tree, moved=there or tip)
+    share_sidecars(repository.workspace, memory)
+    _remove(store_, repository.work_tree, present)
+    own_branch.link(repository.work_tree, repository.common_dir)
+    return MoveResult(workspace=memory, files=len(present), commits=commits)
+
+
+def to_here(store_: Store, repository: Repository, top: Path, *, dry_run: bool = False) -> MoveResult:
+    """Move the memory from its own branch into the working tree of code at ``top``, for the person to commit there.
+
+    The branch stays, with the history. The memory's place and the links to it go.
+
+    Args:
+        store_: of the memory; ``repository`` is its own.
+
+    Raises:
+        BranchRefused: files that no commit has, an agent's branch, or other files are in the way.
+        GitBusy: what waits cannot be committed now.
+    """
+    _require_settled(store_, repository)
+    memory, head = repository.work_tree, repository.head_commit()
+    present = _present(memory)
+    _require_committed(repository, head, present)
+    files = {path: repository.read(head, path) or b"" for path in repository.tree(head)} if head else {}
+    text = toml_text.read(memory)
+    settings = toml_text.without(toml_text.with_text(text, "history", "commit", "manual"), "history", "adopt")
+    _require_free(top, {**files, SETTINGS_FILE: settings.encode()})
+    if dry_run:
+        return MoveResult(workspace=top, files=len(files) + 1, commits=0)
+    own_branch.unlink(top)
+    tree = Tree(top)
+    try:
+        for path, data in files.items():
+            tree.write(path, data)
+        share_sidecars(memory, top)
+        tree.write(SETTINGS_FILE, settings.encode())  # last: by it the folder is a workspace
+    finally:
+        tree.close()
+    return MoveResult(workspace=top, files=len(files) + 1, commits=0)
+
+
+def leave(top: Path) -> None:
+    """Take the place of the memory's own branch away, once its files are in the working tree of code.
+
+    Raises:
+        MemfsError: the next call goes on.
+    """
+    found = Repository.find(top, trusted=trust.repository)
+    if found is None:
+        raise RepoUnsupported("there is no git repository here", path=str(top), hint="run it in the code's folder")
+    with closing(found) as repository:
+        lock = FileLock(repository.state.parent / "commit.lock", home=repository.common_dir)
+        with lock.hold("move the memory", _PATIENCE):
+            take_out(repository, branch=False)
+
+
+# -- conditions -----------------------------------------------------------------------------------------------------
+def _require_settled(store_: Store, repository: Repository) -> None:
+    if busy := repository.busy():
+        raise GitBusy(busy, hint="move it when that is over")
+    if not store_.by_hand:
+        flushed = store_.flush(adopt=False)
+        if flushed.reason:
+            raise GitBusy(flushed.reason, hint="move it when that is over")
+    if given := read_list(repository.common_dir):
+        name = next(iter(given.values())).name
+        raise BranchRefused(f"an agent works on the branch {name}", hint=f"memfs branch merge {name}, or drop it")
+
+
+def _require_committed(repository: Repository, head: str | None, present: Mapping[str, str]) -> None:
+    committed = {**repository.tree(head), SETTINGS_FILE: repository.head_blob(SETTINGS_FILE)} if head else {}
+    found = [path for path, blob in present.items() if committed.get(path) != blob and not document_of_sidecar(path)]
+    if found:
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        raise BranchRefused(f"no commit has {', '.join(found[:_NAMED])}{more}", hint="memfs commit first")
+
+
+def _require_free(top: Path, files: Mapping[str, bytes]) -> None:
+    """Refuse where the working tree has other files; those of a move that was interrupted are the same."""
+    if own_branch.is_link(top):
+        present: dict[str, str] = {}
+    else:
+        present = _present(top)
+    others = [path for path, blob in present.items() if path not in files and not document_of_sidecar(path)]
+    tree = Tree(top)
+    try:
+        others += [p for p in present if p in files and tree.read(p, _LARGEST).data != files[p]]
+    finally:
+        tree.close()
+    if others:
+        raise BranchRefused(f"{others[0]} is in the way", path=str(top), hint="move it away, or commit its removal")
+
+
+def _present(top: Path) -> dict[str, str]:
+    """The files of memory that lie in a folder, with what git would call their contents."""
+    tree = Tree(top)
+    try:
+        paths = [entry.path for entry in tree.scan(MEMORY_FOLDER, hidden=True) if entry.regular]
+        paths += [SETTINGS_FILE] if tree.entry(SETTINGS_FILE) is not None else []
+        own = [path for path in paths if is_own(path) and not is_temporary(path.rpartition("/")[2])]
+        return {path: tree.read(path, _LARGEST).stamp.blob for path in own}
+    finally:
+        tree.close()
+
+
+# -- steps ----------------------------------------------------------------------------------------------------------
+def _settled(repository: Repository, tip: str) -> str:
+    """A commit on the extracted history after which memfs commits by itself, and pull requests are reviewed."""
+    text = (repository.read(tip, SETTINGS_FILE) or b"").decode("utf-8", "surrogateescape")
+    for key, value in first_policies(True).items():
+        table, _, name = key.rpartition(".")
+        text = toml_text.with_text(text, table, name, value)
+    changes = (
+        CommitChange(path=SETTINGS_FILE, data=text.encode("utf-8", "surrogateescape")),
+        CommitChange(path=WORKFLOW, data=first_files()[WORKFLOW]),
+    )
+    group = Group(
+        changes=changes,
+        message="Move the memory to a branch of its own",
+        writers=(CommitWriter(source="move"),),
+        time=utc_now(),
+    )
+    chain = build(repository, [group], tip, asked=True)
+    store(repository, chain.objects)
+    return chain.commits[-1]
+
+
+def _remove(store_: Store, top: Path, present: Mapping[str, str]) -> None:
+    """Remove what stands at the other place from the working tree; what was written meanwhile stays."""
+    tree = Tree(top)
+    try:
+        with store_.standing_still("move the memory"):
+            for path in sorted(present, key=lambda path: path == SETTINGS_FILE):
+                if _blob(tree, path) == present[path]:
+                    tree.remove(path, durable=False)
+    finally:
+        tree.close()
+    for place, _, _ in os.walk(top / MEMORY_FOLDER, topdown=False, followlinks=False):
+        if not os.listdir(place):
+            io.rmdir(place)
+
+
+def _blob(tree: Tree, path: str) -> str:
+    try:
+        return tree.read(path, _LARGEST).stamp.blob
+    except (FileNotFoundError, NotRegularFile):
+        return ""

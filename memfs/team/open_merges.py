@@ -1,0 +1,515 @@
+"""Open merges: memory files that git left with several versions, joined after all (faults row 43; K4, B3).
+
+Owns finding the versions of a file (in the person's index, between markers, in history), and what is a person's own
+outcome, which stands. How versions are joined is ``memfs.format``' business; committing the merge is the person's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+from memfs.admin.merge_spool import MergeSpool
+from memfs.errors import ContentError, HistoryError, MemfsError, MergeRefused, NotRegularFile
+from memfs.format.codec import Codec, schema_of
+from memfs.format.conflict_markers import has_markers, sides
+from memfs.format.field_merge import merge_lines
+from memfs.format.file_merge import FieldConflict, FileMerger
+from memfs.fs.tree import Tree
+from memfs.fs.workspace_location import is_own
+from memfs.git import log
+from memfs.git.ancestry import merge_bases
+from memfs.git.layout import read_small
+from memfs.git.objects import FILE
+from memfs.git.refs import HEX
+from memfs.git.repository import Repository
+from memfs.git.unmerged import MERGED, REVERTED, Stage, UnmergedPath, situation, unmerged
+from memfs.model import KindTable
+from memfs.model.ids import stem_of
+from memfs.model.time import utc_now
+from memfs.store.parts import CONTENT, READ_LIMIT, is_item
+from memfs.store.values import is_own_file
+from memfs.team.history_merge import HistoryJoin
+from memfs.team.tree_join import Place, TreeJoin, Versions, joined_place, place_in
+
+Side = Literal["", "ours", "theirs"]
+"""Whose version is taken whole; "" for neither: they are joined."""
+
+Sides = tuple[Versions, Versions, Versions]
+"""What both lines of a merge began from, ours and theirs."""
+
+_ANCESTORS = 50
+_MISTAKEN = "git took it for another item"
+_REMOVED_BY_US, _REMOVED_BY_THEM = "we removed it, they changed it", "they removed it, we changed it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A file of which git has several versions.
+
+    Attributes:
+        path: where the outcome goes, below the workspace.
+        also: other paths of the same item: one side moved it, and they are gone afterwards.
+        beside: paths of other items that git took for this one: they are brought to an end together.
+        what: what happened to it, in words.
+        base, ours, theirs: the versions; None where there is none.
+        staged: whether the person's index holds them; else they stand between markers in the file alone.
+        mode: of the file.
+        mistaken: whether the versions are of two items, and nobody can tell where the other one belongs.
+        made: what git and the merge driver may have made of the file, beside the versions themselves.
+    """
+
+    path: str
+    also: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    what: str
+    base: bytes | None
+    ours: bytes | None
+    theirs: bytes | None
+    staged: bool
+    mode: str = ""
+    mistaken: bool = False
+    made: tuple[bytes, ...] = ()
+
+    @property
+    def uncontested(self) -> bool:
+        """Whether it is open only since git took another item for it: there is nothing to choose."""
+        return bool(self.beside) and self.base in (self.ours, self.theirs)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every path that is brought to an end with it."""
+        return (self.path, *self.also, *self.beside)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeOutcome:
+    """What becomes of an open file.
+
+    Attributes:
+        open: the file.
+        data: its bytes; None where it is gone.
+        before: the bytes that are there at present; None where there is no file.
+        touched: whether those are somebody's work that the outcome has not: more than a version, or git's text of two.
+        conflicts: the fields in which one value gave way; where it is undecided, the settings with ours and theirs.
+        recorded: whether ``data`` carries those itself.
+        own: whether it is what the person had made of it.
+        side: whose version it is, taken whole; "" for what comes of both.
+        undecided: why it cannot be joined; "" where it is.
+    """
+
+    open: Open
+    data: bytes | None = None
+    before: bytes | None = None
+    touched: bool = False
+    conflicts: tuple[FieldConflict, ...] = ()
+    recorded: bool = False
+    own: bool = False
+    side: Side = ""
+    undecided: str = ""
+
+
+class Ground(Protocol):
+    """What looking at open merges needs of a workspace's ``memfs.store.parts.Parts``."""
+
+    @property
+    def tree(self) -> Tree: ...
+
+    @property
+    def repository(self) -> Repository: ...
+
+    @property
+    def codec(self) -> Codec: ...
+
+    @property
+    def kinds(self) -> KindTable: ...
+
+
+class OpenMerges:
+    """Finds and joins what a merge left open in one workspace. It writes nothing."""
+
+    def __init__(self, parts: Ground) -> None:
+        self._parts = parts
+        self._merger = FileMerger(parts.codec)
+        self._join = TreeJoin(parts.repository, parts.codec, parts.kinds)
+        self._spool = MergeSpool(parts.repository.state)
+
+    def in_index(self) -> tuple[list[Open], int]:
+        """The open files of the person's index, by path, and how many other files are open there.
+
+        Raises:
+            GitFailed, HistoryUnavailable: git's files cannot be read.
+        """
+        found, others = unmerged(self._parts.repository)
+        ours = [one for one in found if is_own(one.path) and one.plain and self._is_kept(one.path)]
+        items = [one for one in ours if self._is_item(one.path)]
+        sides = self._sides() if items else None
+        if sides is None:
+            opened = self._with_moved([self._checked(self._opened(group)) for group in _together(ours)])
+        else:
+            opened = [*(self._opened([one]) for one in ours if one not in items), *self._by_id(items, sides)]
+            opened.sort(key=lambda one: one.path)
+        return opened, others + len(found) - len(ours)
+
+    def between_markers(self, path: str) -> Open:
+        """The versions that stand between markers in a file which git takes for merged.
+
+        Raises:
+            ContentError: the markers do not pair.
+            FileNotFoundError.
+        """
+        found = sides(self._parts.tree.read(path, READ_LIMIT).data)
+        if found is None:
+            hint = "keep what is right, and delete the marker lines"
+            raise ContentError("the merge conflict markers do not pair", path=path, hint=hint)
+        base = found.base if found.base is not None else self._ancestor(path)
+        return Open(
+            path=path, what="has conflict markers", base=base, ours=found.ours, theirs=found.theirs, staged=False
+        )
+
+    def outcome(self, one: Open, side: Side = "") -> MergeOutcome:
+        """What becomes of a file, as things are now."""
+        try:
+            before = self._present(one.path)
+        except NotRegularFile as error:
+            return MergeOutcome(open=one, undecided=f"{error.sentence}: {error.hint}")
+        merged = self._merger.merge(one.path, one.base, one.ours, one.theirs)
+        touched = one.staged and before not in (None, merged.data) and not is_known(one, before)
+        if side and not one.uncontested:
+            data = one.ours if side == "ours" else one.theirs
+            return MergeOutcome(open=one, data=data, before=before, touched=touched, side=side)
+        if one.staged and self._is_own(one, before, merged.data):
+            return MergeOutcome(open=one, data=before, before=before, own=True)
+        if merged.whole or one.mistaken:
+            reason = _MISTAKEN if one.mistaken else merged.reason or "a version cannot be read"
+            reason += "; take one with --ours or --theirs"
+            return MergeOutcome(open=one, before=before, undecided=reason, conflicts=merged.conflicts)
+        return MergeOutcome(
+            open=one,
+            data=merged.data,
+            before=before,
+            touched=touched,
+            conflicts=merged.conflicts,
+            recorded=merged.recorded,
+        )
+
+    # -- finding versions -----------------------------------------------------------------------------------------
+    def _opened(self, group: Sequence[UnmergedPath]) -> Open:
+        begun = [one for one in group if one.base is not None]
+        ours, theirs = (_holder(group, name) for name in ("ours", "theirs"))
+        path = self._place(group, begun[0].path if len(begun) == 1 else "", ours, theirs)
+        base = next((one for one in begun if one.path == path), begun[0] if begun else None)
+        holder = next(one for one in group if one.path == path)
+        mine, other = _told_apart(
+            self._blob(ours.ours if ours else None), self._blob(theirs.theirs if theirs else None)
+        )
+        return Open(
+            path=path,
+            also=tuple(one.path for one in group if one.path != path),
+            what=_what(base, ours, theirs),
+            base=self._blob(base.base if base else None),
+            ours=mine,
+            theirs=other,
+            staged=True,
+            mode=holder.mode,
+        )
+
+    def _place(
+        self, group: Sequence[UnmergedPath], began: str, ours: UnmergedPath | None, theirs: UnmergedPath | None
+    ) -> str:
+        """Where the outcome goes: of two places the one in which a person has been at work."""
+        here, there = (one.path if one else "" for one in (ours, theirs))
+        joined = joined_place(began, here, there) or group[0].path
+        if not here or not there or here == there:
+            return joined
+        stages = [stage for one in group for stage in (one.base, one.ours, one.theirs)]
+        places = (joined, here if joined == there else there)
+        present = [self._file(path) for path in places]
+        known = {self._blob(stage) for stage in stages} if any(present) else set()
+        worked = [path for path, data in zip(places, present, strict=True) if data is not None and data not in known]
+        left = [path for path, data in zip(places, present, strict=True) if data is not None]
+        return (worked or left or places)[0]
+
+    def _file(self, path: str) -> bytes | None:
+        """What stands at a path; None also for what is no file, of which the outcome says so."""
+        with suppress(NotRegularFile):
+            return self._present(path)
+        return None
+
+    def _checked(self, one: Open) -> Open:
+        """An open file of which the commits are not known: versions of two items are left to a person."""
+        strange = self._merger.strangers(one.path, one.base, one.ours, one.theirs)
+        if not strange or one.ours is None or one.theirs is None:
+            return one
+        return replace(one, base=None) if len(strange) == 2 else replace(one, what=_MISTAKEN, mistaken=True)
+
+    # -- by the commits that are joined ---------------------------------------------------------------------------
+    def _sides(self) -> Sides | None:
+        """What both lines began from, ours and theirs; None where git does not say what it brings in."""
+        repository = self._parts.repository
+        name, ours = situation(repository), repository.head_commit()
+        other = read_small(repository.git_dir / name) if name else None
+        if not ours or not other or not HEX.fullmatch(other):
+            return None
+        with suppress(HistoryError, MergeRefused):
+            bases: Sequence[str] = (other,)
+            if name == MERGED:
+                bases = merge_bases(repository, ours, other)
+            else:
+                above = repository.commit_object(other).parents[:1]
+                if name == REVERTED and above:
+                    other = above[0]
+                elif name != REVERTED:
+                    bases = above
+            return HistoryJoin(repository, self._join).sides(ours, other, bases)
+        return None
+
+    def _by_id(self, found: Sequence[UnmergedPath], sides: Sides) -> list[Open]:
+        """The items that open files are about, each with its versions from the commits.
+
+        The versions in the index may be of other items: git pairs files by what they say.
+        """
+        opened: dict[str, Open] = {}
+        for one in found:
+            about = self._about(one, sides)
+            new = [part for part in self._items(about, found, sides) if part.path not in opened]
+            opened |= {part.path: part for part in new}
+            both = [part for part in opened.values() if self._join.names(part.paths) & about]
+            for part in both if len(both) > 1 else ():
+                beside = dict.fromkeys((*part.beside, *(other.path for other in both if other.path != part.path)))
+                opened[part.path] = replace(part, beside=tuple(beside))
+        lost = self._join.names(sides[1]) & self._join.names(sides[2])  # a place that collided left no trace of them
+        missed = self._join.names(one.path for one in self._spool.missed().values())
+        missed |= {name for name in lost if not self._is_there(name, sides)}
+        opened |= {part.path: part for part in self._items(missed, found, sides) if part.path not in opened}
+        return [replace(one, what=_MISTAKEN) if one.uncontested else one for one in opened.values()]
+
+    def _about(self, one: UnmergedPath, sides: Sides) -> set[str]:
+        """The names of the items whose versions stand at an open path."""
+        about, known = self._join.names([one.path]), {version.blob for side in sides for version in side.values()}
+        for stage in filter(None, (one.base, one.ours, one.theirs)):
+            if any(one.path in side and side[one.path].blob == stage.blob for side in sides):
+                continue
+            if stage.blob in known:
+                about |= self._join.names(
+                    path for side in sides for path, version in side.items() if version.blob == stage.blob
+                )
+            else:  # git joined files one after another: what went into it is no longer to be seen
+                about |= {name for name in self._join.names(set().union(*sides)) if not self._is_there(name, sides)}
+        return about
+
+    def _is_there(self, name: str, sides: Sides) -> bool:
+        places = {path for side in sides for path in side if stem_of(path).casefold() == name}
+        return any(self._file(path) is not None for path in places)
+
+    def _items(self, about: set[str], found: Sequence[UnmergedPath], sides: Sides) -> Iterator[Open]:
+        """Each item of some names, as far as it is not as it should be."""
+        own = [{path: side[path] for path in side if self._join.names([path]) & about} for side in sides]
+        groups = list(self._join.groups(own))
+        for group in groups:
+            held = [one for one in found if _belongs(one, group, groups, own)]
+            one = self._item(group, held, own)
+            if held or ((one.base, one.ours, one.theirs).count(None) < 3 and not self._is_right(one)):
+                yield one
+
+    def _item(self, group: Sequence[str], held: Sequence[UnmergedPath], sides: Sequence[Versions]) -> Open:
+        places = [place_in(side, group) for side in sides]
+        began, here, there = (place[0] if place else "" for place in places)
+        paths = dict.fromkeys((joined_place(began, here, there) or group[0], *group, *(one.path for one in held)))
+        raw = [self._join.content(place[1]) if place else None for place in places]
+        made = [data for one in held for data in self._made(one)]
+        path = self._worked_on(paths, [*raw, *made]) or next(iter(paths))
+        versions = [self._brought(path, place, data) for place, data in zip(places, raw, strict=True)]
+        return Open(
+            path=path,
+            also=tuple(other for other in paths if other != path),
+            what=_what(*versions),
+            base=versions[0],
+            ours=versions[1],
+            theirs=versions[2],
+            staged=True,
+            mode=held[0].mode if held else FILE,
+            made=tuple(data for data in (*raw, *made) if data is not None and data not in versions),
+        )
+
+    def _brought(self, path: str, place: Place, data: bytes | None) -> bytes | None:
+        """A version as it is at the outcome's path; as it was, where it cannot be read."""
+        with suppress(ContentError):
+            return self._join.moved_to(path, place)
+        return data
+
+    def _made(self, one: UnmergedPath) -> Iterator[bytes]:
+        """What git's versions are, and what they come to."""
+        stages = [self._blob(stage) for stage in (one.base, one.ours, one.theirs)]
+        merged = [self._merger.merge(one.path, base, *stages[1:]).data for base in {stages[0], None}]
+        yield from (data for data in (*stages, *merged) if data is not None)
+
+    def _worked_on(self, paths: Iterable[str], known: Sequence[bytes | None]) -> str:
+        """Where a person has been at work on an item that has several places; "" where nobody has."""
+        for path in paths:
+            data = self._file(path)
+            if data is not None and data not in known and not has_markers(data):
+                return path
+        return ""
+
+    def _is_right(self, one: Open) -> bool:
+        """Whether the file is as it should be, and none of its other places is taken."""
+        outcome = self._merger.merge(one.path, one.base, one.ours, one.theirs)
+        return self._file(one.path) == outcome.data and not any(self._file(path) for path in one.also)
+
+    def _with_moved(self, opened: list[Open]) -> list[Open]:
+        """An item that one side removed and has at another place was moved, though git did not see it: both are one."""
+        removed = {stem_of(one.path).casefold() for one in opened if _is_removed(one)}
+        places: dict[str, list[str]] = {}
+        for entry in self._parts.tree.scan(CONTENT) if removed else ():
+            if (name := stem_of(entry.path).casefold()) in removed and entry.regular and self._is_item(entry.path):
+                places.setdefault(name, []).append(entry.path)
+        return [self._moved(one, places.get(stem_of(one.path).casefold(), ())) for one in opened]
+
+    def _moved(self, one: Open, places: Sequence[str]) -> Open:
+        others = [path for path in places if path != one.path]
+        if not _is_removed(one) or len(others) != 1 or not self._is_item(one.path):
+            return one
+        there = self._present(others[0])
+        ours, theirs = (there if version is None else version for version in (one.ours, one.theirs))
+        also = (*one.also, one.path)
+        return replace(one, path=others[0], also=also, what="one side moved it", ours=ours, theirs=theirs)
+
+    def _is_kept(self, path: str) -> bool:
+        return self._is_item(path) or is_own_file(path)
+
+    def _is_item(self, path: str) -> bool:
+        return is_item(path, self._parts.kinds)
+
+    def _blob(self, stage: Stage | None) -> bytes | None:
+        return None if stage is None else self._parts.repository.blob(stage.blob)
+
+    def _ancestor(self, path: str) -> bytes | None:
+        """What both versions began from, where history tells: of the merge that brought the markers in."""
+        repository = self._parts.repository
+        with suppress(HistoryError, FileNotFoundError):
+            two: Sequence[str] = ()
+            for revision in log.log(repository, (path,), _ANCESTORS):
+                data = repository.read(revision.commit, path)
+                if data is None or not has_markers(data):
+                    break
+                two = repository.commit_object(revision.commit).parents
+            if len(two) == 2:
+                bases = merge_bases(repository, *two)
+                return repository.read(bases[0], path) if bases else None
+        return None
+
+    # -- what the person made of it -------------------------------------------------------------------------------
+    def _present(self, path: str) -> bytes | None:
+        try:
+            return self._parts.tree.read(path, READ_LIMIT).data
+        except FileNotFoundError:
+            return None
+
+    def _is_own(self, one: Open, present: bytes | None, joined: bytes | None) -> bool:
+        if present in (joined, *_versions(one)):
+            return False
+        if present is None:  # git leaves no file where it took the item for another one, or put it elsewhere
+            return not one.beside and not any(self._file(path) is not None for path in one.also)
+        return not has_markers(present) and self._valid(one.path, present)
+
+    def _valid(self, path: str, data: bytes) -> bool:
+        schema = schema_of(path)
+        try:
+            if schema:
+                self._parts.codec.read_document(data, path, schema)
+            elif self._is_item(path):
+                self._parts.codec.read(data, path, utc_now())
+        except MemfsError:
+            return False
+        return True
+
+
+def _versions(one: Open) -> tuple[bytes | None, ...]:
+    return one.base, one.ours, one.theirs, *one.made
+
+
+def is_known(one: Open, present: bytes | None) -> bool:
+    """Whether a file has nothing in it but one of the versions, or what git made of them."""
+    return present in _versions(one) or _is_gits(one, present)
+
+
+def _is_gits(one: Open, present: bytes | None) -> bool:
+    """Whether a file with markers has nothing in it but what a text merge of the versions puts there."""
+    if present is None or one.ours is None or one.theirs is None:
+        return False
+    found, wanted = sides(present), sides(merge_lines(one.base or b"", one.ours, one.theirs).data)
+    return found is not None and wanted is not None and (found.ours, found.theirs) == (wanted.ours, wanted.theirs)
+
+
+def _is_removed(one: Open) -> bool:
+    return one.base is not None and (one.ours is None) != (one.theirs is None)
+
+
+def paths_of(outcomes: Iterable[MergeOutcome]) -> list[str]:
+    """Every path that outcomes concern."""
+    return [path for one in outcomes for path in one.open.paths]
+
+
+def is_marked(tree: Tree, path: str) -> bool:
+    """Whether a file has conflict markers in it; what cannot be read has none."""
+    try:
+        return has_markers(tree.read(path, READ_LIMIT).data)
+    except (MemfsError, FileNotFoundError):
+        return False
+
+
+def _together(found: Iterable[UnmergedPath]) -> list[list[UnmergedPath]]:
+    """The open paths, those of one item beside each other: a side that moved it leaves entries at both places."""
+    groups: dict[str, list[UnmergedPath]] = {}
+    for one in found:
+        whole = one.ours is not None and one.theirs is not None
+        key = one.path if whole or schema_of(one.path) else stem_of(one.path).casefold()
+        groups.setdefault(key, []).append(one)
+    return [group for many in groups.values() for group in ([many] if _is_one(many) else [[one] for one in many])]
+
+
+def _is_one(group: Sequence[UnmergedPath]) -> bool:
+    """Whether no version is there twice, but for that of two lines that crossed after each had moved the item."""
+    base, ours, theirs = (sum(getattr(one, name) is not None for one in group) for name in ("base", "ours", "theirs"))
+    return ours <= 1 and theirs <= 1 and base <= (2 if ours and theirs else 1)
+
+
+def _told_apart(ours: bytes | None, theirs: bytes | None) -> tuple[bytes | None, bytes | None]:
+    """Of an item that both sides moved, git has its own text merge in the place of both versions."""
+    found = sides(ours) if ours is not None and ours == theirs else None
+    return (found.ours, found.theirs) if found else (ours, theirs)
+
+
+def _holder(group: Sequence[UnmergedPath], version: str) -> UnmergedPath | None:
+    return next((one for one in group if getattr(one, version) is not None), None)
+
+
+def _belongs(
+    one: UnmergedPath, group: Sequence[str], groups: Sequence[Sequence[str]], sides: Sequence[Versions]
+) -> bool:
+    """Whether an open path is one of an item's places, or git put the item there, as whose folder it took that.
+
+    Of several items of that name it is the one that has a version there, else the first.
+    """
+    if any(one.path in other for other in groups):
+        return one.path in group
+    named = [other for other in groups if stem_of(other[0]).casefold() == stem_of(one.path).casefold()]
+    blobs = {stage.blob for stage in (one.base, one.ours, one.theirs) if stage}
+    holders = [
+        other for other in named if any(path in side and side[path].blob in blobs for side in sides for path in other)
+    ]
+    return group in (holders or named)[:1]
+
+
+def _what(base: object, ours: object, theirs: object) -> str:
+    """What happened to a file that both sides, one or none of them has."""
+    if ours is not None and theirs is not None:
+        return "both sides added it" if base is None else "both sides changed it"
+    if base is None:
+        return "one side moved it"
+    if ours is None and theirs is None:
+        return "both moved it"
+    return _REMOVED_BY_US if ours is None else _REMOVED_BY_THEM

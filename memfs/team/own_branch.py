@@ -1,0 +1,356 @@
+"""Memory on its own branch: making it in a repository of code, or finding it in a clone, and taking it away again.
+
+Every step can be repeated. The branch is laid out in a folder that nobody looks into, and becomes the memory by one
+rename: until then there is none, after it there is all of it. Where it lies is ``memfs.fs.own_branch``' business.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs import resources, trust
+from memfs.admin import layout as first_layout
+from memfs.admin import merge_driver_setup
+from memfs.config import first_policies
+from memfs.errors import BranchRefused, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
+from memfs.fs import io, own_branch, shared_file
+from memfs.fs.lock import FileLock
+from memfs.fs.own_branch import BRANCH
+from memfs.fs.workspace_location import MEMORY_FOLDER, SETTINGS_FILE
+from memfs.git.commits import build, store
+from memfs.git.config import read_config
+from memfs.git.identity import CommitChange, CommitWriter, Group
+from memfs.git.layout import Layout, discover
+from memfs.git.process import tether, wait_for_children
+from memfs.git.refs import HEADS, Refs
+from memfs.git.remote import LOCK, Talk, configured, remote_of
+from memfs.git.repository import Repository
+from memfs.git.sync_state import RemoteHistory
+from memfs.model.time import utc_now
+from memfs.team.worktrees import at, lay_out, remove_all, take_away
+
+REF = HEADS + BRANCH
+WORKFLOW = ".github/workflows/memory-review.yml"
+_BEGUN = "begun"
+_MESSAGE = "Begin a memory on its own branch"
+_PATIENCE = 60.0
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnBranch:
+    """A repository's memory on a branch of its own, as it was set up or would be.
+
+    Attributes:
+        memory: where it is checked out: the workspace.
+        branch: the branch's name; ``commit``: its tip, "" where a dry run would make the first.
+        origin: the remote that had the branch already, "" where none did.
+        made: whether the branch was made here now.
+        already: whether all of it was there before.
+        links: the working trees with a link to it.
+        blocked: the working trees where something else stands in the link's place.
+    """
+
+    memory: Path
+    branch: str = BRANCH
+    commit: str = ""
+    origin: str = ""
+    made: bool = False
+    already: bool = False
+    links: tuple[Path, ...] = ()
+    blocked: tuple[Path, ...] = ()
+
+
+def first_files() -> dict[str, bytes]:
+    """What the branch begins with, by path: a workspace's first files, and the workflow that reviews pull requests."""
+    files = first_layout.files(first_policies(True))
+    return {**files, WORKFLOW: resources.template_text("github-workflow.yml").encode()}
+
+
+def set_up(top: Path, *, dry_run: bool = False, moved: str = "") -> OwnBranch:
+    """Give a repository of code its memory on a branch of its own; goes on with what was begun before.
+
+    A branch of that name in this clone, or else on a remote, is taken up: then nothing is made.
+
+    Args:
+        top: a folder in a working tree of the repository.
+        dry_run: say what would be done; nothing is written and no remote is asked.
+        moved: a commit that the branch shall begin at, instead of a fresh one; a branch that tracks memory is no
+            obstacle then.
+
+    Raises:
+        BranchRefused: a branch tracks memory among the code, or something is in the way.
+        RepoUnsupported: there is no repository, or one of a sort memfs does not handle.
+        RemoteUnreachable: a remote that may have the branch does not answer.
+        GitFailed, StorageIO: the next call goes on.
+    """
+    layout = discover(top)
+    if layout is None:
+        hint = "memfs init makes a workspace with a repository of its own"
+        raise RepoUnsupported("there is no git repository here", path=str(top), hint=hint)
+    if dry_run:
+        return _plan(layout)
+    found = Repository.find(layout.work_tree, trusted=trust.repository)
+    if found is None:
+        raise RepoUnsupported("there is no git repository here", path=str(top))
+    with closing(found) as repository:
+        record = repository.state.parent
+        with FileLock(record / "commit.lock", home=repository.common_dir).hold("set up the memory's branch", _PATIENCE):
+            wait_for_children(record)
+            return _set_up(repository, moved)
+
+
+def _set_up(repository: Repository, moved: str) -> OwnBranch:
+    common = repository.common_dir
+    memory, origin, made = own_branch.place_in(common), "", False
+    already = memory is not None
+    if memory is None:
+        tip = repository.ref_commit(REF) or ""
+        if not tip:
+            if not moved:
+                refuse_tracked(repository)
+            tip, origin = ("", "") if moved else _from_remote(repository)
+            made = not tip
+            tip = tip or moved or _first_commit(repository)
+            _move(repository, f"create {REF} {tip}")
+        elif not moved:
+            refuse_tracked(repository)
+        _refuse_checked_out(repository)
+        memory = _check_out(repository, tip)
+    elif not own_branch.settle(common):
+        _register(repository, memory)
+    if (begun := common / "memfs" / _BEGUN).is_dir():  # what was laid out is in its place, or not wanted there
+        remove_all(begun)
+    _write_exclude(common, wanted=True)
+    merge_driver_setup.install(repository)
+    links, blocked = _links(common)
+    return OwnBranch(
+        memory=memory,
+        commit=repository.ref_commit(REF) or "",
+        origin=origin,
+        made=made,
+        already=already,
+        links=links,
+        blocked=blocked,
+    )
+
+
+def _plan(layout: Layout) -> OwnBranch:
+    common = layout.common_dir
+    memory = own_branch.place_in(common)
+    commit = Refs(layout).commit(REF) or ""
+    tops = tuple(top for top in own_branch.work_trees(common) if not os.path.lexists(top / SETTINGS_FILE))
+    return OwnBranch(
+        memory=memory or common / "memfs/memory",
+        commit=commit,
+        made=not commit,
+        already=memory is not None,
+        links=tuple(top for top in tops if own_branch.is_link(top) or not os.path.lexists(top / MEMORY_FOLDER)),
+        blocked=tuple(top for top in tops if os.path.lexists(top / MEMORY_FOLDER) and not own_branch.is_link(top)),
+    )
+
+
+def refuse_tracked(repository: Repository) -> None:
+    """Refuse where a branch of code tracks the folder: checking it out would put it in the link's place.
+
+    Raises:
+        BranchRefused: naming such branches, and what moves the memory.
+    """
+    found = sorted(tracked(repository))
+    top = repository.work_tree
+    if os.path.lexists(top / SETTINGS_FILE) or (os.path.lexists(top / MEMORY_FOLDER) and not own_branch.is_link(top)):
+        found.insert(0, "the working tree")
+    if found:
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        raise BranchRefused(
+            f"{', '.join(found[:_NAMED])}{more} has {MEMORY_FOLDER}/ or {SETTINGS_FILE} among the code",
+            path=str(top),
+            hint="memfs admin move --own-branch moves it to a branch of its own; other branches merge that first",
+        )
+
+
+def tracked(repository: Repository) -> Iterator[str]:
+    """The branches, here and of remotes, that track memory; the memory's own and what leads to it left out."""
+    form = "--format=%(if)%(symref)%(then)%(else)%(objectname) %(refname:lstrip=2)%(end)"
+    listed = os.fsdecode(repository.git.run("for-each-ref", form, HEADS, "refs/remotes/")).splitlines()
+    for commit, _, name in (line.partition(" ") for line in filter(None, listed)):
+        if name == BRANCH or name.endswith(f"/{BRANCH}"):
+            continue
+        with suppress(MemfsError):  # a partial clone lacks trees, and asks nobody for them now
+            if repository.entry(commit, MEMORY_FOLDER) or repository.entry(commit, SETTINGS_FILE):
+                yield name
+
+
+def _refuse_checked_out(repository: Repository) -> None:
+    if repository.head().ref == REF:
+        hint = "git switch to a branch of code first"
+        raise BranchRefused(f"the branch {BRANCH} is checked out here", path=str(repository.work_tree), hint=hint)
+
+
+# -- the branch -----------------------------------------------------------------------------------------------------
+def _from_remote(repository: Repository) -> tuple[str, str]:
+    """The tip of the branch on a remote, whose history is brought here, and the remote's name; "" where none has it.
+
+    Raises:
+        RemoteUnreachable: one that was reached before does not answer: it may have the branch.
+    """
+    for name in sorted(configured(repository), key=lambda name: (name != "origin", name)):
+        known = repository.ref_commit(f"refs/remotes/{name}/{BRANCH}")
+        lock = FileLock(repository.state / LOCK)
+        with lock.hold("look for the memory", _PATIENCE):
+            talk = Talk(repository, remote_of(repository, name))
+            try:
+                if BRANCH not in talk.branches():
+                    continue
+                tip = talk.fetch(BRANCH, ())
+            except RemoteUnreachable as error:
+                if known:
+                    return known, name
+                if _was_reached(repository, name):
+                    error.hint = f"it may have the branch {BRANCH}: repeat it when {name} can be reached"
+                    raise
+                continue
+            finally:
+                talk.close()
+        RemoteHistory(repository).track(name, BRANCH, tip)
+        return tip, name
+    return "", ""
+
+
+def is_offered(layout: Layout, *, ask: bool) -> bool:
+    """Whether this clone has the branch, or a remote does as far as the clone can tell.
+
+    Args:
+        ask: ask the remotes of which the clone follows some branches only. One that does not answer has none here:
+            whoever asks for the branch by name is told so.
+    """
+    config, refs = read_config(layout.common_dir / "config"), Refs(layout)
+    remotes = {key.split(".", 1)[1].rpartition(".")[0] for key in config if key.startswith("remote.")}
+    if refs.commit(REF) or any(refs.commit(f"refs/remotes/{name}/{BRANCH}") for name in remotes):
+        return True
+    if not ask or not any(_is_narrow(config, name) for name in remotes):
+        return False
+    with suppress(MemfsError):
+        found = Repository.find(layout.work_tree, trusted=trust.repository)
+        if found is not None:
+            with closing(found) as repository:
+                return bool(_from_remote(repository)[0])
+    return False
+
+
+def _is_narrow(config: Mapping[str, str], remote: str) -> bool:
+    """Whether a clone was told to follow some of the remote's branches only."""
+    fetched = config.get(f"remote.{remote}.fetch", "")
+    return bool(fetched) and "*" not in fetched
+
+
+def _was_reached(repository: Repository, name: str) -> bool:
+    return bool(repository.git.run("for-each-ref", "--count=1", f"refs/remotes/{name}/"))
+
+
+def _first_commit(repository: Repository) -> str:
+    changes = tuple(CommitChange(path=path, data=data) for path, data in first_files().items())
+    return root_commit(repository, changes, _MESSAGE)
+
+
+def root_commit(repository: Repository, changes: Sequence[CommitChange], message: str) -> str:
+    """Make a commit without parents that holds these files, durably; no branch has it yet."""
+    group = Group(changes=tuple(changes), message=message, writers=(CommitWriter(source="init"),), time=utc_now())
+    chain = build(repository, [group], None, asked=True)
+    store(repository, chain.objects)
+    return chain.commits[-1]
+
+
+def _move(repository: Repository, order: str) -> None:
+    with tether(repository.state.parent) as held:
+        data = os.fsencode(f"{order}\n")
+        repository.git.run("update-ref", "--stdin", "-m", "memfs init", data=data, keep=(held,))
+
+
+# -- the working tree -----------------------------------------------------------------------------------------------
+def _check_out(repository: Repository, commit: str) -> Path:
+    """Lay the branch out, and let it become the memory in one step."""
+    record = repository.common_dir / "memfs"
+    begun = record / _BEGUN / "memory"
+    lay_out(repository, begun, REF, commit)
+    io.rename(str(begun), str(record / "memory"))
+    io.sync_folder(record)
+    own_branch.settle(repository.common_dir)
+    return record / "memory"
+
+
+def _register(repository: Repository, memory: Path) -> None:
+    """Make git's record of the memory anew, where somebody removed it; the files, edits included, stay as they are."""
+    commit = repository.ref_commit(REF)
+    if commit is None:
+        hint = f"git branch {BRANCH} COMMIT brings it back; git reflog or git fsck finds the commit"
+        raise BranchRefused(f"the branch {BRANCH} is gone", path=str(memory), hint=hint)
+    begun = repository.common_dir / "memfs" / _BEGUN / "memory"
+    lay_out(repository, begun, REF, commit)
+    io.write_file(memory / ".git", io.read_file(begun / ".git"), mode=0o644)
+    own_branch.settle(repository.common_dir)
+
+
+def _links(common: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    linked: list[Path] = []
+    blocked: list[Path] = []
+    for top in own_branch.work_trees(common):
+        if os.path.lexists(top / SETTINGS_FILE):  # a branch of the memory is checked out there
+            continue
+        try:
+            done = own_branch.link(top, common)
+        except (MemfsError, OSError):
+            done = False
+        (linked if done else blocked).append(top)
+    return tuple(linked), tuple(blocked)
+
+
+def _write_exclude(common: Path, *, wanted: bool) -> None:
+    def place() -> Path:
+        found = Path(os.path.realpath(common / "info/exclude"))
+        if found.parent != Path(os.path.realpath(common / "info")):
+            raise NotRegularFile("git's exclude file is a link to elsewhere", path=str(found), hint="replace it")
+        return found
+
+    def change(before: bytes | None, _: Path) -> tuple[bytes | None, None]:
+        return (own_branch.exclude(before, wanted) if before is not None or wanted else None), None
+
+    if wanted:
+        io.make_folders(common / "info")
+    elif not (common / "info").is_dir():
+        return
+    shared_file.rewrite(place, change)
+
+
+# -- leaving --------------------------------------------------------------------------------------------------------
+def is_separate(repository: Repository) -> bool:
+    """Whether a workspace is its repository's memory on a branch of its own."""
+    return own_branch.place_in(repository.common_dir) == repository.work_tree
+
+
+def linked(repository: Repository) -> list[Path]:
+    """The working trees of code that have a link to the memory."""
+    return [top for top in own_branch.work_trees(repository.common_dir) if own_branch.is_link(top)]
+
+
+def take_out(repository: Repository, *, branch: bool) -> None:
+    """Take away the links, what git leaves out because of them, the working tree, and with ``branch`` the branch.
+
+    The caller holds ``commit.lock``, and knows that nothing is lost. Every step can be repeated.
+    """
+    common = repository.common_dir
+    for top in own_branch.work_trees(common):
+        with suppress(MemfsError, OSError):
+            own_branch.unlink(top)
+    _write_exclude(common, wanted=False)
+    memory = own_branch.place_in(common)
+    layout = at(memory, repository) if memory is not None else None
+    commit = repository.ref_commit(REF) or ""
+    if branch and commit:
+        _move(repository, f"delete {REF} {commit}")
+    if layout is not None:
+        take_away(layout, repository, commit)  # with its state folder, in which git's processes work: it goes last

@@ -1,0 +1,163 @@
+"""Parts: what a team does with memory in git, and how the parts are wired (K4, K8, B1 to B4).
+
+Owns which part gets which others, and when it is made. What a part does, it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from memfs.admin.history import History
+    from memfs.admin.recover import RecoveryCopies
+    from memfs.context.agents_md import AgentsBlock
+    from memfs.model.memory_config import MemoryConfig
+    from memfs.settings import Settings
+    from memfs.state.parts import States
+    from memfs.store import Store
+    from memfs.store.parts import Parts
+    from memfs.team.answer_diff import AnswerDiff
+    from memfs.team.asof import Travel
+    from memfs.team.bisect import Bisect
+    from memfs.team.blame import Blame
+    from memfs.team.branches import Branches
+    from memfs.team.deinit import Deinit
+    from memfs.team.history_merge import Merger
+    from memfs.team.resolve import Resolver
+    from memfs.team.review import Reviews
+    from memfs.team.sync import Syncer
+    from memfs.team.undo import Undo
+    from memfs.team.verify import Signatures
+    from memfs.usage import Usage
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Teams:
+    """What a team does with the memory of one workspace; each part is made when it is first used.
+
+    Attributes:
+        store, parts, settings, usage: the workspace's.
+        history, states: give the workspace's, made when first asked for.
+        memory_config: gives the memory context that holds at present.
+    """
+
+    store: Store
+    parts: Parts
+    settings: Settings
+    usage: Usage
+    history: Callable[[], History]
+    states: Callable[[], States]
+    memory_config: Callable[[], MemoryConfig]
+
+    @cached_property
+    def merger(self) -> Merger:
+        """Joins another line of history into the branch that is checked out."""
+        from memfs.team.history_merge import Merger
+
+        return self._first("merger", Merger(self.store, self.parts, self._sum_up))
+
+    def _sum_up(self, changed: Sequence[str]) -> None:
+        """Bring the aggregates up to date where there are some, after a merge that changed what they come from."""
+        from memfs.model.state_paths import AGGREGATE_NAMES, ITERATIONS, aggregate_path
+
+        made = (self.parts.tree.entry(aggregate_path(name)) for name in AGGREGATE_NAMES)
+        if any(path.startswith(f"{ITERATIONS}/") for path in changed) and any(made):
+            self.states().aggregates.update()
+
+    @cached_property
+    def syncer(self) -> Syncer:
+        """Exchanges a branch's memory with a remote."""
+        from memfs.team.sync import Syncer
+
+        return self._first("syncer", Syncer(self.store, self.parts, self.merger))
+
+    def deinit(self, recovered: RecoveryCopies, block: AgentsBlock, *, purge: bool) -> Deinit:
+        """Takes memfs out of the repository."""
+        from memfs.team.deinit import Deinit
+
+        self.store.require_open()
+        branches = self.branches
+        return Deinit(self.store, self.parts, branches=branches, recovered=recovered, block=block, purge=purge)
+
+    @cached_property
+    def past(self) -> Travel:
+        """Asks the memory as it was at a revision."""
+        from memfs.team.asof import Travel
+
+        folder = self.parts.index.folder
+        return self._first("past", Travel(self.parts.repository, self.settings, self.memory_config, folder))
+
+    @cached_property
+    def branches(self) -> Branches:
+        """Branches of agents, each with a working tree of its own."""
+        from memfs.team.branches import Branches
+
+        return self._first("branches", Branches(self.store, self.parts, lambda: self.merger))
+
+    @cached_property
+    def signatures(self) -> Signatures:
+        """Tells who signed the commits of the memory."""
+        from memfs.team.verify import Signatures
+
+        return self._first("signatures", Signatures(self.parts.repository))
+
+    @cached_property
+    def blame(self) -> Blame:
+        """Tells who taught each field of an item."""
+        from memfs.team.blame import Blame
+
+        return self._first("blame", Blame(self.store, self.parts, self.history()))
+
+    @cached_property
+    def undo(self) -> Undo:
+        """Takes back what a session, an agent or a commit wrote."""
+        from memfs.team.undo import Undo
+
+        return self._first("undo", Undo(self.store, self.parts, self.history(), self.usage))
+
+    @cached_property
+    def answers(self) -> AnswerDiff:
+        """Tells how the answer to a question changed between two revisions."""
+        from memfs.team.answer_diff import AnswerDiff
+
+        made = AnswerDiff(lambda revision, now: self.past.at(revision, now=now), self.parts.repository)
+        return self._first("answers", made)
+
+    @cached_property
+    def bisect(self) -> Bisect:
+        """Finds the commit that broke an answer."""
+        from memfs.team.bisect import Bisect
+
+        made = Bisect(lambda revision, now: self.past.at(revision, now=now), self.parts.repository)
+        return self._first("bisect", made)
+
+    @cached_property
+    def resolver(self) -> Resolver:
+        """Lists what merges could not decide, and brings it to an end."""
+        from memfs.team.resolve import Resolver
+
+        return self._first("resolver", Resolver(self.store, self.parts, self.states))
+
+    @cached_property
+    def review(self) -> Reviews:
+        """Tells what a change does to memory, before it goes in."""
+        from memfs.team.review import Reviews, by_travel
+
+        return self._first("review", Reviews(self.parts.repository, self.settings, by_travel(self.past)))
+
+    def close(self) -> None:
+        """Close whatever was opened. May be repeated."""
+        for name, part in list(self.__dict__.items()):
+            closing = getattr(part, "close", None)
+            if closing is not None and name in type(self).__dict__:
+                closing()
+
+    def _first(self, name: str, made: Part) -> Part:
+        """The part that threads share which make it at once: two would not know of each other's work."""
+        found: Part = self.__dict__.setdefault(name, made)
+        return found

@@ -1,0 +1,706 @@
+"""Resolution: whatever a merge could not decide, listed and brought to an end (faults row 43; K4, B3).
+
+Owns what counts as waiting, and in which order an outcome reaches the file, the person's index and the records. How
+versions are found and joined is ``openmerges``', what a decision does to an item ``decisions``' business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from memfs import trust
+from memfs.admin.kind_file import PATH as KINDS
+from memfs.admin.merge_spool import SEEN, MergeSpool, Record, can_be_recorded, can_wait, digest, is_due, records_of
+from memfs.admin.store_builder import has_states
+from memfs.errors import (
+    Conflict,
+    ContentError,
+    HistoryError,
+    ItemNotFound,
+    ItemSyntaxError,
+    MemfsError,
+    MergeRefused,
+    NotRegularFile,
+    PathEscape,
+    QueryInvalid,
+    SchemaInvalid,
+)
+from memfs.format.codec import Codec, schema_of
+from memfs.format.conflict_markers import spans
+from memfs.format.field_merge import equal
+from memfs.format.file_merge import FileMerger
+from memfs.format.merge_conflicts import DELETED, replaced_at, value_at
+from memfs.format.merge_forms import Form, form_of
+from memfs.format.schema import Schemas
+from memfs.format.toml_text import FILE as SETTINGS
+from memfs.fs import io
+from memfs.fs.atomic_replace import FileChanged, sha256
+from memfs.fs.lock import FileLock
+from memfs.fs.tree import Tree
+from memfs.git.ancestry import is_ancestor, merge_bases
+from memfs.git.refs import HEX
+from memfs.git.repository import Repository
+from memfs.git.tree_diff import snapshots
+from memfs.git.unmerged import situation, stage
+from memfs.model import KindTable
+from memfs.model.conflict import KEPT, LOST, DocumentClash
+from memfs.model.ids import stem_of
+from memfs.model.item import MemoryItem, RecordedConflict
+from memfs.model.problem import Problem
+from memfs.model.shape import plain
+from memfs.model.time import time_in, utc_now
+from memfs.store import Store
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts, is_item
+from memfs.store.recovery import keep_aside
+from memfs.store.searcher import path_of
+from memfs.team.decisions import DecisionResult, DecisionRule, Decisions, is_record
+from memfs.team.history_merge import HistoryJoin
+from memfs.team.open_merges import MergeOutcome, Open, OpenMerges, Side, is_known, is_marked, paths_of
+from memfs.team.tree_join import TreeJoin
+
+if TYPE_CHECKING:
+    from memfs.state.parts import States
+
+
+def keep_conflicts(spool: MergeSpool, one: MergeOutcome) -> None:
+    """Keep the conflicts that the outcome cannot hold itself."""
+    if one.conflicts and not one.recorded and can_wait(one.open.path):
+        records = records_of(one.open.path, one.conflicts, utc_now())
+        spool.keep(records, one.data, (one.open.ours, one.open.theirs))
+
+
+def end_merges(tree: Tree, repository: Repository, outcomes: Sequence[MergeOutcome]) -> None:
+    """Files first, then the index: whoever is killed in between joins the same versions again.
+
+    Raises:
+        Conflict: a file changed at this very moment. What came before it is finished.
+        GitBusy: somebody holds the index.
+        StorageIO.
+    """
+    for one in outcomes:
+        place(tree, repository, one)
+    contents: dict[str, tuple[str, bytes | None]] = {}
+    for one in outcomes:
+        contents |= dict.fromkeys(one.open.also, (one.open.mode, None))
+        contents[one.open.path] = (one.open.mode, one.data)
+    stage(repository, contents)
+
+
+def place(tree: Tree, repository: Repository, one: MergeOutcome) -> None:
+    """Write an outcome into its file.
+
+    Raises:
+        Conflict: the file changed at this very moment.
+        StorageIO.
+    """
+    path = one.open.path
+    if one.touched and one.before is not None:
+        _set_aside(repository, path, one.before)
+    try:
+        if one.data is None:
+            if one.before is not None:
+                tree.remove(path, over=sha256(one.before))
+        elif one.data != one.before:
+            tree.write(path, one.data, over="" if one.before is None else sha256(one.before))
+        for other in one.open.also:
+            with suppress(FileNotFoundError):
+                _remove(tree, repository, one, other)
+    except FileChanged as error:
+        raise Conflict("the file changed while it was joined", path=path, hint="look at it, and try again") from error
+
+
+def _remove(tree: Tree, repository: Repository, one: MergeOutcome, path: str) -> None:
+    """Take a file away whose item lies elsewhere; what a person made of it is set aside."""
+    data = tree.read(path, READ_LIMIT).data
+    if not is_known(one.open, data):
+        _set_aside(repository, path, data)
+    tree.remove(path, over=sha256(data))
+
+
+def _set_aside(repository: Repository, path: str, data: bytes) -> None:
+    keep_aside(repository.state, path, data, f"merge-{sha256(data)[:16]}")
+
+
+class KeptAside:
+    """Finds and settles such conflicts in one clone. May be used from several threads."""
+
+    def __init__(self, store: Store, parts: Parts) -> None:
+        self._store = store
+        self._parts = parts
+        self._spool = MergeSpool(parts.repository.state)
+
+    def waiting(self) -> tuple[DocumentClash, ...]:
+        """What waits, by document; while a merge goes on nothing does, as nobody knows its outcome yet."""
+        kept = self._kept()
+        if not kept or self._parts.repository.busy():
+            return ()
+        return tuple(_clash(one["record"]) for _, one in self._standing(kept))
+
+    def decide(self, reference: str, ruling: DecisionRule, *, source: str, dry_run: bool) -> DecisionResult | None:
+        """Settle what waits for a document, or for one field of it.
+
+        Args:
+            reference: the document's path.
+
+        Returns:
+            What was settled; None where nothing is kept of such a document.
+
+        Raises:
+            ItemNotFound: it has no such conflict.
+            QueryInvalid: several values gave way to one, and none of them is chosen; or a version did, which only
+                history has.
+            Conflict, ContentError, StorageIO: nothing was written.
+        """
+        path = path_of(reference)
+        mine = {name: one for name, one in self._kept().items() if one["record"]["document"] == path}
+        if not mine:
+            return None
+        standing = [(name, one["record"]) for name, one in self._standing(mine)]
+        chosen = [(name, one) for name, one in standing if ruling.field in (None, one["field"])]
+        chosen = chosen[ruling.number - 1 : ruling.number] if ruling.number else chosen
+        if not chosen:
+            raise ItemNotFound(f"no such conflict is kept of {path}", hint="'memfs resolve' lists what waits")
+        records = [record for _, record in chosen]
+        if ruling.take and len({record["field"] for record in records}) < len(records):
+            hint = f"choose as 'memfs resolve' lists them: 'memfs resolve {path} --take --number 1', or 2, ..."
+            raise QueryInvalid("more than one value gave way", path=path, hint=hint)
+        if not dry_run:
+            if ruling.take:
+                self._write(path, records, source)
+            fields = {record["field"] for record in records}
+            for name, one in standing:  # once a field has another value, its other records speak of none
+                if (name, one) in chosen or (ruling.take and one["field"] in fields):
+                    self._spool.drop(name)
+        settled = tuple(
+            RecordedConflict(field=one["field"], kept=one.get("kept"), lost=one.get("lost")) for one in records
+        )
+        removed = ruling.take and any(not one["field"] for one in records)
+        return DecisionResult(id=path, path=path, settled=settled, removed=removed)
+
+    # -- internal -----------------------------------------------------------------------------------------------
+    def _kept(self) -> dict[str, Mapping[str, Any]]:
+        """By name, in an order that stays: by document, field and value."""
+        found = self._spool.kept().items()
+        ours = {name: one for name, one in found if not can_be_recorded(one["record"]["document"])}
+        return dict(
+            sorted(ours.items(), key=lambda pair: (pair[1]["record"]["document"], pair[1]["record"]["field"], pair[0]))
+        )
+
+    def _standing(self, kept: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Those that wait: not where the document has another value by now, or is what it was before the merge."""
+        for name, one in kept.items():
+            try:
+                data = self._parts.seen.read(one["record"]["document"], READ_LIMIT).data
+                stands = digest(data) not in one["given_up"] and self._stands(one["record"], data)
+            except (ContentError, FileNotFoundError, NotRegularFile, PathEscape):
+                # Markers stand in it, a slip, or something else in its place: nobody can tell.
+                continue
+            if stands:  # else it may stand again: on another branch, or in an older state
+                yield name, one
+
+    def _stands(self, record: Record, data: bytes) -> bool:
+        values: dict[str, Any] = plain(self._form(record["document"]).read(data).mapping)
+        return not record["field"] or equal(value_at(values, record["field"]), record.get("kept"))
+
+    def _form(self, path: str) -> Form:
+        form = form_of(path, self._parts.codec)
+        assert form is not None  # nothing else is kept aside
+        return form
+
+    def _write(self, path: str, records: list[Record], source: str) -> None:
+        data = self._parts.tree.read(path, READ_LIMIT).data
+        plan = self._store.plan_restore(path, self._with_lost(path, data, records))
+        if plan is not None:
+            fields = ", ".join(one["field"] or "the document as a whole" for one in records)
+            message = f"Decide for the value that gave way in {fields} of {path}"
+            self._store.carry_out([replace(plan, expected=sha256(data))], message, source=source)
+
+    def _with_lost(self, path: str, data: bytes, records: list[Record]) -> bytes | None:
+        """The document with what gave way; None where that was its removal."""
+        form = self._form(path)
+        parsed = form.read(data)
+        values: dict[str, Any] = plain(parsed.mapping)
+        for record in records:
+            if not record["field"]:
+                _require_removal(record)
+                return None
+            values = replaced_at(values, record["field"], record.get("lost"))
+        if faults := form.faults(values):
+            field = ".".join(map(str, faults[0])) or None
+            hint = "edit the document by hand, then decide with --keep"
+            raise SchemaInvalid("with that value the document would be invalid", path=path, field=field, hint=hint)
+        return form.write(values, parsed).data
+
+
+def _require_removal(record: Record) -> None:
+    if record.get("lost") != DELETED:
+        path = record["document"]
+        hint = f"'memfs log {path}' names the versions, 'memfs rollback' brings one back"
+        raise QueryInvalid("what gave way was a version, which only history has", path=path, hint=hint)
+
+
+def _clash(record: Record) -> DocumentClash:
+    return DocumentClash(
+        path=record["document"],
+        document=record["document"],
+        iteration=None,
+        field=record["field"],
+        kept=record.get("kept"),
+        lost=record.get("lost"),
+        timestamp=time_in(record["timestamp"]),
+    )
+
+
+_MESSAGE = "Bring back what a merge lost"
+_MOST = 20
+
+
+def bring_back(store: Store, parts: Parts, spool: MergeSpool) -> int:
+    """Put items that merges lost back where they belong, unless a merge is still going on; how many there were.
+
+    They are those of which the driver left a reminder, and those that both sides of a merge made since the last look
+    have, and its outcome has not. Where one side removed an item, the edit of the other comes back with a record. A
+    merge that was given up, or that another branch has, is left alone.
+
+    Raises:
+        Conflict, StorageIO: it stays to be done.
+    """
+    if not is_due(parts.repository):
+        return 0
+    head = parts.repository.head_commit()
+    waiting = spool.missed()
+    seen = _seen(parts)
+    if not head or (seen == head and not waiting) or parts.repository.busy():
+        return 0
+    present = _present(parts)
+    settled = [name for name, one in waiting.items() if _is_made(parts, one.merged, head)]
+    contents: dict[str, bytes] = {}
+    if seen != head:
+        for commit in _merges(parts, seen, head):
+            contents = dict(_lost(parts, commit, present)) | contents
+    for name in settled:
+        one = waiting[name]
+        path = present.get(stem_of(one.path).casefold(), one.path)
+        with suppress(HistoryError, ContentError, FileNotFoundError):  # erased since, or nobody can read it
+            begun, own = (parts.repository.blob(blob) if blob else None for blob in (one.begun, one.own))
+            there = parts.tree.read(path, READ_LIMIT).data if path in present.values() else None
+            merged = FileMerger(parts.codec).merge(path, begun, own, there)
+            if merged.data not in (None, there) and not merged.whole:
+                contents[path] = merged.data or b""
+    found = [store.plan_restore(path, data) for path, data in contents.items()]
+    plans = [replace(plan, expected=plan.old_sha) for plan in found if plan is not None]
+    if plans:
+        store.carry_out(plans, _MESSAGE, source="merge")
+    for name in settled:
+        spool.drop(name)
+    with suppress(MemfsError):  # it is looked at once more
+        io.write_file(parts.repository.state / SEEN, head.encode())
+    return len(plans)
+
+
+def settle(spool: MergeSpool, names: set[str]) -> None:
+    """Forget the reminders of items by name: they were brought to an end."""
+    for key, one in spool.missed().items():
+        if stem_of(one.path).casefold() in names:
+            spool.drop(key)
+
+
+def _seen(parts: Parts) -> str:
+    with suppress(FileNotFoundError, MemfsError, UnicodeDecodeError):
+        found = io.read_file(parts.repository.state / SEEN, 64).decode()
+        return found if HEX.fullmatch(found) else ""
+    return ""
+
+
+def _is_made(parts: Parts, commits: tuple[str, ...], head: str) -> bool:
+    return commits != (head,) and all(is_ancestor(parts.repository, commit, head) for commit in commits)
+
+
+def _present(parts: Parts) -> dict[str, str]:
+    """The items that there are, by name."""
+    paths = (entry.path for entry in parts.tree.scan(CONTENT) if is_item(entry.path, parts.kinds))
+    return {stem_of(path).casefold(): path for path in paths}
+
+
+def _merges(parts: Parts, seen: str, head: str) -> list[str]:
+    """The merges of two lines made since the last look, newest first; at the first look the newest commit alone."""
+    known = [f"^{seen}", f"--max-count={_MOST}"] if seen else ["--no-walk"]
+    with suppress(HistoryError):
+        rows = parts.repository.git.run("rev-list", "--merges", "--parents", *known, head).decode().splitlines()
+        return [row.split()[0] for row in rows if len(row.split()) == 3]
+    return []
+
+
+def _lost(parts: Parts, commit: str, present: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    """The items that both parents of a merge have and nothing has now, as they should have come to be."""
+    repository, join = parts.repository, TreeJoin(parts.repository, parts.codec, parts.kinds)
+    with suppress(HistoryError, MergeRefused):
+        ours, theirs = repository.commit_object(commit).parents
+        sides = HistoryJoin(repository, join).sides(ours, theirs, merge_bases(repository, ours, theirs))
+        missing = (join.names(sides[1]) & join.names(sides[2])) - present.keys()
+        before, after = snapshots(repository, [ours, commit]) if missing else ({}, {})
+        gone = (repository.below(path) for path in before if path not in after)
+        kept = (repository.below(path) for path in after)
+        missing &= join.names(filter(None, gone)) - join.names(filter(None, kept))
+        own = [{path: side[path] for path in side if join.names([path]) & missing} for side in sides]
+        for path, version in join.join(*own).versions.items():
+            data = join.content(version)
+            if data is not None:
+                yield path, data
+
+
+_COMMIT_MESSAGE = "Join the versions that a merge left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenConflicts:
+    """What waits for somebody in one workspace.
+
+    Attributes:
+        open: files of which the person's index holds several versions.
+        markers: files with conflict markers in them that git takes for merged, by path.
+        items: items that carry conflicts of a merge.
+        documents: fields of documents of which one value gave way.
+        spooled: conflicts of a merge that goes on; they are decided about when it is over.
+        others: how many files that are not memory are open in the person's index.
+        situation: what goes on in the repository, by the file that says so (``MERGE_HEAD``, ...), "" for nothing.
+    """
+
+    open: tuple[Open, ...] = ()
+    markers: tuple[str, ...] = ()
+    items: tuple[MemoryItem, ...] = ()
+    documents: tuple[DocumentClash, ...] = ()
+    spooled: tuple[Record, ...] = ()
+    others: int = 0
+    situation: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many decisions wait: files, and fields."""
+        fields = sum(len(item.conflicts) for item in self.items)
+        return len(self.open) + len(self.markers) + fields + len(self.documents) + len(self.spooled)
+
+
+class Resolver:
+    """Lists and ends what merges could not decide in one workspace. May be used from several threads."""
+
+    def __init__(self, store: Store, parts: Parts, states: Callable[[], States]) -> None:
+        self._store = store
+        self._parts = parts
+        self._states = states
+        self._merges = OpenMerges(parts)
+        self._decisions = Decisions(store, parts)
+        self._spool = MergeSpool(parts.repository.state)
+        self._aside = KeptAside(store, parts)
+
+    # -- looking --------------------------------------------------------------------------------------------------
+    def waiting(self, *, quick: bool = False) -> OpenConflicts:
+        """Everything that waits for a decision (B3).
+
+        Args:
+            quick: leave out documents with markers that git takes for merged: to find them each is read.
+
+        Raises:
+            GitFailed, HistoryUnavailable: git's files cannot be read.
+        """
+        with self._store.looking_once():
+            return self._waiting(quick)
+
+    def _waiting(self, quick: bool) -> OpenConflicts:
+        documents = self.documents()
+        opened, others = self._merges.in_index()
+        in_index = {path for one in opened for path in one.paths}
+        return OpenConflicts(
+            open=tuple(opened),
+            markers=tuple(path for path in self._marked(quick) if path not in in_index),
+            items=tuple(item for item in self._decisions.waiting() if item.path not in in_index),
+            documents=tuple(documents),
+            spooled=self._spooled(),
+            others=others,
+            situation=situation(self._parts.repository),
+        )
+
+    def items(self) -> list[MemoryItem]:
+        """The items that carry conflicts of a merge."""
+        return list(self._decisions.waiting())
+
+    def take_up(self) -> int:
+        """Write down what merges of git's left behind, once those are over: conflicts, and lost edits; how many."""
+        self._store.require_open()
+        lost = bring_back(self._store, self._parts, self._spool)
+        waits = any(can_be_recorded(record["document"]) for record in self._spool.waiting().values())
+        return lost + (self._states().take_up_merges() if waits else 0)
+
+    def documents(self) -> list[DocumentClash]:
+        """Fields of documents of which one value gave way: those with a record in the tree, and those kept aside."""
+        self.take_up()
+        recorded = self._states().clashes.list() if has_states(self._parts.seen) else []
+        return [*recorded, *self._aside.waiting()]
+
+    def _spooled(self) -> tuple[Record, ...]:
+        """What waits until a merge is over, to be recorded or to be decided about."""
+        going_on = bool(self._parts.repository.busy())
+        waiting = self._spool.waiting().values()
+        return tuple(record for record in waiting if going_on or can_be_recorded(record["document"]))
+
+    def _marked(self, quick: bool = False) -> list[str]:
+        self._store.follow()
+        problems = self._store.following.problems()
+        if not quick:
+            from memfs.admin.integrity import document_problems
+
+            problems = [*problems, *document_problems(self._store, self._parts)]
+        suspects = {problem.path for problem in problems if problem.code == ItemSyntaxError.__name__}
+        return sorted(path for path in suspects if is_marked(self._parts.tree, path))
+
+    # -- ending merges --------------------------------------------------------------------------------------------
+    def finish(
+        self, references: Sequence[str] = (), *, side: Side = "", source: str = "", dry_run: bool = False
+    ) -> list[MergeOutcome]:
+        """Join what git left in several versions, by the same rules as the merge driver (row 43; K4, B3).
+
+        A file that the person made an outcome of stays as they made it. The outcome goes into the file and into the
+        person's index, as ``git add`` would put it; committing the merge is left to them. A file that git takes for
+        merged, with markers in it, is written and committed like any other change.
+
+        Args:
+            references: ids or paths; none means every file.
+            side: take that version whole instead; what the person made of the file is set aside.
+            dry_run: tell, write nothing.
+
+        Returns:
+            One outcome for each file; those with ``undecided`` were left as they are.
+
+        Raises:
+            ItemNotFound: nothing is open under one of the names.
+            Conflict: a file changed at this very moment. What came before it is finished.
+            GitBusy: somebody holds the index; repeat it.
+            StorageIO.
+        """
+        opened, _ = self._merges.in_index()
+        chosen = list(dict.fromkeys(self._chosen(opened, references)))
+        outcomes = _in_pairs([self._merges.outcome(one, side) for one in chosen])
+        ready = [one for one in outcomes if not one.undecided]
+        if not dry_run:
+            self._end_merges([one for one in ready if one.open.staged])
+            self._write([one for one in ready if not one.open.staged], source)
+            self.take_up()
+        return outcomes
+
+    def _chosen(self, opened: Sequence[Open], references: Sequence[str]) -> Iterator[Open]:
+        taken = {path for one in opened for path in one.paths}
+        marked = [path for path in self._marked() if path not in taken]
+        if not references:
+            yield from opened
+            for path in marked:
+                with suppress(ContentError):
+                    yield self._merges.between_markers(path)
+            return
+        for reference in references:
+            found = [one for one in opened if any(_means(reference, path) for path in one.paths)]
+            if found:
+                yield from found
+                continue
+            path = next((path for path in marked if _means(reference, path)), "")
+            if not path:
+                raise ItemNotFound(f"no merge left {reference!r} open", hint="'memfs resolve' lists what waits")
+            yield self._merges.between_markers(path)
+
+    def _end_merges(self, outcomes: Sequence[MergeOutcome]) -> None:
+        """The journal takes no part: what the file holds follows from what the index has, the commit is theirs."""
+        if not outcomes:
+            return
+        repository = self._parts.repository
+        for one in outcomes:
+            keep_conflicts(self._spool, one)
+        with self._parts.lock.hold("resolve"):
+            end_merges(self._parts.tree, repository, outcomes)
+        settle(self._spool, {stem_of(path).casefold() for path in paths_of(outcomes)})
+        self._store.refresh(paths_of(outcomes))
+
+    def _write(self, outcomes: Sequence[MergeOutcome], source: str) -> None:
+        plans = []
+        for one in outcomes:
+            plan = self._store.plan_restore(one.open.path, one.data)
+            if plan is not None:
+                plans.append(replace(plan, expected=plan.old_sha))
+        if plans:
+            self._store.carry_out(plans, _COMMIT_MESSAGE, source=source)
+        for one in outcomes:
+            keep_conflicts(self._spool, one)
+
+    # -- deciding -------------------------------------------------------------------------------------------------
+    def decide(
+        self, reference: str, ruling: DecisionRule, *, source: str = "", dry_run: bool = False
+    ) -> DecisionResult | DocumentClash:
+        """Settle the conflicts of an item or document, or the one of a state document's record (B3).
+
+        Args:
+            reference: an item, by id or path; the path of a record; or that of a document outside of iterations.
+            ruling: of a record only ``take`` counts.
+
+        Raises:
+            ItemNotFound, QueryInvalid, Conflict, ContentError, StorageIO: nothing was written.
+        """
+        if is_record(reference):
+            clashes = self._states().clashes
+            if dry_run:
+                found = next((one for one in clashes.list() if one.path == reference), None)
+                if found is None:
+                    raise ItemNotFound(f"there is no record {reference!r}", hint="'memfs resolve' lists what waits")
+                return found
+            return clashes.resolve(reference, keep=LOST if ruling.take else KEPT, source=source)
+        if schema_of(path_of(reference)):
+            decided = self._aside.decide(reference, ruling, source=source, dry_run=dry_run)
+            if decided is not None:
+                return decided
+        return self._decisions.decide(reference, ruling, source=source, dry_run=dry_run)
+
+
+def _in_pairs(outcomes: Sequence[MergeOutcome]) -> list[MergeOutcome]:
+    """With what has to end together left together: git knows the one of two items only by the other's entry."""
+    left = {one.open.path for one in outcomes if one.undecided}
+    return [
+        replace(one, undecided=f"it ends together with {other}")
+        if (other := next((path for path in one.open.beside if path in left), ""))
+        else one
+        for one in outcomes
+    ]
+
+
+def _means(reference: str, path: str) -> bool:
+    """Whether a person's name for a file means this path: the path itself, or an item's id or its beginning."""
+    if "/" in reference or reference.endswith(ITEM_SUFFIXES) or reference == path:
+        return path_of(reference) == path
+    return not schema_of(path) and stem_of(path).casefold().startswith(reference.casefold())
+
+
+FILES = (SETTINGS, KINDS)
+_HINT = "'memfs resolve' shows both values and joins them; --ours or --theirs takes one version whole"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedMerge:
+    """A file with conflict markers that keeps the workspace closed.
+
+    Attributes:
+        path: the file.
+        lines: the first and last line of each stretch between markers, from 1.
+        outcome: what ``resolve`` makes of it; ``undecided`` where somebody has to choose.
+    """
+
+    path: str
+    lines: tuple[tuple[int, int], ...]
+    outcome: MergeOutcome
+
+    @property
+    def problem(self) -> Problem:
+        """It, as a check tells it."""
+        places = ", ".join(f"{first} to {last}" for first, last in self.lines)
+        told = "; ".join(_values(self.outcome))
+        message = f"a merge left conflict markers in lines {places}{': ' if told else ''}{told}"
+        return Problem(path=self.path, code="ConflictMarkers", message=message, hint=_HINT, line=self.lines[0][0])
+
+
+def broken(root: Path) -> tuple[str, ...]:
+    """Which of the files have conflict markers in them; it costs reading them."""
+    tree = Tree(root)
+    try:
+        return tuple(path for path in FILES if is_marked(tree, path))
+    finally:
+        tree.close()
+
+
+class Foundations:
+    """The files of one workspace that cannot be opened. It is to be closed."""
+
+    def __init__(self, root: Path) -> None:
+        """
+        Raises:
+            RepoUntrusted, RepoUnsupported: the workspace's repository is not to be read.
+        """
+        found = Repository.find(root, trusted=trust.repository)
+        if found is None:
+            raise ContentError("a merge left conflict markers, and there is no repository", path=SETTINGS)
+        self.repository = found
+        self.tree = Tree(root)
+        self.kinds = KindTable()
+        self.codec = Codec(Schemas(), self.kinds, allow_invisible=True)
+        self._merges = OpenMerges(self)
+
+    def blocked(self, side: Side = "") -> list[BlockedMerge]:
+        """The files with markers, and what becomes of each.
+
+        Args:
+            side: that version is taken whole.
+        """
+        opened = {one.path: one for one in self._merges.in_index()[0]}
+        return [self._blocked(path, opened.get(path), side) for path in FILES if is_marked(self.tree, path)]
+
+    def finish(self, references: Collection[str] = (), *, side: Side = "", dry_run: bool = False) -> list[MergeOutcome]:
+        """Join or choose versions, as ``Resolver.finish`` does; committing is left to the person.
+
+        Args:
+            references: of which files; none means each.
+            side: take that version whole.
+
+        Raises:
+            Conflict, GitBusy, StorageIO: see there.
+        """
+        found = [one.outcome for one in self.blocked(side) if not references or one.path in references]
+        ready = [one for one in found if not one.undecided]
+        if ready and not dry_run:
+            self._end(ready)
+        return found
+
+    def _end(self, outcomes: Sequence[MergeOutcome]) -> None:
+        state = self.repository.state
+        with FileLock(state / "lock", home=self.repository.common_dir).hold("resolve"):
+            for one in outcomes:
+                keep_conflicts(MergeSpool(state), one)
+            end_merges(self.tree, self.repository, [one for one in outcomes if one.open.staged])
+            for one in outcomes:
+                if not one.open.staged:
+                    place(self.tree, self.repository, self._with_markers_kept(one))
+
+    def _with_markers_kept(self, one: MergeOutcome) -> MergeOutcome:
+        """What no commit has is set aside first: nothing tells markers of git's from a text that has such lines."""
+        committed = one.before is not None and self.repository.head_blob(one.open.path) == self.repository.blob_id(
+            one.before
+        )
+        return replace(one, touched=not committed)
+
+    def _blocked(self, path: str, opened: Open | None, side: Side) -> BlockedMerge:
+        data = self.tree.read(path, READ_LIMIT).data
+        lines = tuple(spans(data))
+        try:
+            one = opened or self._merges.between_markers(path)
+        except ContentError as error:
+            left = Open(path=path, what="has conflict markers", base=None, ours=None, theirs=None, staged=False)
+            return BlockedMerge(
+                path=path, lines=lines, outcome=MergeOutcome(open=left, before=data, undecided=str(error))
+            )
+        return BlockedMerge(path=path, lines=lines, outcome=self._merges.outcome(one, side))
+
+    def close(self) -> None:
+        """Release what was opened."""
+        self.tree.close()
+        self.repository.close()
+
+    def __enter__(self) -> Foundations:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _values(outcome: MergeOutcome) -> list[str]:
+    words = ("ours", "theirs") if outcome.undecided else ("kept", "lost")
+    return [f"{one.field} ({words[0]} {one.kept!r}, {words[1]} {one.lost!r})" for one in outcome.conflicts if one.field]

@@ -1,0 +1,238 @@
+"""Review: what a change does to memory, before it goes in (B4, K8).
+
+Owns which two sides are compared, as a pull request compares them, and putting the report together. Reads git's objects
+only: it needs no journal, no lock and no index, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memfs.admin.kind_file import PATH as KINDS
+from memfs.errors import HistoryUnavailable, MemfsError
+from memfs.format.secrets import redacted, redacted_value
+from memfs.fs.own_branch import BRANCH
+from memfs.git.ancestry import cut_off, merge_bases
+from memfs.git.repository import Repository
+from memfs.settings import Settings
+from memfs.team.answers import Travelling, compare, not_asked, question_findings, questions_of
+from memfs.team.review_changes import ChangedPaths, changed_between, convention_changes, document_changes, item_changes
+from memfs.team.review_findings import (
+    commits_between,
+    file_findings,
+    history_findings,
+    item_findings,
+    loaded,
+    memory_of,
+    neighbour_findings,
+    shallow,
+    sizes,
+)
+from memfs.team.review_report import (
+    AnsweredQuestion,
+    FieldChange,
+    ItemChange,
+    LoadedText,
+    Report,
+    ReviewFinding,
+    finding,
+    in_order,
+    of_error,
+)
+from memfs.team.review_sides import Side, side_of, staged_side
+
+if TYPE_CHECKING:
+    from memfs.team.asof import Past, Travel
+
+
+def concealed(report: Report) -> Report:
+    """The report with the name of a rule in place of each secret."""
+    shown: Report = _concealed(report)
+    return replace(shown, base=report.base, head=report.head)
+
+
+def _concealed(value: Any) -> Any:
+    if isinstance(value, FieldChange):
+        key = value.field.rpartition(".")[2]
+        sides = {name: redacted_value(getattr(value, name), key) for name in ("before", "after")}
+        return FieldChange(field=redacted(value.field), **sides)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{one.name: _concealed(getattr(value, one.name)) for one in fields(value)})
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, tuple):
+        return tuple(map(_concealed, value))
+    return redacted_value(value) if isinstance(value, Mapping) else value
+
+
+_REMOTES = "refs/remotes/"
+_OWN_BASES = (f"{_REMOTES}origin/{BRANCH}", BRANCH)
+_BASES = (f"{_REMOTES}origin/HEAD", f"{_REMOTES}origin/main", f"{_REMOTES}origin/master", "main", "master")
+_HINT = "write BASE..HEAD, such as main..HEAD"
+
+
+class Reviews:
+    """Reviews changes of one workspace's memory.
+
+    Args:
+        repository: where it lies.
+        settings: those that hold in this process.
+        past: answers from a side (``by_travel``); None where pinned questions are not to be asked.
+    """
+
+    def __init__(self, repository: Repository, settings: Settings, past: Travelling | None = None) -> None:
+        self._repository = repository
+        self._settings = settings
+        self._past = past
+
+    def report(self, revisions: str = "") -> Report:
+        """What a range of commits does to memory: from what both ends began with to its head (B4, K8).
+
+        Args:
+            revisions: ``BASE..HEAD``; ``HEAD`` alone is what would come to the branch that is checked out, ``BASE..``
+                means up to that branch, "" from the branch that ``origin`` calls its main one, or else ``main`` or
+                ``master``.
+
+        Raises:
+            HistoryUnavailable: a revision does not exist, the two have nothing in common, the clone is too shallow, or
+                all that a single one has is here already.
+        """
+        revisions = revisions.strip() or f"{self._main()}..HEAD"
+        if ".." not in revisions:
+            revisions = self._coming(revisions)
+        left, right = self._ends(revisions)
+        base = self._common(left, right)
+        commits = commits_between(self._repository, base, right)
+        before, after = (side_of(self._repository, commit, self._invisible) for commit in (base, right))
+        return concealed(self._report(before, after, revisions.removeprefix(_REMOTES), commits))
+
+    def staged(self, index: Path | None = None) -> Report:
+        """What the next commit would do to memory, by what is staged (K8).
+
+        Args:
+            index: another index file than the repository's own, as git names it to hooks (``GIT_INDEX_FILE``).
+
+        Raises:
+            HistoryUnavailable, GitFailed: HEAD or the index cannot be read.
+        """
+        before = side_of(self._repository, self._repository.head_commit(), self._invisible)
+        after = staged_side(self._repository, index, self._invisible)
+        return concealed(self._report(before, after, "what is staged", []))
+
+    @property
+    def _invisible(self) -> bool:
+        return self._settings.security.allow_invisible
+
+    # -- which sides ----------------------------------------------------------------------------------------------
+    def _ends(self, revisions: str) -> tuple[str, str]:
+        left, _, right = revisions.partition("..")
+        if not left:
+            raise HistoryUnavailable(f"{revisions!a} names no beginning", hint=_HINT)
+        return self._repository.resolve(left), self._repository.resolve(right.removeprefix(".") or "HEAD")
+
+    def _coming(self, head: str) -> str:
+        """The range of what a revision would bring; one that brings nothing is most likely meant as the other end."""
+        here, there = self._repository.resolve("HEAD"), self._repository.resolve(head)
+        if there in merge_bases(self._repository, here, there):
+            hint = f"what this branch has and {head} has not: memfs review {head}..HEAD"
+            raise HistoryUnavailable(f"all of {head} is in this branch already", hint=hint)
+        return f"HEAD..{head}"
+
+    def _main(self) -> str:
+        """The branch that a pull request most likely is for."""
+        head = self._repository.head_commit()
+        for name in (*_OWN_BASES, *_BASES):
+            with suppress(HistoryUnavailable):
+                commit = self._repository.resolve(name)
+                if name in _BASES or (head and merge_bases(self._repository, head, commit)):
+                    return name
+        raise HistoryUnavailable("nobody says what to compare with", hint=_HINT)
+
+    def _common(self, left: str, right: str) -> str:
+        """The commit that both began from."""
+        bases = merge_bases(self._repository, left, right)
+        if bases:
+            return bases[0]
+        if cut_off(self._repository):
+            raise shallow()
+        raise HistoryUnavailable("the two have no commit in common", hint="name two branches of one history")
+
+    # -- the report -----------------------------------------------------------------------------------------------
+    def _report(self, before: Side, after: Side, title: str, commits: list[str]) -> Report:
+        changed = changed_between(before, after)
+        items = item_changes(before, after, changed)
+        answered, asked = self._questions(before, after) if changed.every else ((), [])
+        found = [*self._findings(before, after, changed, items, commits), *asked]
+        then, now = (memory_of(side, self._settings) for side in (before, after))
+        was, is_now = loaded(before, then), loaded(after, now)
+        found += _over_budget(was, is_now, now.automatic_tokens)
+        return Report(
+            base=before.commit or "",
+            head=after.commit or "",
+            title=title,
+            prefix=self._repository.prefix,
+            items=tuple(items),
+            conventions=tuple(convention_changes(before, after, changed)),
+            documents=tuple(document_changes(before, after, changed)),
+            findings=in_order(found),
+            loaded_before=was,
+            loaded_after=is_now,
+            budget=now.automatic_tokens,
+            sizes_before=sizes(before),
+            sizes_after=sizes(after),
+            questions=tuple(answered),
+            commits=len(commits),
+        )
+
+    def _findings(
+        self, before: Side, after: Side, changed: ChangedPaths, items: list[ItemChange], commits: list[str]
+    ) -> Iterator[ReviewFinding]:
+        if after.broken_kinds is not None and KINDS not in changed.others:
+            yield of_error(after.broken_kinds, KINDS)
+        yield from file_findings(before, after, changed)
+        yield from item_findings(before, after, items, changed)
+        yield from neighbour_findings(before, after, items, self._past)
+        yield from history_findings(before, after, commits, items)
+
+    def _questions(self, before: Side, after: Side) -> tuple[tuple[AnsweredQuestion, ...], list[ReviewFinding]]:
+        """How the answers to pinned questions change, and what is wrong with that."""
+        pinned = questions_of(after)
+        if not pinned or self._past is None:
+            return (), []
+        try:
+            then = self._past(before, after.time).recall if before.commit and before.files else None
+            found = tuple(compare(pinned, then, self._past(after, after.time).recall))
+        except (MemfsError, OSError) as error:
+            return (), [not_asked(error)]
+        return found, list(question_findings(found))
+
+
+def by_travel(travel: Travel) -> Travelling:
+    """Goes to either side, also of what only a quarantined branch holds: a person looks at it."""
+
+    def go(side: Side, now: datetime) -> Past:
+        if side.commit is None:
+            return travel.staged(side.files, now=now)
+        return travel.at(side.commit, now=now, quarantined=True)
+
+    return go
+
+
+def _over_budget(was: LoadedText, is_now: LoadedText, budget: int) -> list[ReviewFinding]:
+    """That more of what is always loaded has no room than before."""
+    if is_now.left_out <= was.left_out:
+        return []
+    message = f"{is_now.left_out} of what is always loaded has no room in {budget} tokens"
+    return [finding("OverBudget", message, hint="shorten or retire some, or raise memory.automatic_tokens")]
+
+
+def index_of_hook() -> Path | None:
+    """The index that git tells a hook to look at, which is another one in a partial commit."""
+    named = os.environ.get("GIT_INDEX_FILE", "")
+    return Path(os.path.abspath(named)) if named else None

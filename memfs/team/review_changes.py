@@ -1,0 +1,269 @@
+"""Review changes: what became of each item and document between two sides (B4).
+
+Owns which change an item went through, by its id and not by its path, and which fields differ. Whether any of it is
+wrong is ``memfs.team.review_findings``' business.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memfs.errors import MemfsError
+from memfs.format.item_fields import values
+from memfs.format.plain import DOCUMENT_PARTS
+from memfs.format.render import parse
+from memfs.format.toml_text import FILE as SETTINGS
+from memfs.learning.conventions import Convention
+from memfs.model import MemoryItem
+from memfs.model.ids import stem_of
+from memfs.model.kinds import CONVENTION
+from memfs.recall.conflict_notes import SUPERSEDED
+from memfs.recall.tokens import gist
+from memfs.store.parts import CONTENT
+from memfs.team.review_report import (
+    ADDED,
+    ARCHIVED,
+    CHANGED,
+    MOVED,
+    REMOVED,
+    RETURNED,
+    ConventionChange,
+    FieldChange,
+    ItemChange,
+    ReviewedDocument,
+)
+from memfs.team.review_report import SUPERSEDED as REPLACED
+from memfs.team.review_sides import Side
+
+_FREE = ("origin", "context", "metadata", "data")
+_MOST_FIELDS = 60
+_ABSENT: Any = object()
+_UNTOLD = (f"{CONTENT}/.schemas/", f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPaths:
+    """The paths that differ: those of items, of items in the archive, and the others."""
+
+    items: tuple[str, ...]
+    archived: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """All of them, in order."""
+        return tuple(sorted((*self.items, *self.archived, *self.others)))
+
+
+def changed_between(before: Side, after: Side) -> ChangedPaths:
+    """The paths of which the sides hold different contents, or different sorts of files."""
+    differ = [
+        path for path in before.files.keys() | after.files.keys() if before.files.get(path) != after.files.get(path)
+    ]
+    items = {path for path in differ if before.is_item(path) or after.is_item(path)}
+    archived = {path for path in differ if after.is_archived(path)} - items
+    return ChangedPaths(tuple(sorted(items)), tuple(sorted(archived)), tuple(sorted({*differ} - items - archived)))
+
+
+# -- items --------------------------------------------------------------------------------------------------------
+def item_changes(before: Side, after: Side, changed: ChangedPaths) -> list[ItemChange]:
+    """What became of each item, by id."""
+    was, is_now = _by_id(before, changed.items), _by_id(after, changed.items)
+    shelved, brought = _by_id(after, changed.archived), _by_id(before, changed.archived)
+    renamed = _renamed(before, after, was, is_now)
+    found = []
+    for name in sorted(was.keys() | is_now.keys()):
+        old, new = was.get(name), is_now.get(name)
+        if name in renamed.values():  # told with the name it has by now
+            continue
+        if old is not None and new is not None:
+            found.append(_kept(before, after, name, old, new))
+        elif new is not None:
+            origin = was[renamed[name]] if name in renamed else brought.get(name)
+            what = MOVED if name in renamed else RETURNED if origin else ADDED
+            found.append(_described(after, what, name, new, origin or ""))
+        elif old is not None:
+            what, place = (ARCHIVED, shelved[name]) if name in shelved else (REMOVED, "")
+            gone = _described(before, what, name, old)
+            found.append(replace(gone, path=place, before=old) if place else gone)
+    found += [
+        _described(after, ADDED, name, path)
+        for name, path in shelved.items()
+        if name not in was and name not in brought
+    ]
+    return [_replaced(one, before, after, is_now) for one in found]
+
+
+def _by_id(side: Side, paths: Iterable[str]) -> dict[str, str]:
+    """Where each id lies; of twins the first path."""
+    found: dict[str, str] = {}
+    for path in paths:
+        if path in side.files:
+            found.setdefault(stem_of(path).casefold(), path)
+    return found
+
+
+def _renamed(before: Side, after: Side, was: Mapping[str, str], is_now: Mapping[str, str]) -> dict[str, str]:
+    """Files that have another name and the same content: by the name they have, the one they had."""
+    gone = {before.files[path].id: name for name, path in was.items() if name not in is_now}
+    fresh = {name: after.files[path].id for name, path in is_now.items() if name not in was}
+    return {name: gone.pop(blob) for name, blob in sorted(fresh.items()) if blob in gone}
+
+
+def _kept(before: Side, after: Side, name: str, old: str, new: str) -> ItemChange:
+    one, two = before.readable(old), after.readable(new)
+    told = _described(after, MOVED if old != new else CHANGED, name, new, old if old != new else "")
+    if one is None or two is None:
+        return told
+    # What names no time of its own has that of the revision: it did not change.
+    untimed = one.timestamp == before.time and two.timestamp == after.time
+    found = tuple(
+        change for change in field_changes(values(one), values(two)) if not (untimed and change.field == "timestamp")
+    )
+    if one.type != two.type:
+        found = (FieldChange(field="type", before=one.type, after=two.type), *found)
+    return replace(told, fields=found)
+
+
+def _described(side: Side, what: str, name: str, path: str, before: str = "") -> ItemChange:
+    item = side.readable(path)
+    if item is None:
+        return ItemChange(what=what, id=stem_of(path) or name, type="", path=path, before=before)
+    return ItemChange(
+        what=what,
+        id=item.id,
+        type=item.type,
+        title=item.title,
+        text=gist(item),
+        path=path,
+        before=before,
+        trust=item.trust,
+        origin=values(item)["origin"],
+    )
+
+
+def _replaced(one: ItemChange, before: Side, after: Side, is_now: Mapping[str, str]) -> ItemChange:
+    """The change of an item that is not what holds any more, as that."""
+    if one.what not in (CHANGED, MOVED):
+        return one
+    item, old = after.readable(one.path), before.readable(one.before or one.path)
+    if item is None or item.status != SUPERSEDED or (old is not None and old.status == SUPERSEDED):
+        return one
+    by = next((link.to for link in item.links if link.relation == "superseded_by"), "")
+    others = (after.readable(path) for path in is_now.values())
+    by = by or next((other.id for other in others if other is not None and item.id in other.supersedes), "")
+    return replace(one, what=REPLACED, by=by)
+
+
+def field_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
+    """What differs, free fields leaf by leaf."""
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    order = dict.fromkeys((*new, *old))
+    return tuple(
+        FieldChange(field=name, before=old.get(name), after=new.get(name))
+        for name in order
+        if old.get(name, _ABSENT) != new.get(name, _ABSENT) and not (old.get(name) is None and new.get(name) is None)
+    )[:_MOST_FIELDS]
+
+
+def _leaves(mapping: Mapping[str, Any], above: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    for name, value in mapping.items():
+        where = f"{above}.{name}" if above else str(name)
+        if isinstance(value, Mapping) and (above or name in _FREE) and depth < 8:
+            yield from _leaves(value, where, depth + 1)
+        else:
+            yield where, value
+
+
+# -- conventions --------------------------------------------------------------------------------------------------
+def convention_changes(before: Side, after: Side, changed: ChangedPaths) -> list[ConventionChange]:
+    """Conventions that were proposed, accepted or retired, or that came or went."""
+    was, is_now = _by_id(before, changed.items), _by_id(after, changed.items)
+    found = []
+    for name in sorted(was.keys() | is_now.keys()):
+        old = _convention(before, was.get(name))
+        new = _convention(after, is_now.get(name))
+        told = new or old
+        if told is None or (old is not None and new is not None and old.status == new.status):
+            continue
+        owner = told.item.data.get("owner", "")
+        found.append(
+            ConventionChange(
+                id=told.id,
+                before=old.status if old else "",
+                after=new.status if new else "",
+                text=str(told),
+                owner=owner if isinstance(owner, str) else "",
+                scope=told.scope,
+                supersedes=told.item.supersedes,
+            )
+        )
+    return found
+
+
+def _convention(side: Side, path: str | None) -> Convention | None:
+    item = side.readable(path) if path else None
+    return Convention(item) if item is not None and item.type == CONVENTION else None
+
+
+# -- documents ----------------------------------------------------------------------------------------------------
+def document_changes(before: Side, after: Side, changed: ChangedPaths) -> list[ReviewedDocument]:
+    """What became of settings, context and state documents."""
+    found = []
+    for path in changed.others:
+        if path.startswith(_UNTOLD):
+            continue
+        old, new = before.files.get(path), after.files.get(path)
+        what = CHANGED if old and new else ADDED if new else REMOVED
+        differ = () if what != CHANGED else document_fields(before.data(path), after.data(path), path)
+        found.append(ReviewedDocument(what=what, path=path, fields=differ))
+    return found
+
+
+def document_fields(before: bytes | None, after: bytes | None, path: str) -> tuple[FieldChange, ...]:
+    """The keys of a document that differ; none where a version cannot be read."""
+    old, new = mapping_in(before, path), mapping_in(after, path)
+    if old is None or new is None:
+        return ()
+    changes = field_changes({"data": old}, {"data": new})
+    return tuple(replace(one, field=one.field.removeprefix("data.")) for one in changes)
+
+
+def mapping_in(data: bytes | None, path: str) -> Mapping[str, Any] | None:
+    """The keys and values of a document; none for one that is not there, None for one that cannot be read."""
+    if data is None:
+        return {}
+    try:
+        if path == SETTINGS:
+            return tomllib.loads(data.decode("utf-8-sig"))
+        return parse(data, path, allow_invisible=True, parts=DOCUMENT_PARTS).mapping
+    except (MemfsError, ValueError, RecursionError):
+        return None
+
+
+def texts_of(item: MemoryItem) -> tuple[tuple[str, str], ...]:
+    """The texts of an item that a model may come to read, with their fields."""
+    found = [("title", item.title), ("content", item.content), ("tags", "\n".join(item.tags))]
+    free = {name: getattr(item, name) for name in ("context", "metadata", "data")}
+    for name, value in _leaves(free):
+        found += [(name, text) for text in _strings(value)]
+    origin = item.origin
+    found += [
+        (f"origin.{name}", getattr(origin, name)) for name in ("speaker", "role", "agent", "task", "tool", "phase")
+    ]
+    return tuple((name, text) for name, text in found if text)
+
+
+def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth < 16 and isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield str(name)
+            yield from _strings(inner, depth + 1)
+    elif depth < 16 and isinstance(value, list | tuple):
+        for inner in value:
+            yield from _strings(inner, depth + 1)

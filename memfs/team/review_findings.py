@@ -1,0 +1,661 @@
+"""Review findings: what is wrong, or worth a look, in the files that a change touches (B4; faults rows 17 to 19).
+
+Owns the checks of single files and of ids. What a change does to answers, budget and history is found by the modules
+beside this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import chain
+
+from memfs.config import elsewhere
+from memfs.context.builtin_sources import ConventionsMemory, PreferencesMemory
+from memfs.context.deliver import Room, SourceReply, choose, frame_cost, introduction_of
+from memfs.context.plugin import ContextSelection, Delivery
+from memfs.errors import HistoryUnavailable, ItemNotFound, ItemSyntaxError, ItemTooLarge, MemfsError, SettingInvalid
+from memfs.format import text_guard, toml_text
+from memfs.format.codec import remarks, schema_of
+from memfs.format.conflict_markers import marker_line
+from memfs.format.decode import decode
+from memfs.format.item_fields import values
+from memfs.format.plain import dotted
+from memfs.format.render import parse
+from memfs.format.schema import Schemas
+from memfs.format.secrets import ALLOWED, find, find_likely, found_in_file, reason_in_file, secret_error
+from memfs.format.secrets import SecretFinding as Secret
+from memfs.format.text_guard import shown
+from memfs.format.toml_text import FILE as SETTINGS
+from memfs.git.ancestry import beyond, cut_off
+from memfs.git.commit_object import AGENT, ParsedCommit
+from memfs.git.identity import agent as agent_person
+from memfs.git.objects import REGULAR
+from memfs.git.repository import Repository
+from memfs.git.tree_diff import changed_paths
+from memfs.intake.neighbours import Neighbourhood, Neighbours, NeighbourSource, is_momentary, may_meet
+from memfs.learning.conflicts import covers, holds, in_order, record_of
+from memfs.learning.conventions import Conventions
+from memfs.learning.preferences import KIND as PREFERENCE
+from memfs.learning.preferences import Preference, preferences_in_order
+from memfs.model import Candidate, MemoryItem, Query
+from memfs.model.episode import StateSnapshot
+from memfs.model.ids import stem_of
+from memfs.model.item import BY_TRUST, VOUCHED
+from memfs.model.kinds import CONVENTION
+from memfs.model.problem import ERROR, WARNING
+from memfs.model.state_paths import SIDECAR_SUFFIX, document_kind
+from memfs.recall.conflict_notes import CONTRADICTS, OVER
+from memfs.recall.fence import enclosed
+from memfs.recall.tokens import count_tokens, gist
+from memfs.resources import template_text
+from memfs.search.memory import MemoryIndex
+from memfs.settings import MOUNTS, SPECS, MemorySettings, Settings
+from memfs.store.parts import CONTENT, READ_LIMIT
+from memfs.store.searcher import in_types
+from memfs.store.values import LoadedItem, is_own_file
+from memfs.team.answers import Travelling
+from memfs.team.injection import Instruction, instructions
+from memfs.team.review_changes import ChangedPaths, mapping_in, texts_of
+from memfs.team.review_report import (
+    ARCHIVED,
+    NOTE,
+    REMOVED,
+    ItemChange,
+    LoadedText,
+    ReviewFinding,
+    Sizes,
+    finding,
+    of_error,
+    of_problem,
+)
+from memfs.team.review_sides import Side
+
+_MOST_IN_FILE = 5
+_SHOWN = 80
+_SNIFFED = 8_000
+_KEPT_APART = (f"{CONTENT}/.schemas/",)
+_STATES = ("iterations/", "checkpoints/", "threads/", "aggregates/", "archive/")
+
+
+def file_findings(before: Side, after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
+    """What is wrong with the files as they are after the change."""
+    for path in after.unmerged:
+        hint = "memfs resolve finishes the merge"
+        yield finding("Unmerged", "several versions of this file wait for a decision", path=path, hint=hint)
+    for path in changed.every:
+        entry = after.files.get(path)
+        if entry is None:
+            continue
+        yield from _name(path)
+        if entry.mode not in REGULAR:
+            what = "a link" if entry.mode == "120000" else "a submodule"
+            yield finding("LinkInMemory", f"{what} stands here", path=path, hint="replace it by a file")
+        elif after.size(path) > READ_LIMIT:
+            yield of_error(ItemTooLarge(f"{after.size(path)} bytes, limit {READ_LIMIT}", hint="split it"), path)
+        else:
+            yield from _content(before, after, path)
+
+
+def _name(path: str) -> Iterator[ReviewFinding]:
+    if not path.isprintable() or any(text_guard.findings(path)) or text_guard.shown(path) != path:
+        yield finding("SuspectName", "its name holds characters that nobody sees", path=path, hint="rename it")
+
+
+def _content(before: Side, after: Side, path: str) -> Iterator[ReviewFinding]:
+    data = after.data(path) or b""
+    if line := marker_line(data):
+        hint = "memfs resolve finishes the merge"
+        yield finding("ConflictMarkers", "a merge left its markers here", path=path, line=line, hint=hint)
+    else:
+        yield from _form(after, path, data)
+    yield from _secrets(before, path, data)
+    yield from _orders(after, path, data)
+    if path == SETTINGS:
+        yield from _settings(before, path, data)
+    elif path == f"{CONTENT}/.gitattributes" and data != template_text("gitattributes").encode():
+        yield finding("AttributesChanged", "not as memfs lays them", path=path, hint="memfs check names conflicts")
+    elif path.endswith(SIDECAR_SUFFIX) or (b"\0" in data[:_SNIFFED] and not after.is_item(path)):
+        # memfs keeps such files beside git: what comes with a change was put there by somebody
+        yield finding("NotLookedInto", "what it holds was not looked through", path=path, hint="keep it out of git")
+    elif not _is_known(after, path):
+        yield finding("UnknownFile", "memfs does not know this file", path=path, hint="keep other files elsewhere")
+
+
+def _is_known(after: Side, path: str) -> bool:
+    if after.is_item(path) or after.is_archived(path) or is_own_file(path) or path.startswith(_KEPT_APART):
+        return True
+    return path.removeprefix(f"{CONTENT}/").startswith(_STATES)
+
+
+# -- form ---------------------------------------------------------------------------------------------------------
+def _form(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
+    """What a schema or the reader says."""
+    if after.is_item(path):
+        found = after.codec.errors(data, path)
+        yield from (of_error(error, path) for error in found[:_MOST_IN_FILE])
+        if not found:
+            yield from (of_problem(one, path) for one in remarks(decode(data), path))
+        return
+    if after.is_archived(path):
+        found_there = after.item(path)
+        if isinstance(found_there, MemfsError):
+            yield of_error(found_there, path)
+    else:
+        yield from _document(after, path, data)
+
+
+def _document(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
+    schema = schema_of(path)
+    try:
+        if schema:
+            after.codec.read_document(data, path, schema)
+        elif path == SETTINGS:
+            yield from _settings_form(data)
+        text = decode(data).text if data.strip() else ""
+    except MemfsError as error:
+        if schema or not isinstance(error, ItemSyntaxError) or b"\0" not in data[:_SNIFFED]:
+            yield of_error(error, path)
+        return
+    for one in text_guard.findings(text):
+        line = text.count("\n", 0, one.offset) + 1
+        severity, message = ERROR if one.refused else WARNING, f"unseen character {one.codes}"
+        yield ReviewFinding(severity=severity, code="InvisibleCharacter", message=message, path=path, line=line)
+
+
+def _settings_form(data: bytes) -> Iterator[ReviewFinding]:
+    try:
+        mapping = toml_text.parse(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        error = SettingInvalid("not UTF-8 text", hint="save it as UTF-8")
+        yield of_error(error, SETTINGS)
+    else:
+        for wrong in Schemas().check_document(mapping, "memfs_toml")[:_MOST_IN_FILE]:
+            found = SettingInvalid(wrong.message, field=dotted(wrong.path) or None, hint=wrong.hint or None)
+            yield of_error(found, SETTINGS)
+
+
+def _settings(before: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
+    """Settings that loosen what protects a reader, or reach outside, which a repository's file may only ask for."""
+    old, new = (mapping_in(one, path) or {} for one in (before.data(path), data))
+    for key, value in _settings_in(new):
+        spec = SPECS.get(key)
+        personal = key.startswith(f"{MOUNTS}.") or (
+            spec is not None and (spec.foreign(value) if isinstance(value, list) else spec.personal)
+        )
+        if personal and (key, value) not in list(_settings_in(old)) and (spec is None or value != spec.default):
+            shown = text_guard.shown(repr(value))[:_SHOWN]
+            hint = "say in the pull request what it is for"
+            yield finding(
+                "SettingPersonal", f"{key} = {shown} asks for more than a file may decide", path=path, hint=hint
+            )
+
+
+def _settings_in(tables: object) -> Iterator[tuple[str, object]]:
+    for table, entries in tables.items() if isinstance(tables, dict) else ():
+        for name, value in entries.items() if isinstance(entries, dict) else ():
+            if isinstance(value, dict):
+                yield from ((f"{table}.{name}.{inner}", deeper) for inner, deeper in value.items())
+            else:
+                yield f"{table}.{name}", value
+
+
+# -- secrets ------------------------------------------------------------------------------------------------------
+def _secrets(before: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
+    found = found_in_file(data, path)
+    reason = reason_in_file(data, path) if found else ""
+    if found and not reason:
+        yield from (of_error(secret_error(one, path), path) for one in found[:_MOST_IN_FILE])
+    elif found and reason != reason_in_file(before.data(path) or b"", path):
+        message = f"{found[0].what} stays here, for a reason: {text_guard.shown(reason)}"
+        yield finding("SecretAllowed", message, path=path, line=found[0].line, hint=f"see {ALLOWED!r} in the file")
+    elif not found:
+        yield from (_likely(one, path) for one in find_likely(data.decode("utf-8", "replace"))[:2])
+
+
+def _likely(one: Secret, path: str) -> ReviewFinding:
+    hint = "if it is one, take it out and revoke it"
+    return finding("PossibleSecret", "a long word without any order", path=path, line=one.line, hint=hint)
+
+
+# -- orders -------------------------------------------------------------------------------------------------------
+def _orders(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
+    """Hidden instructions, in the file as it stands, comments included, and in each text that is read from it."""
+    if path.startswith(_KEPT_APART):
+        return
+    raw = instructions(data.decode("utf-8", "replace"))
+    told = {one.rule for one in raw if not one.quoted}
+    yield from (_order(one, path) for one in raw)
+    item = after.readable(path) if after.is_item(path) or after.is_archived(path) else None
+    for name, text in texts_of(item) if item is not None else ():
+        for one in instructions(text):
+            if one.rule not in told and not one.quoted:
+                told.add(one.rule)
+                yield _order(one, path, name, _line_of(data, path, name))
+
+
+def _order(one: Instruction, path: str, field: str = "", line: int | None = None) -> ReviewFinding:
+    where = f" in {field}" if field else ""
+    hidden = f", hidden in {one.disguise}" if one.disguise else ""
+    name = "InstructionQuoted" if one.quoted else "HiddenInstruction"
+    said = "speaks of what" if one.quoted else "it"
+    message = f"{said} {one.what} (sign {one.rule}{where}{hidden}): {one.excerpt!r}"
+    hint = "" if one.quoted else "state the fact; who reads it decides what to do"
+    return finding(name, message, path=path, line=line or (None if field else one.line), hint=hint)
+
+
+def _line_of(data: bytes, path: str, field: str) -> int | None:
+    try:
+        return parse(data, path, allow_invisible=True).place(tuple(field.split("."))[:1]).line
+    except (MemfsError, KeyError, IndexError):
+        return None
+
+
+# -- items --------------------------------------------------------------------------------------------------------
+def item_findings(
+    before: Side, after: Side, changes: Iterable[ItemChange], changed: ChangedPaths
+) -> Iterator[ReviewFinding]:
+    """What is worth a look at in items, beside what stands in their files."""
+    names = {stem_of(path).casefold() for path in after.items}
+    shelved = {stem_of(path).casefold() for path in after.files if after.is_archived(path)}
+    for one in changes:
+        old = before.readable(one.before or one.path)
+        new = after.readable(one.path)
+        if one.what in (REMOVED, ARCHIVED) and old is not None and old.pinned:
+            yield finding("PinnedRemoved", "it is pinned, and goes", path=one.path, id=one.id)
+        if new is None or one.what in (REMOVED, ARCHIVED):
+            continue
+        if old is not None and _rank(new.trust) > _rank(old.trust):
+            message = f"who stands behind it goes from {old.trust} to {new.trust}"
+            yield finding("TrustRaised", message, path=one.path, id=one.id, hint="only a person can vouch for it")
+        yield from _recorded(old, new)
+        yield from _references(old, new, names | shelved)
+    yield from _twins(after, changed)
+    yield from _records(before, after, changed)
+
+
+def _rank(trust: str) -> int:
+    return BY_TRUST.index(trust) if trust in BY_TRUST else -1
+
+
+def _recorded(old: MemoryItem | None, new: MemoryItem) -> Iterator[ReviewFinding]:
+    """What a merge could not decide, as the item itself says."""
+    known = values(old).get("conflicts", []) if old is not None else []
+    for clash in values(new).get("conflicts", []):
+        if clash not in known:
+            field = clash.get("field") or "the whole memory"
+            kept, lost = (text_guard.shown(repr(clash.get(name)))[:_SHOWN] for name in ("kept", "lost"))
+            message = f"of {field} a merge kept {kept} and not {lost}"
+            hint = f"memfs resolve {new.id}"
+            yield finding("MergeConflict", message, path=new.path, id=new.id, hint=hint)
+
+
+def _references(old: MemoryItem | None, new: MemoryItem, names: set[str]) -> Iterator[ReviewFinding]:
+    known = set(_named(old)) if old is not None else set()
+    for name in dict.fromkeys(_named(new)):
+        if name not in known and name.casefold() not in names and ":" not in name:
+            message = f"it names {text_guard.shown(name)!r}, which is not there"
+            yield finding("ReferenceUnknown", message, path=new.path, id=new.id)
+
+
+def _named(item: MemoryItem) -> Iterator[str]:
+    yield from item.supersedes
+    yield from (link.to for link in item.links)
+
+
+def _twins(after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
+    """Ids that several files have, of which the change touches one."""
+    holders: dict[str, list[str]] = {}
+    for path in after.items:
+        holders.setdefault(stem_of(path).casefold(), []).append(path)
+    touched = set(changed.items)
+    for paths in holders.values():
+        if len(paths) > 1 and touched.intersection(paths):
+            first, *others = sorted(paths, key=lambda path: (path in touched, path))
+            for path in others:
+                message = f"{first} has the same id"
+                yield finding("DuplicateId", message, path=path, id=stem_of(path), hint="rename one of the two files")
+
+
+def _records(before: Side, after: Side, changed: ChangedPaths) -> Iterator[ReviewFinding]:
+    """Records of conflicts between state documents that came, and wait for a decision."""
+    for path in changed.others:
+        if document_kind(path) == "conflict" and path in after.files and path not in before.files:
+            hint = "memfs resolve lists what waits"
+            yield finding("MergeConflict", "a record of what a merge could not decide", path=path, hint=hint)
+
+
+_MOST = 200
+"""So many changed items are compared with the others."""
+_NEIGHBOURS_SHOWN = 100
+
+
+class SideIndex:
+    """The items of one side, to be found by their words; files that cannot be read are left out."""
+
+    def __init__(self, side: Side, checked: Collection[str] = ()) -> None:
+        """``checked``: paths whose schema was checked before."""
+        self._side = side
+        self._index = MemoryIndex()
+        side.fetch(side.items)
+        items = ((path, side.readable(path, checked=path in checked)) for path in side.items)
+        self._by_id = {item.id: item for _, item in items if item is not None}
+        side.forget()
+        self._index.add(self._by_id.values())
+
+    @property
+    def seeking(self) -> SideIndex:
+        """Itself: it asks its own index."""
+        return self
+
+    def known(self, query: Query) -> list[Candidate]:
+        """The items that answer a query, best first."""
+        return self._index.search(in_types(query, self._side.kinds))
+
+    def rarest(self, terms: Collection[str], count: int) -> list[str]:
+        """Of these terms, so many that the fewest items hold, the rarest first."""
+        found = self._index.statistics(terms).frequencies
+        return sorted((term for term in terms if found.get(term)), key=lambda term: found[term])[:count]
+
+    def load(self, candidate: Candidate) -> LoadedItem | None:
+        """The item behind a candidate."""
+        item = self._by_id.get(candidate.id)
+        return None if item is None else LoadedItem(item=item, stale=False)
+
+
+def neighbour_findings(
+    before: Side, after: Side, changes: Iterable[ItemChange], past: Travelling | None = None
+) -> Iterator[ReviewFinding]:
+    """Pairs of items of which the change brings one, or changes what it says, and that do not go together.
+
+    Args:
+        past: goes to a side whose index may be there already, or of one much like it; None makes one each time.
+    """
+    fresh = list(_fresh(before, after, changes))
+    if not fresh:
+        return
+    neighbourhood = Neighbourhood(_searched(before, after, past), after.kinds)
+    told: set[tuple[str, str]] = set()
+    if len(fresh) > _MOST:
+        message = f"{len(fresh):,} memories come or change; the first {_MOST} were compared with the others"
+        yield finding("NotCompared", message, hint="'memfs conflicts --scan' compares all of them")
+    for item in fresh[:_MOST]:
+        found = neighbourhood.of(item, after.time)
+        for one in _told(item, found):
+            pair = in_order(one.id, one.other)
+            if pair not in told:
+                told.add(pair)
+                yield one
+
+
+def _searched(before: Side, after: Side, past: Travelling | None) -> NeighbourSource:
+    """Where the neighbours are looked for."""
+    if past is not None:
+        with suppress(MemfsError, OSError):  # a setting of that side may be one that nobody can be asked with
+            store = past(after, after.time).store
+            store.seeking.rarest((), 0)  # makes the index
+            return store
+    same = {path for path in after.files if before.files.get(path) == after.files[path]}
+    return SideIndex(after, same)
+
+
+def _fresh(before: Side, after: Side, changes: Iterable[ItemChange]) -> Iterator[MemoryItem]:
+    """The items that are there and say something that they did not say before."""
+    for one in changes:
+        item = after.readable(one.path) if one.what not in (REMOVED, ARCHIVED) else None
+        if item is None or is_momentary(item) or not holds(item, after.time) or after.is_archived(one.path):
+            continue
+        old = before.readable(one.before or one.path)
+        if old is None or gist(old) != gist(item) or not holds(old, before.time):
+            yield item
+
+
+def _told(item: MemoryItem, found: Neighbours) -> Iterator[ReviewFinding]:
+    for other, reason in found.contradicts:
+        if _are_apart(item, other) and not covers(record_of(item, other), item, other):
+            linked = any(link.to == other.id and link.relation == CONTRADICTS for link in (*item.links, *other.links))
+            hint = "settle it: memfs conflicts resolve" if linked else "say which holds: supersedes, or another scope"
+            message = f"{reason.rstrip('.')}; {other.id} says: {_said(other)}"
+            yield finding("Contradiction", message, path=item.path, id=item.id, other=other.id, hint=hint)
+    repeated = [found.repeated] if found.repeated is not None else []
+    for other in chain(repeated, found.near):
+        if not _are_apart(item, other) or other.status.strip() in OVER:
+            continue
+        name = "Repeated" if other in repeated else "NearDuplicate"
+        says = "the same" if other in repeated else "nearly the same"
+        message = f"{other.id} says {says}: {_said(other)}"
+        hint = "keep one of the two, or let one supersede the other"
+        yield finding(name, message, path=item.path, id=item.id, other=other.id, hint=hint)
+
+
+def _are_apart(one: MemoryItem, other: MemoryItem) -> bool:
+    """Whether two items are two, of which neither takes the place of the other."""
+    replaced = one.id in other.supersedes or other.id in one.supersedes
+    return one.id != other.id and not replaced and may_meet(one, other)
+
+
+def _said(item: MemoryItem) -> str:
+    text = shown(" ".join(gist(item).split()))
+    return repr(text if len(text) <= _NEIGHBOURS_SHOWN else text[: _NEIGHBOURS_SHOWN - 1] + "\u2026")
+
+
+_MOST_COMMITS = 2_000
+_MOST_BLOBS = 20_000
+_SHORT = 10
+
+
+@dataclass
+class _ReviewScope:
+    """What was looked at on the way: contents that were searched, and which commit wrote a path last."""
+
+    blobs: set[str] = field(default_factory=set)
+    last: dict[str, ParsedCommit] = field(default_factory=dict)
+
+
+def commits_between(repository: Repository, base: str | None, head: str) -> list[str]:
+    """The commits that a head has and a base has not, newest first.
+
+    Raises:
+        HistoryUnavailable: the history between them is cut off (a shallow clone).
+    """
+    found = beyond(repository, [head], [base] if base else [])
+    if cut_off(repository).intersection(found):
+        raise shallow()
+    return found
+
+
+def shallow() -> HistoryUnavailable:
+    """The error where a shallow clone lacks what a comparison needs."""
+    return HistoryUnavailable(
+        "this clone is shallow: it lacks the commits that both sides began from",
+        hint="'git fetch --unshallow'; in a workflow, give actions/checkout 'fetch-depth: 0'",
+    )
+
+
+def history_findings(
+    before: Side, after: Side, commits: Sequence[str], changes: Sequence[ItemChange]
+) -> Iterator[ReviewFinding]:
+    """What the commits tell, newest first."""
+    seen = _ReviewScope(blobs={entry.id for side in (before, after) for entry in side.files.values()})
+    for commit in commits[:_MOST_COMMITS]:
+        yield from _in_commit(after.repository, commit, seen)
+    if len(commits) > _MOST_COMMITS:
+        yield finding("HistoryNotRead", f"{len(commits):,} commits; the newest {_MOST_COMMITS:,} were looked through")
+    for one in changes:
+        yield from _claims(before, after, one, seen.last)
+
+
+def _in_commit(repository: Repository, commit: str, seen: _ReviewScope) -> Iterator[ReviewFinding]:
+    parsed = repository.commit_object(commit)
+    for secret in find(f"{parsed.subject}\n\n{parsed.body}")[:1]:
+        yield _leak(f"the message of commit {commit[:_SHORT]} has {secret.what} (rule {secret.rule})", "")
+    for path in sorted(_paths(repository, commit, parsed)):
+        entry = repository.entry(commit, path)
+        if len(parsed.parents) < 2:
+            seen.last.setdefault(path, parsed)
+        if entry is None or entry.id in seen.blobs or len(seen.blobs) > _MOST_BLOBS:
+            continue
+        seen.blobs.add(entry.id)
+        data = repository.blob(entry.id)
+        if (found := found_in_file(data, path)) and not reason_in_file(data, path):
+            what = f"{found[0].what} (rule {found[0].rule} at line {found[0].line})"
+            yield _leak(f"commit {commit[:_SHORT]} has {what}, which the change took out again", path)
+
+
+def _leak(message: str, path: str) -> ReviewFinding:
+    hint = "revoke it; bring the change as commits that never had it"
+    return finding("SecretInHistory", message, path=path, hint=hint)
+
+
+def _paths(repository: Repository, commit: str, parsed: ParsedCommit) -> set[str]:
+    """What a commit changed of memory: of a merge, what it has otherwise than each of its parents."""
+    if not parsed.parents:
+        return {*repository.tree(commit, CONTENT)}
+    sides = [{*changed_paths(repository, parent, commit, CONTENT)} for parent in parsed.parents]
+    settings = [{SETTINGS} & {*changed_paths(repository, parent, commit, SETTINGS)} for parent in parsed.parents]
+    return set.intersection(*sides) | set.intersection(*settings)
+
+
+# -- who says so --------------------------------------------------------------------------------------------------
+def _claims(before: Side, after: Side, one: ItemChange, last: Mapping[str, ParsedCommit]) -> Iterator[ReviewFinding]:
+    """Where an item says something else of its origin than the commit that brought it."""
+    commit = last.get(one.path)
+    item = after.readable(one.path) if one.what not in (REMOVED, ARCHIVED) else None
+    if item is None or commit is None:
+        return
+    old = before.readable(one.before or one.path)
+    agents = _agents(commit)
+    said = old is None or gist(old) != gist(item) or old.trust != item.trust
+    if commit.author.is_agent and item.trust in VOUCHED and said:
+        typed = item.origin.role == "user"
+        message = f"{shown(commit.author.name)} is an agent, and says that trust is {item.trust}"
+        yield finding("TrustClaimed", message, path=one.path, id=one.id, severity=NOTE if typed else "")
+    named = item.origin.agent
+    if named and agents and (old is None or old.origin.agent != named) and not _is_among(item, agents):
+        others = ", ".join(sorted(shown(name) for name in agents))
+        message = f"it names the agent {shown(named)}, the commit {others}"
+        yield finding("OriginMismatch", message, path=one.path, id=one.id)
+
+
+def _agents(commit: ParsedCommit) -> set[str]:
+    authors = {commit.author.name} if commit.author.is_agent else set()
+    return {*commit.trailers.get(AGENT, ()), *authors}
+
+
+def _is_among(item: MemoryItem, agents: set[str]) -> bool:
+    mine = agent_person(item.origin.agent)
+    return any(agent_person(name) == mine for name in agents)
+
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+LASTING = ("preferences", "conventions")
+"""The sources that tell the same at every start; what a session or a round of work left behind changes by itself."""
+
+
+def memory_of(side: Side, here: Settings) -> MemorySettings:
+    """What is loaded at every start, and how much of it, by a side's own ``memfs.toml``.
+
+    Args:
+        here: the settings that hold in this process: what it was told itself goes before; and they stand for a file
+            that cannot be read, which is found with all others.
+    """
+    try:
+        return elsewhere((side.data(SETTINGS) or b"").decode("utf-8-sig"), here).memory
+    except (SettingInvalid, UnicodeDecodeError):
+        return here.memory
+
+
+def loaded(side: Side, memory: MemorySettings) -> LoadedText:
+    """What is told at every start, as far as the files decide it.
+
+    Args:
+        memory: which sources are asked, what each may tell, and the budget.
+    """
+    said = [SourceReply(source=name, selection=_vouched(_selected(side, name, memory))) for name in _asked(memory)]
+    every = choose(said, lambda _: False, Room(tokens=None))
+    introduction = introduction_of(Delivery.AUTOMATIC)
+    budget = memory.automatic_tokens or None
+    room = Room(tokens=budget, once=frame_cost(introduction))
+    told = choose(every, lambda _: False, room)
+    text = enclosed([line for one in every for line in one.lines()], introduction)
+    return LoadedText(
+        tokens=count_tokens(text),
+        entries={entry.id: entry.text for one in every for entry in one.selection.entries},
+        left_out=sum(one.left_out for one in told),
+    )
+
+
+def _asked(memory: MemorySettings) -> list[str]:
+    return [name for name in memory.automatic if name in LASTING]
+
+
+def _selected(side: Side, name: str, memory: MemorySettings) -> ContextSelection:
+    source: ConventionsMemory | PreferencesMemory = PreferencesMemory(_Preferences(side))
+    if name == "conventions":
+        source = ConventionsMemory(Conventions(_AgreedConvention(side), lambda: side.time))
+    source.configure({**memory.sources.get(name, {})})
+    return source.select(StateSnapshot())
+
+
+def _vouched(selection: ContextSelection) -> ContextSelection:
+    return ContextSelection(
+        heading=selection.heading, entries=tuple(one for one in selection.entries if one.trust in VOUCHED)
+    )
+
+
+class _Preferences:
+    """What people wish, of one side."""
+
+    def __init__(self, side: Side) -> None:
+        self._side = side
+
+    def get_relevant(self, context: str, *, limit: int) -> list[Preference]:  # noqa: ARG002  (the source's own words)
+        items = {item.id: item for item in of_kind(self._side, PREFERENCE)}
+        rows = preferences_in_order(items.values(), self._side.time)
+        return [Preference.of(items[row.id]) for row in rows[:limit]]
+
+
+class _AgreedConvention:
+    """Lists the conventions of one side."""
+
+    def __init__(self, side: Side) -> None:
+        self._items = {item.id: item for item in of_kind(side, CONVENTION)}
+
+    @property
+    def seeking(self) -> _AgreedConvention:
+        return self
+
+    def every(self, query: Query) -> Iterator[Candidate]:
+        for item in self._items.values() if CONVENTION in query.types else ():
+            moment = item.timestamp or _LONG_AGO
+            yield Candidate(id=item.id, path=item.path, similarity=0.0, type=item.type, timestamp=moment)
+
+    def find(self, reference: str) -> MemoryItem:
+        if reference not in self._items:
+            raise ItemNotFound(f"no convention is called {reference!r}", hint="memfs convention list names them")
+        return self._items[reference]
+
+    def load(self, candidate: Candidate) -> LoadedItem | None:
+        item = self._items.get(candidate.id)
+        return None if item is None else LoadedItem(item=item, stale=False)
+
+
+def of_kind(side: Side, kind: str) -> Iterator[MemoryItem]:
+    """The items of a kind that can be read."""
+    folder = f"{CONTENT}/{side.kinds.get(kind).folder}/"
+    for path in side.items:
+        if path.startswith(folder) and (item := side.readable(path)) is not None:
+            yield item
+
+
+def sizes(side: Side) -> Sizes:
+    """How much there is."""
+    counted: dict[str, int] = {}
+    for path in side.items:
+        kind = side.kinds.at(path.removeprefix(f"{CONTENT}/"))
+        if kind is not None:
+            counted[kind.name] = counted.get(kind.name, 0) + 1
+    below = [path for path in side.files if path.startswith(f"{CONTENT}/")]
+    return Sizes(files=len(below), bytes=sum(map(side.size, below)), items=counted)

@@ -1,0 +1,469 @@
+"""Syncing: exchanging a branch's memory with a remote, so that neither side loses anything (B3).
+
+Owns the order of fetch, merge and push, what is done where others push at the same moment, and the refusal of a remote
+whose history was rewritten. How git talks to a remote is ``memfs.git.remote``'s business, the merge that of
+``memfs.team.history_merge``.
+"""
+
+from __future__ import annotations
+
+import random
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from memfs.errors import (
+    GitBusy,
+    GitFailed,
+    HistoryUnavailable,
+    MergeRefused,
+    PushRefused,
+    RemoteInvalid,
+    RemoteRewritten,
+)
+from memfs.format.conflict_markers import has_markers
+from memfs.fs.lock import FileLock
+from memfs.fs.own_branch import BRANCH
+from memfs.fs.workspace_location import is_own
+from memfs.git.ancestry import beyond, count_beyond, cut_off, holds_commit, is_ancestor, merge_bases
+from memfs.git.quarantine import require_clean
+from memfs.git.refs import HEADS, is_branch
+from memfs.git.remote import LOCK, Raced, Remote, Talk, configured, remote_of, upstream
+from memfs.git.repository import Repository
+from memfs.git.sync_state import RemoteHistory
+from memfs.git.tree_diff import snapshots
+from memfs.store import Store
+from memfs.store.parts import Parts
+from memfs.team.history_merge import Merger, MergeResult, named_files
+from memfs.team.own_branch import is_separate
+
+_MOST = 1000
+
+
+def taken_out(repository: Repository, old: str, new: str) -> str:
+    """The newest commit of the line to ``old`` that the line to ``new`` has again with fewer files; "" for none.
+
+    It is known by who made it and when, to the second: an erase keeps that, whatever it takes out of the message.
+    """
+    try:
+        again = dict(_marked(repository, new, old))
+        for mark, commit in _marked(repository, old, new):
+            if mark in again and _has_less(repository, commit, again[mark]):
+                return commit
+    except (GitFailed, HistoryUnavailable):  # something of it is not here
+        return ""
+    return ""
+
+
+def _marked(repository: Repository, tip: str, other: str) -> Iterator[tuple[tuple[bytes, ...], str]]:
+    for commit in beyond(repository, [tip], [other], most=_MOST):
+        head = repository.object(commit).data.partition(b"\n\n")[0]
+        yield tuple(line for line in head.split(b"\n") if line.startswith((b"author ", b"committer "))), commit
+
+
+def _has_less(repository: Repository, one: str, other: str) -> bool:
+    before, after = snapshots(repository, [one, other])
+    return bool(before) and not after
+
+
+_LOCK_PATIENCE = 120.0
+_ROUNDS = 20
+_NAMED = 20
+_STUCK = 6
+_PAUSE = 0.05
+_LONGEST_PAUSE = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncOutcome:
+    """What a sync did, or would do.
+
+    Attributes:
+        remote, branch: with which branch of which remote.
+        address: the remote's, without a password in it.
+        commit: the tip of the branch here.
+        fetched: the tip of the branch there before; "" where it had none.
+        joined: what the merge changed here; None where there was nothing to merge.
+        ahead: how many commits the remote lacked.
+        pushed: whether it has them now.
+        rounds: how often others had pushed in between, and one more.
+        uncommitted: in a dry run, how many writes wait for their commit: they would be committed first, and merged.
+        edits: the files that somebody edited by hand, and whose edits were not committed, nor published.
+        rescued: the ref that keeps what a rewritten remote had before, "" where there was no need.
+    """
+
+    remote: str
+    branch: str
+    address: str
+    commit: str
+    fetched: str
+    joined: MergeResult | None
+    ahead: int
+    pushed: bool
+    rounds: int
+    uncommitted: int = 0
+    edits: tuple[str, ...] = ()
+    rescued: str = ""
+
+    @property
+    def waiting(self) -> str:
+        """Why the merge waits for its commit, "" where it does not."""
+        return self.joined.waiting if self.joined else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SyncRequest:
+    remote: Remote
+    branch: str
+    named: bool
+    push: bool
+    rejoin: bool
+    dry_run: bool
+
+
+class Syncer:
+    """Syncs the branch that is checked out in one workspace. One sync at a time, whichever process it is in."""
+
+    def __init__(self, store: Store, parts: Parts, merger: Merger) -> None:
+        self._store = store
+        self._repository = parts.repository
+        self._adopts = parts.policy.adopts
+        self._merger = merger
+        self._seen = RemoteHistory(parts.repository)
+        self._lock = FileLock(parts.repository.state / LOCK)
+
+    def sync(
+        self,
+        remote: str = "",
+        *,
+        branch: str = "",
+        push: bool = True,
+        rejoin: bool = False,
+        dry_run: bool = False,
+        edits: bool | None = None,
+    ) -> SyncOutcome:
+        """Fetch, merge, push, and begin again where others pushed meanwhile; never force (B3).
+
+        Args:
+            remote: its name in the repository; "" for the one that the branch follows, or ``origin``, or the only one.
+            branch: the branch there; "" for the one that is followed, or of the same name.
+            push: whether to push; else what others have comes here, and that is all.
+            rejoin: merge with a remote whose history was rewritten, though what it dropped comes back with that.
+            dry_run: fetch, and tell what would happen. Nothing here or there changes.
+            edits: True: commit and publish edits by hand, whatever ``history.adopt`` says; False: leave them as they
+                are, and sync the rest; None: refuse where ``unpublished_edits`` finds any that would be pushed.
+
+        Returns:
+            What happened.
+
+        Raises:
+            RemoteInvalid: there is no such remote or branch, or its address would run a program.
+            RemoteUnreachable: the remote did not answer, or let nobody in.
+            RemoteRewritten: it no longer holds what it held; nothing here has changed.
+            MergeRefused, Conflict, GitBusy, HistoryUnavailable: as ``Merger.merge``; nothing was pushed.
+            PushRefused: the remote does not take it, or others pushed again and again; what was merged stays merged.
+                Also where there are edits that nobody agreed to publish: then nothing has changed.
+            BranchQuarantined: the branch is not to be given to anybody.
+            LockTimeout: another sync of this workspace does not end.
+        """
+        with self._lock.hold("sync", _LOCK_PATIENCE):
+            there = self._where(remote, branch)
+            asked = _SyncRequest(
+                remote=there[0],
+                branch=there[1],
+                named=bool(branch) or there[1] == BRANCH,
+                push=push,
+                rejoin=rejoin,
+                dry_run=dry_run,
+            )
+            self._settle_edits(asked, edits)
+            talk = Talk(self._repository, asked.remote)
+            try:
+                return self._rounds(talk, asked)
+            finally:
+                talk.close()
+
+    def unpublished_edits(self) -> list[str]:
+        """The files edited by hand whose edits a sync would have to commit to publish them.
+
+        None where the policy leaves edits to the person: then a sync leaves them, too. What the person has staged, and
+        what cannot be committed as it is, is left in any case.
+        """
+        self._store.require_open()
+        return [plan.path for plan in self._store.edits.find(False).plans] if self._adopts else []
+
+    def _settle_edits(self, asked: _SyncRequest, wanted: bool | None) -> None:
+        """Commit edits where that is wanted; refuse where nobody said so and they would be published.
+
+        Raises:
+            PushRefused: naming them.
+            GitBusy: they cannot be committed now.
+        """
+        if asked.dry_run or not asked.push or wanted is False:
+            return
+        if wanted:
+            flushed = self._store.flush(adopt=True)
+            if flushed.reason:
+                raise GitBusy(flushed.reason, hint="sync again when that is over")
+        elif edits := self.unpublished_edits():
+            more = f" and {len(edits) - _NAMED} more" if len(edits) > _NAMED else ""
+            raise PushRefused(
+                f"{len(edits)} edit(s) by hand are not committed, and would be published: "
+                f"{', '.join(edits[:_NAMED])}{more}",
+                hint="look at them with 'memfs diff'; 'memfs commit' or --yes commits them, then they go along",
+            )
+
+    # -- where ----------------------------------------------------------------------------------------------------
+    def _where(self, remote: str, branch: str) -> tuple[Remote, str]:
+        """The remote and the branch there; refuses where this branch cannot be synced at all."""
+        repository = self._repository
+        if busy := repository.busy():
+            raise GitBusy(busy, hint="sync again when that is over")
+        repository.require_readable()
+        head = repository.head()
+        if head.ref is None:
+            raise GitBusy("HEAD is detached", hint="git switch BRANCH, then sync again")
+        if cut_off(repository) and not is_separate(repository):  # what is fetched of that branch is never shallow
+            raise HistoryUnavailable("this clone is shallow: it lacks history", hint="git fetch --unshallow")
+        followed, followed_branch = upstream(repository, head.branch)
+        name = remote or self._usual(followed)
+        there = branch or (followed_branch if followed == name else "") or head.branch
+        if not is_branch(HEADS + there):
+            raise RemoteInvalid(f"{ascii(there)[:100]} is no name of a branch", hint="--branch takes one such as main")
+        return remote_of(repository, name), there
+
+    def _usual(self, followed: str) -> str:
+        known = configured(self._repository)
+        if followed in known:
+            return followed
+        if "origin" in known or len(known) == 1:
+            return "origin" if "origin" in known else known[0]
+        if known:
+            raise RemoteInvalid(f"there are {len(known)} remotes", hint=f"name one: {', '.join(known)}")
+        raise RemoteInvalid("this repository has no remote", hint="git remote add origin ADDRESS makes one")
+
+    # -- rounds ---------------------------------------------------------------------------------------------------
+    def _rounds(self, talk: Talk, asked: _SyncRequest) -> SyncOutcome:
+        tips = talk.branches()
+        theirs = tips.get(asked.branch, "")
+        joined: MergeResult | None = None
+        rescued = "" if theirs else self._refuse_absent(tips, asked)
+        stuck = 0
+        for number in range(1, _ROUNDS + 1):
+            if theirs or number > 1:
+                before = theirs
+                theirs, rescued = self._fetch(talk, asked, theirs if number == 1 else "", rescued)
+                stuck = stuck + 1 if theirs == before else 0
+                joined = _both(joined, self._merge(asked, theirs))
+            elif not asked.dry_run:
+                self._commit_what_waits()
+            done = self._done(asked, theirs, joined, number, rescued)
+            if not self._may_push(asked, done):
+                return done
+            try:
+                return self._push(talk, asked, done)
+            except Raced as race:
+                if stuck >= _STUCK:
+                    raise _locked(asked, str(race)) from race
+                time.sleep(min(_PAUSE * 2**number, _LONGEST_PAUSE) * random.random())  # noqa: S311 - spreads retries
+        raise _outrun(asked)
+
+    def _refuse_absent(self, tips: Mapping[str, str], asked: _SyncRequest) -> str:
+        """Refuse to make a branch that nobody asked for beside those that are there, or that was removed there.
+
+        Returns:
+            The ref that keeps what the branch had, where it was removed and is to be made again.
+        """
+        if asked.named or not tips:
+            return self._refuse_removed(asked)
+        names = ", ".join(sorted(tips)[:3])
+        raise RemoteInvalid(
+            f"{asked.remote.name} has no branch {asked.branch}, but {names}",
+            hint=f"--branch {asked.branch} makes it there; --branch NAME merges with that one, and pushes to it",
+        )
+
+    def _refuse_removed(self, asked: _SyncRequest) -> str:
+        last = self._seen.tip(asked.remote.name, asked.branch)
+        if not last or self._seen.rewritten_here(asked.remote.name, asked.branch):
+            return ""
+        if not self._would_return(last, "", self._repository.head_commit()):
+            return ""
+        rescued = "" if asked.dry_run else self._seen.rescue(asked.remote.name, asked.branch, last)
+        if not asked.rejoin:
+            kept = f"; {rescued} keeps that" if rescued else ""
+            raise RemoteRewritten(
+                f"{asked.remote.name} has no branch {asked.branch} any more, and had one with {last[:10]}{kept}",
+                hint="ask why. If something was erased, clone anew; if by mistake, or if the remote is another one, "
+                "'memfs sync --rejoin' makes it again",
+            )
+        return rescued
+
+    def _commit_what_waits(self) -> None:
+        flushed = self._store.flush(adopt=False)
+        if flushed.reason:
+            raise GitBusy(flushed.reason, hint="sync again when that is over")
+
+    def _fetch(self, talk: Talk, asked: _SyncRequest, announced: str, rescued: str) -> tuple[str, str]:
+        """The remote's commit, with all that belongs to it here, and the ref that keeps what it had before."""
+        remote, branch, here = asked.remote.name, asked.branch, self._repository.head_commit()
+        last = self._seen.tip(remote, branch)
+        self._refuse_erased(asked, announced)
+        known = [commit for commit in (here, last) if commit and holds_commit(self._repository, commit)]
+        held = bool(announced) and any(is_ancestor(self._repository, announced, commit) for commit in known)
+        theirs = announced if held else talk.fetch(branch, known)
+        if last and not is_ancestor(self._repository, last, theirs) and self._would_return(last, theirs, here):
+            if not rescued and not asked.dry_run:
+                rescued = self._seen.rescue(remote, branch, last)
+            erased = bool(taken_out(self._repository, last, theirs))
+            if erased or not asked.rejoin:
+                raise self._rewritten(asked, last, theirs, rescued, erased)
+        elif not asked.dry_run:
+            self._seen.track(remote, branch, theirs)
+        return theirs, rescued
+
+    def _refuse_erased(self, asked: _SyncRequest, announced: str) -> None:
+        """Refuse to bring back what was erased here: not even its objects are fetched."""
+        before = self._seen.rewritten_here(asked.remote.name, asked.branch)
+        if not before:
+            return
+        held = bool(announced) and holds_commit(self._repository, announced)
+        if not held or is_ancestor(self._repository, before, announced):
+            remote, branch = asked.remote.name, asked.branch
+            raise RemoteRewritten(
+                f"history was rewritten here (an erase, or a cut), and {remote}/{branch} still has the old one",
+                hint=f"git push --force {remote} HEAD:{branch} replaces it there; then sync, and make every clone anew",
+            )
+
+    def _would_return(self, last: str, theirs: str, here: str | None) -> bool:
+        """Whether this branch still has commits that the remote dropped, so that a merge would bring them back."""
+        if here is None:
+            return False
+        if not holds_commit(self._repository, last):
+            return True
+        met = merge_bases(self._repository, here, last)
+        return any(not is_ancestor(self._repository, commit, theirs) for commit in met)
+
+    @staticmethod
+    def _rewritten(asked: _SyncRequest, last: str, theirs: str, rescued: str, erased: bool) -> RemoteRewritten:
+        name = f"{asked.remote.name}/{asked.branch}"
+        if erased:
+            return RemoteRewritten(
+                f"something was erased from the history of {name}; this clone still has it, and would bring it back",
+                hint="make this clone anew with git clone, and there again what only this one has (memfs log)",
+            )
+        kept = f"; {rescued} keeps what it had" if rescued else ""
+        return RemoteRewritten(
+            f"{name} was rewritten: it had {last[:10]} and has {theirs[:10]}, which does not lead there{kept}",
+            hint="ask why. If something was erased, clone anew; if by mistake, 'memfs sync --rejoin' brings it back",
+        )
+
+    def _merge(self, asked: _SyncRequest, theirs: str) -> MergeResult:
+        name = f"{asked.remote.name}/{asked.branch}"
+        require_clean(self._repository, theirs)
+        joined = self._merger.merge(
+            theirs,
+            f"Merge {name}",
+            source="sync",
+            dry_run=asked.dry_run,
+            adopt=False,
+            strangers=asked.branch == BRANCH and is_separate(self._repository),  # two people may both have begun one
+        )
+        if not asked.dry_run and not joined.waiting:
+            self._seen.note(asked.remote.name, asked.branch, theirs)
+        return joined
+
+    def _done(
+        self, asked: _SyncRequest, theirs: str, joined: MergeResult | None, number: int, rescued: str
+    ) -> SyncOutcome:
+        tip = self._repository.head_commit() or ""
+        return SyncOutcome(
+            remote=asked.remote.name,
+            branch=asked.branch,
+            address=asked.remote.shown,
+            commit=tip,
+            fetched=theirs,
+            joined=None if joined is None or joined.nothing else joined,
+            ahead=count_beyond(self._repository, tip, theirs),
+            pushed=False,
+            rounds=number,
+            uncommitted=self._store.pending().count if asked.dry_run else 0,
+            edits=tuple(self.unpublished_edits()),
+            rescued=rescued,
+        )
+
+    # -- push -----------------------------------------------------------------------------------------------------
+    def _may_push(self, asked: _SyncRequest, done: SyncOutcome) -> bool:
+        """Whether there is something to push, and it is to be done now."""
+        if done.waiting or not (asked.push and done.ahead):
+            return False
+        self._refuse_foreign(asked, done)
+        return not asked.dry_run
+
+    def _push(self, talk: Talk, asked: _SyncRequest, done: SyncOutcome) -> SyncOutcome:
+        self._refuse_markers(done.commit, done.fetched)
+        talk.push(done.commit, asked.branch)
+        self._seen.note(asked.remote.name, asked.branch, done.commit)
+        return replace(done, pushed=True)
+
+    def _refuse_foreign(self, asked: _SyncRequest, done: SyncOutcome) -> None:
+        """Refuse to publish, beside memory, work that a person has committed and not pushed.
+
+        The first push to an empty branch is theirs to have asked for: the remote holds nothing yet.
+        """
+        if not done.fetched:
+            return
+        before, after = snapshots(self._repository, [done.fetched, done.commit])
+        found = [name for name in {*before, *after} if before.get(name) != after.get(name)]
+        foreign = sorted(name for name in found if not self._is_memory(name))
+        if foreign:
+            named = named_files(name.decode("utf-8", "backslashreplace") for name in foreign)
+            place = shlex.quote(str(self._repository.work_tree))
+            own = f"git -C {place} push {asked.remote.name} {BRANCH}"  # where the code lies git pushes code
+            push = own if is_separate(self._repository) else "git push"
+            raise PushRefused(
+                f"{asked.remote.name}/{asked.branch} would get {len(foreign)} file(s) that are not memory: {named}",
+                hint=f"{push} publishes them, if they are ready; then sync again. Until then: memfs sync --no-push",
+            )
+
+    def _is_memory(self, name: bytes) -> bool:
+        path = self._repository.below(name)
+        return path is not None and is_own(path)
+
+    def _refuse_markers(self, commit: str, theirs: str) -> None:
+        """Refuse to give others a file in which a merge left its markers."""
+        _, after = snapshots(self._repository, [theirs or None, commit])
+        for name, entry in sorted(after.items()):
+            path = self._repository.below(name)
+            if path is not None and is_own(path) and has_markers(self._repository.blob(entry.id)):
+                raise MergeRefused(
+                    "this file has conflict markers, and is committed", path=path, hint="memfs resolve, then sync again"
+                )
+
+
+def _locked(asked: _SyncRequest, reason: str) -> PushRefused:
+    return PushRefused(
+        f"{asked.remote.name} takes no push though nobody pushed in between: {reason}",
+        hint="nothing is lost: what was merged is committed here; ask who looks after the remote",
+    )
+
+
+def _outrun(asked: _SyncRequest) -> PushRefused:
+    return PushRefused(
+        f"others pushed to {asked.remote.name} {_ROUNDS} times in between", hint="what was merged is kept; sync again"
+    )
+
+
+def _both(before: MergeResult | None, after: MergeResult) -> MergeResult:
+    """What two merges of one sync did together."""
+    if before is None or before.nothing:
+        return after
+    if after.nothing:
+        return before
+    return MergeResult(
+        commit=after.commit,
+        forward=before.forward and after.forward,
+        changed=tuple(sorted({*before.changed, *after.changed})),
+        conflicts=(*before.conflicts, *after.conflicts),
+        waiting=after.waiting,
+    )

@@ -1,0 +1,817 @@
+"""Undo: take back what a session, an agent or a commit wrote, and nothing else (B2).
+
+Owns the one commit that does so, and what is told of it. Which changes are meant is ``undochoice``'s business, what
+becomes of a file that of ``undofiles``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from memfs.admin.history import History
+from memfs.errors import Conflict, GitBusy, HistoryUnavailable, MemfsError, QueryInvalid, SecretDetected
+from memfs.format.codec import Codec
+from memfs.format.field_merge import equal
+from memfs.format.file_merge import FileMerger
+from memfs.format.merge_conflicts import settled, value_at
+from memfs.format.secrets import refuse_text
+from memfs.fs.atomic_replace import sha256
+from memfs.fs.operation import Operation
+from memfs.git.ancestry import is_ancestor
+from memfs.git.commit_object import AGENT, SESSION, SOURCE, ParsedCommit, trailer_value
+from memfs.git.log import OWN_PATHS
+from memfs.git.objects import REGULAR
+from memfs.git.tree_diff import changed_paths
+from memfs.model import Origin, Query
+from memfs.model.ids import stem_of
+from memfs.model.item import RecordedConflict
+from memfs.model.query import MOST, moment
+from memfs.model.state_paths import AGGREGATES
+from memfs.store import Store
+from memfs.store.access_log import AccessRecord
+from memfs.store.authorship import signed_by
+from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.plan import FilePlan
+from memfs.team.blame import Blame, Fields, Trailers, named_in, shared, trailers_of
+from memfs.usage import Usage
+
+UNDOES = "Memfs-Undoes"
+"""The trailer by which an undo names the commits that it takes back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevertSelection:
+    """Whose changes are meant: what one session, or one agent, wrote, or what some commits changed.
+
+    Attributes:
+        session, agent: their names; with both, what the agent wrote in that session.
+        commits: revisions; each is a commit of HEAD's history.
+        since: only what was written at this time or later.
+    """
+
+    session: str = ""
+    agent: str = ""
+    commits: tuple[str, ...] = ()
+    since: datetime | None = None
+
+    def __post_init__(self) -> None:
+        """Take a time without an offset for local time."""
+        object.__setattr__(self, "since", moment("since", self.since))
+
+    def check(self) -> None:
+        """Refuse one that does not say whose changes are meant.
+
+        Raises:
+            QueryInvalid: nothing is named, or both commits and a writer.
+        """
+        if bool(self.commits) == bool(self.session or self.agent):
+            raise QueryInvalid(
+                "an undo needs to know whose changes are meant",
+                field="commits" if self.commits else "session",
+                hint="name a session, an agent or both, or else commits",
+            )
+
+    def names(self, trailers: Trailers) -> bool:
+        """Whether a commit's writers are, or are among, those that are meant."""
+        wanted = {SESSION: self.session, AGENT: self.agent}
+        return all(trailer_value(name) in trailers.get(key, ()) for key, name in wanted.items() if name)
+
+    def owns(self, values: Mapping[str, Any]) -> bool:
+        """Whether a file says itself that it is of those that are meant."""
+        origin = values.get("origin")
+        said = origin if isinstance(origin, Mapping) else {}
+        wanted = {"session": self.session, "agent": self.agent}
+        return all(said.get(key) == name for key, name in wanted.items() if name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevertStep:
+    """A commit of which something is taken back; of a write that waits, ``commit`` is "" (in a dry run only)."""
+
+    commit: str
+    time: datetime
+    author: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevertVersion:
+    """A file as it was: where it lay, its blob id, and its bytes where they are in no commit."""
+
+    path: str
+    blob: str
+    data: bytes | None = field(default=None, compare=False)
+
+
+Data = Callable[[RevertVersion], bytes]
+"""Gives the bytes of a version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepChange:
+    """What one step did to one file; a version is None where the file was not there.
+
+    ``name`` stays the same where the file moves.
+    """
+
+    name: str
+    step: RevertStep
+    before: RevertVersion | None
+    after: RevertVersion | None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where the file lay."""
+        return tuple(one.path for one in (self.before, self.after) if one is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What an undo means.
+
+    Attributes:
+        changes: of each file by its name, newest first.
+        steps: where they come from, newest first.
+        already: commits that were meant, and were taken back before.
+        left: files that are not touched, with why.
+    """
+
+    changes: Mapping[str, tuple[StepChange, ...]]
+    steps: tuple[RevertStep, ...]
+    already: tuple[str, ...]
+    left: tuple[tuple[str, str], ...]
+
+
+class RevertChoice:
+    """Finds what a selection means. Made anew for each undo."""
+
+    def __init__(self, store: Store, parts: Parts, blame: Blame, selection: RevertSelection) -> None:
+        selection.check()
+        self._store, self._parts, self._blame, self._selection = store, parts, blame, selection
+        self._repository = parts.repository
+        self._fields = Fields(parts.kinds)
+        self._left: dict[str, str] = {}
+        self._by_hand: dict[str, StepChange] = {}
+
+    def choose(self) -> Choice:
+        """What is meant, newest first.
+
+        Raises:
+            HistoryUnavailable: a commit does not exist, or is not in HEAD's history.
+        """
+        head = self._repository.head_commit()
+        meant = list(self._commits(head)) if head else []
+        undone = self._undone(head, {commit for commit, _ in meant}) if head else set()
+        if self._selection.commits and not head:
+            raise HistoryUnavailable("there is no commit yet", hint="memfs log shows what there is")
+        already = [commit for commit, _ in meant if commit in undone]
+        changes = list(self._waiting())
+        for commit, parsed in meant:
+            if commit not in undone:
+                changes += self._of_commit(commit, parsed)
+        changes += self._unsigned({change.name for change in changes}, undone)
+        by_name: dict[str, list[StepChange]] = {}
+        for change in changes:
+            by_name.setdefault(change.name, []).append(change)
+        return Choice(
+            changes={name: tuple(found) for name, found in by_name.items()},
+            steps=tuple(dict.fromkeys(change.step for change in changes)),
+            already=tuple(already),
+            left=tuple(self._left.items()),
+        )
+
+    # -- commits ------------------------------------------------------------------------------------------------------
+    def _commits(self, head: str) -> Iterator[tuple[str, ParsedCommit]]:
+        """The commits that are meant, newest first."""
+        selection = self._selection
+        if selection.commits:
+            wanted = {self._in_history(revision, head) for revision in selection.commits}
+            found = [one for one in self._listed(head) if one in wanted]
+        else:
+            named = ((SESSION, selection.session), (AGENT, selection.agent))
+            words = [f"--grep={key}: {trailer_value(name)}" for key, name in named if name]
+            found = self._listed(head, "--fixed-strings", "--all-match", *words)
+        for commit in found:
+            parsed = self._repository.commit_object(commit)
+            if selection.since is not None and parsed.time < selection.since:
+                continue
+            if selection.commits or len(parsed.parents) < 2:  # what a merge brought, others wrote
+                yield commit, parsed
+
+    def _listed(self, head: str, *arguments: str) -> list[str]:
+        return self._repository.git.run("rev-list", "--topo-order", *arguments, head, "--").decode().split()
+
+    def _in_history(self, revision: str, head: str) -> str:
+        commit = self._repository.resolve(revision)
+        if not is_ancestor(self._repository, commit, head):
+            raise HistoryUnavailable(
+                f"{revision!a} is not in the history of what is checked out", hint="check its branch out, or merge it"
+            )
+        return commit
+
+    def _undone(self, head: str, meant: Set[str]) -> set[str]:
+        """The commits that were taken back, and not brought back again since.
+
+        What those say of themselves that are meant counts for nothing: they could keep their own from being undone.
+        """
+        undone: set[str] = set()
+        for commit in self._listed(head, "--fixed-strings", f"--grep={UNDOES}: "):
+            if commit not in undone and commit not in meant:
+                undone.update(self._repository.commit_object(commit).trailers.get(UNDOES, ()))
+        return undone
+
+    def _of_commit(self, commit: str, parsed: ParsedCommit) -> list[StepChange]:
+        step = RevertStep(commit=commit, time=parsed.time, author=parsed.author.name, subject=parsed.subject)
+        parent = parsed.parents[0] if parsed.parents else ""
+        paths = [path for own in OWN_PATHS for path in changed_paths(self._repository, parent, commit, own)]
+        before = {path: found for path in paths if (found := self._at(parent, path))}
+        after = {path: found for path in paths if (found := self._at(commit, path))}
+        return self._chosen(self._paired(step, paths, before, after), named_in(parsed.body, parsed.trailers))
+
+    def _at(self, commit: str, path: str) -> RevertVersion | None:
+        entry = self._repository.entry(commit or None, path)
+        return RevertVersion(path, entry.id) if entry is not None and entry.mode in REGULAR else None
+
+    def _unsigned(self, known: set[str], undone: set[str]) -> list[StepChange]:
+        """What a person committed by hand for those that are meant: the items say so, the commit does not."""
+        selection = self._selection
+        if selection.commits:
+            return []
+        sessions, agents = (frozenset(filter(None, [name])) for name in (selection.session, selection.agent))
+        query = Query(sessions=sessions, agents=agents, limit=MOST)
+        found: list[StepChange] = []
+        for one in self._store.candidates(query):
+            name = one.id.casefold()
+            if name not in known:
+                found += self._brought(one.id, name, undone)
+        return found
+
+    def _brought(self, item_id: str, name: str, undone: set[str]) -> list[StepChange]:
+        """The change that brought an item that is of those that are meant, where its commit names nobody."""
+        if name in self._by_hand:  # the commit that made it is known: it made others as well
+            return [self._by_hand[name]]
+        field = "origin.session" if self._selection.session else "origin.agent"
+        try:
+            taught = self._blame.fields(item_id, field)[0]
+        except MemfsError:  # it is gone by now, or cannot be read
+            return []
+        since = self._selection.since
+        if not taught.commit:
+            self._left[taught.path] = "it was written by hand, and is not committed"
+            return []
+        if taught.commit in undone or (since is not None and taught.time is not None and taught.time < since):
+            return []
+        parsed = self._repository.commit_object(taught.commit)
+        trailers = named_in(parsed.body, parsed.trailers)
+        if {AGENT, SESSION, SOURCE} & trailers.keys() or len(parsed.parents) > 1:
+            return []  # it says whose it is; what memfs brought back for a person is that person's
+        changes = self._of_commit(taught.commit, parsed)
+        made = [one for one in changes if one.before is None and one.after is not None and self._owns(one.after)]
+        self._by_hand |= {change.name: change for change in made}
+        return [change for change in changes if change.name == name]
+
+    def _owns(self, version: RevertVersion) -> bool:
+        return self._selection.owns(self._fields.read(self.data(version), version.path)[1])
+
+    # -- what waits ---------------------------------------------------------------------------------------------------
+    def _waiting(self) -> list[StepChange]:
+        """What waits for its commit on this branch, newest first."""
+        if self._selection.commits:
+            return []
+        self._parts.journal.catch_up()
+        branch = self._repository.head().ref or ""
+        now: dict[str, RevertVersion | None] = {}
+        found: list[StepChange] = []
+        for operation in self._parts.journal.operations():
+            if operation.branch == branch:
+                found[:0] = self._of_operation(operation, now)
+        return found
+
+    def _of_operation(self, operation: Operation, now: dict[str, RevertVersion | None]) -> list[StepChange]:
+        """What a waiting write did; ``now`` is what the writes before it left of each path."""
+        moment = datetime.fromtimestamp(operation.time, UTC)
+        trailers = trailers_of(operation)
+        author = next(iter(trailers.get(AGENT, ())), "")
+        step = RevertStep(commit="", time=moment, author=author, subject=operation.message.partition("\n")[0])
+        head = self._repository.head_commit() or ""
+        paths = [change.path for change in operation.changes]
+        before = {path: one for path in paths if (one := now[path] if path in now else self._at(head, path))}
+        for change in operation.changes:
+            data = change.data
+            now[change.path] = (
+                None if data is None else RevertVersion(change.path, self._repository.blob_id(data), data)
+            )
+        after = {path: one for path in paths if (one := now[path])}
+        since = self._selection.since
+        if not self._selection.names(trailers) or (since is not None and moment < since):
+            return []
+        return self._chosen(self._paired(step, paths, before, after), trailers)
+
+    # -- files --------------------------------------------------------------------------------------------------------
+    def _paired(
+        self,
+        step: RevertStep,
+        paths: Iterable[str],
+        before: Mapping[str, RevertVersion],
+        after: Mapping[str, RevertVersion],
+    ) -> Iterator[StepChange]:
+        """The changes of a step by file: one that moved is one file, at two paths."""
+        names: dict[str, list[str]] = {}
+        for path in sorted(paths):
+            if self._store.edits.is_own(path) and not path.startswith(f"{AGGREGATES}/"):  # these are made anew
+                names.setdefault(self._fields.name(path), []).append(path)
+        for name, lain in names.items():
+            old = next((before[path] for path in lain if path in before and path not in after), None)
+            new = next((after[path] for path in lain if path in after and path not in before), None)
+            stayed = next((path for path in lain if path in before and path in after), None)
+            old, new = (before[stayed], after[stayed]) if stayed is not None else (old, new)
+            if old != new:
+                yield StepChange(name=name, step=step, before=old, after=new)
+
+    def _chosen(self, changes: Iterable[StepChange], trailers: Trailers) -> list[StepChange]:
+        """Of what a commit changed, what is meant: where several wrote together, each file says whose it is."""
+        meant = self._selection.commits or (self._selection.names(trailers) and not shared(trailers))
+        if meant:
+            return list(changes)
+        found = []
+        for change in changes:
+            version = change.after or change.before
+            assert version is not None  # a change has one of them
+            if self._owns(version):
+                found.append(change)
+            elif not self._fields.is_item(version.path) and self._selection.names(trailers):
+                self._left[version.path] = "several wrote this commit together, and the file does not say whose it is"
+        return found
+
+    def data(self, version: RevertVersion) -> bytes:
+        """The bytes of a version."""
+        return version.data if version.data is not None else self._repository.blob(version.blob)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Records:
+    """Settles the records of conflicts within items."""
+
+    def __init__(self, codec: Codec, fields: Fields, data: Data) -> None:
+        """``data`` gives the bytes of a version."""
+        self._codec = codec
+        self._fields = fields
+        self._data = data
+
+    def settle(self, path: str, present: bytes, changes: Sequence[StepChange]) -> bytes:
+        """An item's file without the records in which one side is that of the changes; any other file as it is."""
+        if not self._fields.is_item(path) or b"conflicts" not in present:
+            return present
+        try:
+            item = begun = self._codec.read(present, path, _EPOCH)
+        except MemfsError:  # it is joined, or left alone, as it is
+            return present
+        sides = list(self._sides(changes))
+        for conflict in begun.conflicts:
+            with suppress(MemfsError):  # the field says something else by now: the record is for a person
+                if any(_is_lost(conflict, *side) for side in sides):
+                    item = settled(item, conflict, take=False)
+                elif any(_is_kept(conflict, *side) for side in sides):
+                    item = settled(item, conflict, take=True)
+        return present if item == begun else self._codec.write(item, path, present).data
+
+    def _sides(
+        self, changes: Iterable[StepChange]
+    ) -> Iterable[tuple[bytes | None, Mapping[str, Any], Mapping[str, Any]]]:
+        """Of each change the bytes after it, and the fields before and after it."""
+        for change in changes:
+            before, after = (
+                self._fields.read(self._data(one), one.path)[1] if one is not None else {}
+                for one in (change.before, change.after)
+            )
+            yield (None if change.after is None else self._data(change.after)), before, after
+
+
+def _is_lost(
+    conflict: RecordedConflict, data: bytes | None, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> bool:
+    """Whether what gave way is what the change had made of the field, or of the whole."""
+    if conflict.lost_sha256:
+        return data is not None and sha256(data) == conflict.lost_sha256
+    if not conflict.field:
+        return data is None
+    return _made(conflict, conflict.lost, before, after)
+
+
+def _is_kept(
+    conflict: RecordedConflict, data: bytes | None, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> bool:
+    """Whether what stands is what the change had made of the field."""
+    known = conflict.field and not conflict.lost_sha256 and data is not None
+    return bool(known) and _made(conflict, conflict.kept, before, after)
+
+
+def _made(conflict: RecordedConflict, value: Any, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    old, new = (value_at(version, conflict.field) for version in (before, after))
+    if conflict.part:
+        texts = isinstance(value, str) and isinstance(new, str)
+        return texts and value in new and not (isinstance(old, str) and value in old)
+    return equal(new, value) and not equal(old, value)
+
+
+_OWN_ACCOUNT = ("created", "updated", "origin", "trust", "conflicts")
+"""Fields that say who wrote the others, when, and who vouches for them: they go with those, nobody decides on them."""
+_BESIDE = frozenset({"updated", "importance", "links", "metadata", "conflicts"})
+"""Fields in which others, and memfs, keep what became of an item; they do not make its words theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """A file as it is, or is to be."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaterEdit:
+    """A field that keeps what somebody wrote into it later: what it says, and what it would have said."""
+
+    field: str
+    now: Any
+    undone: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reversal:
+    """What a file becomes: None where it is to be absent; and what of it stays as somebody made it later.
+
+    ``reason`` says why nothing could be done, "" where something could.
+    """
+
+    result: There | None
+    clashes: tuple[LaterEdit, ...] = ()
+    reason: str = ""
+
+
+class Reverter:
+    """Takes changes out of files."""
+
+    def __init__(self, merger: FileMerger, fields: Fields, records: Records, data: Data) -> None:
+        """``data`` gives the bytes of a version."""
+        self._merger = merger
+        self._fields = fields
+        self._records = records
+        self._data = data
+
+    def revert(self, present: There | None, changes: Sequence[StepChange]) -> Reversal:
+        """Take the changes of one file back, newest first, from what the file is now."""
+        result = self._settled(present, changes)
+        clashes: list[LaterEdit] = []
+        for change in _joined(changes):
+            step = self._one(result, change)
+            if step.reason:
+                return Reversal(result=present, reason=step.reason)
+            result = step.result
+            clashes += step.clashes
+        return Reversal(result=result, clashes=_last(clashes))
+
+    def _settled(self, present: There | None, changes: Sequence[StepChange]) -> There | None:
+        """The file without the conflicts that a merge recorded against what is taken back."""
+        if present is None:
+            return None
+        return There(present.path, self._records.settle(present.path, present.data, changes))
+
+    def _one(self, present: There | None, change: StepChange) -> Reversal:
+        before, after = self._there(change.before), self._there(change.after)
+        if present == after:
+            return Reversal(result=before)
+        if present is None or present == before:  # somebody took it away, or put it back, already
+            return Reversal(result=present)
+        if after is None:
+            return Reversal(result=present, clashes=(LaterEdit(field="", now="made anew", undone="brought back"),))
+        if before is None:
+            if self._is_same(after, present):
+                return Reversal(result=None)
+            return Reversal(result=present, clashes=(LaterEdit(field="", now="edited later", undone="removed"),))
+        return self._merged(before, after, present)
+
+    def _is_same(self, made: There, present: There) -> bool:
+        """Whether an item still is what it was made as, whatever feedback it was given, whatever was linked to it."""
+        if made.path != present.path or not self._fields.is_item(made.path):
+            return False
+        differing = self._fields.differing(made.data, present.data, made.path)
+        return differing is not None and differing <= _BESIDE
+
+    def _merged(self, before: There, after: There, present: There) -> Reversal:
+        """Take the difference between two versions out of a third that came from the later one."""
+        clashes = []
+        path = before.path if present.path == after.path else present.path
+        if path != before.path and before.path != after.path:
+            clashes.append(LaterEdit(field="path", now=present.path, undone=before.path))
+        joined = self._merger.merge(path, after.data, present.data, before.data, prefer="ours", record=False)
+        if joined.whole or joined.data is None:
+            return Reversal(result=present, reason=joined.reason or "its versions cannot be joined")
+        clashes += [
+            LaterEdit(field=one.field, now=one.kept, undone=one.lost)
+            for one in joined.conflicts
+            if one.field.partition(".")[0] not in _OWN_ACCOUNT
+        ]
+        return Reversal(result=There(path, joined.data), clashes=tuple(clashes))
+
+    def _there(self, version: RevertVersion | None) -> There | None:
+        return None if version is None else There(version.path, self._data(version))
+
+
+def _joined(changes: Sequence[StepChange]) -> list[StepChange]:
+    """Changes between which nobody else wrote as one, newest first."""
+    found: list[StepChange] = []
+    for change in changes:
+        if found and found[-1].before == change.after:
+            found[-1] = replace(found[-1], before=change.before)
+        else:
+            found.append(change)
+    return found
+
+
+def _last(clashes: Sequence[LaterEdit]) -> tuple[LaterEdit, ...]:
+    """Of several clashes in a field, the one with the oldest value: that is what it would say."""
+    return tuple({clash.field: clash for clash in clashes}.values())
+
+
+UNDO_SOURCE = "undo"
+_TRIES = 5
+_FEW = 100
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UntouchedField:
+    """A field that keeps what somebody wrote into it later.
+
+    Attributes:
+        id: the item's id, or the document's path.
+        path: its file.
+        field: dotted name; "" for the whole file.
+        now: what it says, and goes on saying.
+        undone: what it would say had the later edit not been.
+    """
+
+    id: str
+    path: str
+    field: str
+    now: Any
+    undone: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevertResult:
+    """What became of one file.
+
+    Attributes:
+        id: the item's id, or the document's path.
+        path: where its file lies afterwards; where it lay, if it was removed.
+        action: ``removed``, ``restored`` (it had been deleted), ``changed``, ``moved``, or ``kept`` (somebody's later
+            edit left nothing to take back).
+        handed_out: how often it was handed out since it was written, as far as this machine's record goes.
+    """
+
+    id: str
+    path: str
+    action: str
+    handed_out: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """What an undo did, or would do.
+
+    Attributes:
+        steps: the commits of which something is taken back, newest first.
+        files: what became of each file.
+        conflicts: what stays because somebody edited it later.
+        already: commits that were meant, and had been taken back before.
+        left: files that are not touched, with why.
+        handed_out: how many times any of it was handed out since it was written.
+        commit: the commit that takes it back; None while it waits, and in a dry run.
+        waiting: why it waits, "" where it does not.
+    """
+
+    steps: tuple[RevertStep, ...]
+    files: tuple[RevertResult, ...]
+    conflicts: tuple[UntouchedField, ...]
+    already: tuple[str, ...]
+    left: tuple[tuple[str, str], ...]
+    handed_out: int
+    commit: str | None
+    waiting: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """One file: what it is, and what it becomes; ``clean`` is its blob id before any of what is taken back."""
+
+    id: str
+    present: There | None
+    reversal: Reversal
+    since: datetime
+    clean: str
+
+    def counts(self, row: AccessRecord) -> bool:
+        """Whether something was handed out that held what is taken back."""
+        held = any(one.casefold() == self.id.casefold() and blob != self.clean for one, blob in row.items)
+        return held and row.time >= self.since
+
+    @property
+    def action(self) -> str:
+        """What becomes of it; "" for nothing at all."""
+        present, result = self.present, self.reversal.result
+        if present == result:
+            return "kept" if self.reversal.clashes else ""
+        if present is None:
+            return "restored"
+        if result is None:
+            return "removed"
+        return "moved" if present.path != result.path else "changed"
+
+    @property
+    def path(self) -> str:
+        """Where it lies afterwards, or lay."""
+        there = self.reversal.result or self.present
+        return there.path if there is not None else ""
+
+
+class Undo:
+    """Takes back what was written, as a commit. May be used from several threads."""
+
+    def __init__(self, store: Store, parts: Parts, history: History, usage: Usage) -> None:
+        self._blame = Blame(store, parts, history)
+        self._store = store
+        self._parts = parts
+        self._history = history
+        self._usage = usage
+        self._fields = Fields(parts.kinds)
+
+    def run(
+        self, selection: RevertSelection, *, message: str = "", dry_run: bool = False, by: Origin | None = None
+    ) -> Undone:
+        """Take back exactly what is meant, as one commit; what others wrote later stays (B2).
+
+        Counters lose what was added, and nothing else. What waits for its commit is committed first.
+
+        Args:
+            selection: whose changes are meant.
+            message: the commit's sentence; a plain one is made when empty.
+            dry_run: say what would happen, write nothing.
+            by: the agent in whose name it is done; None for a person.
+
+        Raises:
+            QueryInvalid: nothing is named, or both commits and a writer.
+            HistoryUnavailable: a commit does not exist, or is not in HEAD's history.
+            Conflict: a file to be changed holds an edit that is not committed.
+            GitBusy: what is meant waits for its commit, and git is busy. Nothing was changed.
+        """
+        waits = "" if dry_run else self._store.flush(adopt=False).reason
+        for _ in range(_TRIES):
+            choosing = RevertChoice(self._store, self._parts, self._blame, selection)
+            choice = choosing.choose()
+            if waits and any(not step.commit for step in choice.steps):
+                raise GitBusy(f"what is to be undone waits for its commit: {waits}", hint="undo it when that is over")
+            records = Records(self._parts.codec, self._fields, choosing.data)
+            reverting = Reverter(FileMerger(self._parts.codec), self._fields, records, choosing.data)
+            files = self._files(choice, reverting)
+            self._refuse_edited(files)
+            plans = self._plans(files)
+            if plans is None:
+                continue
+            done = self._told(choice, files)
+            if dry_run or not plans:
+                return done
+            try:
+                return self._carried_out(plans, message or _sentence(selection, choice, done), choice, done, by)
+            except Conflict:  # somebody wrote meanwhile: their edit counts
+                continue
+        raise Conflict("the files keep changing while they are written", hint="try again")
+
+    # -- what becomes of the files ------------------------------------------------------------------------------------
+    def _files(self, choice: Choice, reverting: Reverter) -> list[_File]:
+        self._store.follow()
+        found = []
+        for name, changes in choice.changes.items():
+            present = self._present(name, changes)
+            reversal = reverting.revert(present, changes)
+            found.append(
+                _File(
+                    id=self._id_of(name, present, changes),
+                    present=present,
+                    reversal=reversal,
+                    since=min(change.step.time for change in changes),
+                    clean=changes[-1].before.blob if changes[-1].before is not None else "none",
+                )
+            )
+        return found
+
+    def _present(self, name: str, changes: Sequence[StepChange]) -> There | None:
+        """The file as it is, wherever it lies by now."""
+        paths = list(dict.fromkeys(path for change in changes for path in change.paths))
+        if self._fields.is_item(paths[0]):
+            paths.insert(0, self._store.locate(name))
+        for path in filter(None, paths):
+            try:
+                return There(path, self._parts.seen.read(path, READ_LIMIT).data)
+            except FileNotFoundError:
+                continue
+        return None
+
+    def _id_of(self, name: str, present: There | None, changes: Sequence[StepChange]) -> str:
+        path = present.path if present is not None else changes[0].paths[0]
+        return stem_of(path) if self._fields.is_item(path) else name
+
+    def _refuse_edited(self, files: Iterable[_File]) -> None:
+        """What a person changed and nobody committed is not overwritten.
+
+        Raises:
+            Conflict: naming the first such file.
+        """
+        wanted = {
+            there.path
+            for one in files
+            if one.present != one.reversal.result
+            for there in (one.present, one.reversal.result)
+            if there is not None
+        }
+        edited = self._store.hand_edits(wanted if len(wanted) <= _FEW else None) if wanted else []
+        unsaved = [path for path in edited if path in wanted]
+        if unsaved:
+            raise Conflict(
+                f"{len(unsaved)} file(s) hold edits that are not committed: {', '.join(unsaved[:3])}",
+                path=unsaved[0],
+                hint=self._history.way_out(unsaved),
+            )
+
+    def _plans(self, files: Iterable[_File]) -> list[FilePlan] | None:
+        """The writes; None where a file is not what it was when it was read."""
+        plans: list[FilePlan] = []
+        for one in files:
+            present, result = one.present, one.reversal.result
+            wanted: dict[str, tuple[bytes | None, bytes | None]] = {}
+            if present is not None:
+                wanted[present.path] = present.data, None
+            if result is not None:
+                before = present.data if present is not None and present.path == result.path else None
+                wanted[result.path] = (before, result.data)
+            for path, (before, after) in wanted.items():
+                plan = self._store.plan_restore(path, after)
+                if plan is not None and plan.before != before:
+                    return None
+                plans += [plan] if plan is not None else []
+        return plans
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+    def _carried_out(
+        self, plans: list[FilePlan], message: str, choice: Choice, done: Undone, by: Origin | None
+    ) -> Undone:
+        trailers = "\n".join(f"{UNDOES}: {step.commit}" for step in choice.steps if step.commit)
+        with signed_by(by) if by is not None else nullcontext():
+            self._store.carry_out(plans, f"{message}\n\n{trailers}", source=UNDO_SOURCE)
+        flushed = self._store.flush(adopt=False)
+        made = flushed.commits[-1] if flushed.commits else None
+        return replace(done, commit=made, waiting="" if made else flushed.reason)
+
+    def _told(self, choice: Choice, files: Sequence[_File]) -> Undone:
+        touched = [one for one in files if one.action]
+        since = min((one.since for one in touched), default=None)
+        names = [one.id for one in touched]
+        found = self._usage.served.find(names, since=since, now=self._parts.clock()) if names else []
+        rows = [row for row in found if any(one.counts(row) for one in touched)]
+        return Undone(
+            steps=choice.steps,
+            files=tuple(
+                RevertResult(id=one.id, path=one.path, action=one.action, handed_out=sum(map(one.counts, rows)))
+                for one in touched
+            ),
+            conflicts=tuple(
+                UntouchedField(id=one.id, path=one.path, field=clash.field, now=clash.now, undone=clash.undone)
+                for one in touched
+                for clash in one.reversal.clashes
+            ),
+            already=choice.already,
+            left=(*choice.left, *((one.path, one.reversal.reason) for one in files if one.reversal.reason)),
+            handed_out=len(rows),
+            commit=None,
+        )
+
+
+def _sentence(selection: RevertSelection, choice: Choice, done: Undone) -> str:
+    """The commit's message: whose writing is taken back, and what stays."""
+    named = (("agent", selection.agent), ("session", selection.session))
+    who, steps = [f"{word} {name[:_LONGEST]}" for word, name in named if name], choice.steps
+    commits = f"{steps[0].commit[:10]}: {steps[0].subject}" if len(steps) == 1 else f"{len(steps)} commits"
+    subject = f"Undo {' in '.join(who) or commits}"
+    try:
+        refuse_text(subject, "message")
+    except SecretDetected:  # a name may look like one, and need not be told: the commits are
+        subject = f"Undo {len(steps)} commits"
+    kept = [f"- kept {one.id} {one.field}".rstrip() for one in done.conflicts[:_FEW]]
+    return "\n\n".join(filter(None, (subject, "\n".join(kept))))

@@ -1,0 +1,287 @@
+"""Signatures: who signed the commits of the memory, and whether it was whom they say (B2).
+
+Owns what a signature is worth: which commits are looked at, whose key must have signed, and the words for what is
+found. Keys and lists of signers are never taken from the repository by itself; how a signature is checked is
+``memfs.git.signing``'s business.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from fnmatch import translate
+from pathlib import Path
+
+from memfs.errors import HistoryUnavailable, MemfsError, SigningFailed
+from memfs.fs import io
+from memfs.git.ancestry import beyond, merge_bases
+from memfs.git.commit_object import AGENT, SESSION, ParsedCommit, parse_commit, reads_one_way, without_signature
+from memfs.git.identity import Person
+from memfs.git.log import OWN_PATHS
+from memfs.git.objects import FOLDER, TreeEntry
+from memfs.git.repository import Repository
+from memfs.git.signing import BEGIN, matches, principals, verifies
+
+Principals = tuple[str, ...]
+"""The patterns of one line."""
+_LIMIT = 1 << 20
+
+
+def read_signers(path: Path) -> tuple[Principals, ...]:
+    """The principals that each line of a list names.
+
+    Raises:
+        SigningFailed: it is not there, or cannot be read.
+    """
+    try:
+        text = io.read_file(path, _LIMIT).decode("utf-8", "replace")
+    except (FileNotFoundError, NotADirectoryError):
+        raise SigningFailed("there is no such list of signers", path=str(path), hint="correct the path") from None
+    except MemfsError as error:
+        reason = f"the list of signers cannot be read: {error.message}"
+        raise SigningFailed(reason, path=str(path), hint=error.hint or "name another one") from error
+    lines = (line.strip() for line in text.splitlines())
+    return tuple(_first(line) for line in lines if line and not line.startswith("#"))
+
+
+def lists_itself(listed: Iterable[Principals], principal: str) -> bool:
+    """Whether any line is about a principal."""
+    return any(_matches(patterns, principal) for patterns in listed)
+
+
+def _first(line: str) -> Principals:
+    quoted = re.match(r'"([^"]*)"', line)
+    column = quoted[1] if quoted else line.split(None, 1)[0]
+    return tuple(filter(None, column.split(",")))
+
+
+def _matches(patterns: Principals, principal: str) -> bool:
+    def one(pattern: str) -> bool:
+        # Of the signs of fnmatch only * and ? mean something here.
+        return re.fullmatch(translate(pattern.replace("[", "[[]")), principal) is not None
+
+    if any(one(pattern[1:]) for pattern in patterns if pattern.startswith("!")):
+        return False
+    return any(one(pattern) for pattern in patterns if not pattern.startswith("!"))
+
+
+def adds_nothing(repository: Repository, commit: str, paths: tuple[str, ...]) -> bool:
+    """Whether below some workspace paths a merge holds of each file what one side made of it, and dropped nothing.
+
+    That is so where of every file only one side has changed it since both began, and the merge has that side's; whoever
+    merges so has decided nothing. Not to be told where the clone is shallow, or both sides began more than once.
+    """
+    parents = repository.commit_object(commit).parents
+    if len(parents) != 2:
+        return False
+    try:
+        bases = merge_bases(repository, *parents)
+        if len(bases) != 1:
+            return False
+        rows = [[repository.entry(name, path) for name in (commit, parents[0], parents[1], bases[0])] for path in paths]
+    except HistoryUnavailable:
+        return False
+    return all(_explained(repository, *row) for row in rows)
+
+
+def _explained(
+    repository: Repository,
+    result: TreeEntry | None,
+    ours: TreeEntry | None,
+    theirs: TreeEntry | None,
+    base: TreeEntry | None,
+) -> bool:
+    if (result == ours and theirs in (base, ours)) or (result == theirs and ours in (base, theirs)):
+        return True
+    sides = [_names(repository, entry) for entry in (result, ours, theirs, base)]
+    if any(side is None for side in sides):
+        return False
+    names = {name for side in sides if side for name in side}
+    return all(_explained(repository, *((side or {}).get(name) for side in sides)) for name in names)
+
+
+def _names(repository: Repository, entry: TreeEntry | None) -> dict[bytes, TreeEntry] | None:
+    """What lies in a folder; nothing where there is nothing, None where a file stands there."""
+    if entry is None:
+        return {}
+    return dict(repository.read_tree(entry.id)) if entry.mode == FOLDER else None
+
+
+_LONGEST = 200
+
+
+class SignatureVerdict(StrEnum):
+    """What a commit's signature is worth."""
+
+    GOOD = "good"
+    UNSIGNED = "unsigned"
+    BAD = "bad"
+    UNKNOWN_KEY = "unknown key"
+    WRONG_PRINCIPAL = "wrong principal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitCheck:
+    """One commit, and what its signature is worth.
+
+    Attributes:
+        author, committer: as ``name <address>``; nobody vouches for them unless the verdict is good.
+        principals: whose key signed, by the list of allowed signers.
+        reason: why the verdict is not good, in words.
+        agent, session: by its trailers.
+    """
+
+    commit: str
+    verdict: SignatureVerdict
+    author: str
+    committer: str
+    time: datetime
+    subject: str
+    principals: tuple[str, ...] = ()
+    reason: str = ""
+    agent: str = ""
+    session: str = ""
+
+
+class Signatures:
+    """Checks signatures of one repository's commits. Reads only."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+
+    def signers(self, given: str | os.PathLike[str] | None = None) -> Path:
+        """The list of allowed signers: the given one, else the one that the person's own git settings name.
+
+        Raises:
+            SigningFailed: neither is there.
+        """
+        named = os.fspath(given) if given else self._settings().get("gpg.ssh.allowedsignersfile", "")
+        if not named:
+            raise SigningFailed(
+                "nobody says who may sign",
+                hint="give --allowed-signers FILE, or git config --global gpg.ssh.allowedSignersFile FILE",
+            )
+        path = Path(os.path.expanduser(named))
+        if not given and not path.is_absolute():
+            # A relative one would be looked for in whichever repository this is.
+            raise SigningFailed("the list of signers is named by its whole path", path=named, hint="write ~/FILE")
+        return Path(os.path.realpath(path))
+
+    def verify(self, revisions: str = "HEAD", signers: str | os.PathLike[str] | None = None) -> list[CommitCheck]:
+        """What the signature of each commit is worth that changed the memory, newest first (B2).
+
+        Good means: signed by a key that the list gives to the author at the time of the commit. Where the author is an
+        agent for which the list has no key, the committer may sign for it.
+
+        Args:
+            revisions: ``A..B``, what B has and A has not; or one revision, with all that came before it.
+            signers: a list of allowed signers, as ``ssh-keygen`` reads it.
+
+        Raises:
+            HistoryUnavailable: there is no such revision.
+            SigningFailed: there is no such list, or ``ssh-keygen`` is missing.
+        """
+        path = self.signers(signers)
+        listed = read_signers(path)
+        revoked = self._settings().get("gpg.ssh.revocationfile", "")
+        revocation = Path(os.path.realpath(os.path.expanduser(revoked))) if revoked else None
+        rules = _Rules(path, listed, revocation)
+        return [_checked(commit, data, rules) for commit, data in self._touching(revisions)]
+
+    def _settings(self) -> Mapping[str, str]:
+        return self._repository.signing.settings()
+
+    def _touching(self, revisions: str) -> Iterator[tuple[str, bytes]]:
+        """The commits of a range that changed the memory: of merges those that decided anything, or dropped a side."""
+        for commit in self._commits(revisions):
+            data = self._repository.object(commit).data
+            parents = parse_commit(data).parents
+            mine = self._memory(commit)
+            differs = any(self._memory(parent) != mine for parent in parents) if parents else any(mine or ())
+            if differs and not (len(parents) > 1 and adds_nothing(self._repository, commit, OWN_PATHS)):
+                yield commit, data
+
+    def _commits(self, revisions: str) -> list[str]:
+        before, dots, after = revisions.partition("..")
+        last = self._repository.resolve((after.removeprefix(".") if dots else before) or "HEAD")
+        return beyond(self._repository, [last], [self._repository.resolve(before or "HEAD")] if dots else [])
+
+    def _memory(self, commit: str) -> tuple[str | None, ...] | None:
+        """What stands for the memory at a commit; None where the clone is shallow and lacks it."""
+        try:
+            found = [self._repository.entry(commit, path) for path in OWN_PATHS]
+        except HistoryUnavailable:
+            return None
+        return tuple(f"{entry.mode} {entry.id}" if entry else None for entry in found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """By which a commit is judged: the list of signers as a file and as read, and the keys that were taken back."""
+
+    path: Path
+    listed: tuple[tuple[str, ...], ...]
+    revoked: Path | None
+
+
+def _checked(commit: str, data: bytes, rules: _Rules) -> CommitCheck:
+    parsed = parse_commit(data)
+    found = CommitCheck(
+        commit=commit,
+        verdict=SignatureVerdict.GOOD,
+        author=str(parsed.author),
+        committer=str(parsed.committer),
+        time=parsed.time,
+        subject=parsed.subject,
+        agent=", ".join(parsed.trailers.get(AGENT, ())),
+        session=", ".join(parsed.trailers.get(SESSION, ())),
+    )
+    signed, signatures = without_signature(data)
+    if not signatures:
+        return replace(found, verdict=SignatureVerdict.UNSIGNED, reason="it carries no signature")
+    if len(signatures) > 1:
+        return replace(found, verdict=SignatureVerdict.BAD, reason="it carries more than one signature")
+    if not reads_one_way(data):
+        return replace(
+            found, verdict=SignatureVerdict.BAD, reason="other programs may read another author or message from it"
+        )
+    if not signatures[0].startswith(BEGIN.encode()):
+        return replace(found, verdict=SignatureVerdict.UNKNOWN_KEY, reason="it is signed, but not with an SSH key")
+    return _judged(found, parsed, signed, signatures[0], rules)
+
+
+def _judged(found: CommitCheck, parsed: ParsedCommit, signed: bytes, signature: bytes, rules: _Rules) -> CommitCheck:
+    wanted = _must_sign(parsed, rules.listed)
+    for person in wanted:
+        if _plain(person) and verifies(signed, signature, person.email, rules.path, parsed.time, rules.revoked):
+            return replace(found, principals=(person.email,))
+    if not matches(signed, signature):
+        return replace(found, verdict=SignatureVerdict.BAD, reason="the signature is not of this commit")
+    named = tuple(principals(signature, rules.path, parsed.time))
+    if not named:
+        late = principals(signature, rules.path, None)
+        reason = f"the key of {', '.join(late)} did not hold at that time" if late else "nobody listed has this key"
+        return replace(found, verdict=SignatureVerdict.UNKNOWN_KEY, reason=reason)
+    if not any(verifies(signed, signature, name, rules.path, parsed.time, rules.revoked) for name in named):
+        reason = f"the key of {', '.join(named)} does not count: it was taken back, or may not sign commits"
+        return replace(found, verdict=SignatureVerdict.BAD, principals=named, reason=reason)
+    reason = f"signed by {', '.join(named)}, not by {' or '.join(person.email for person in wanted)}"
+    return replace(found, verdict=SignatureVerdict.WRONG_PRINCIPAL, principals=named, reason=reason)
+
+
+def _must_sign(parsed: ParsedCommit, listed: tuple[tuple[str, ...], ...]) -> list[Person]:
+    """Who may have signed: the author; for an agent without a key of its own the person who committed, too."""
+    author, committer = parsed.author, parsed.committer
+    # In whatever letters: a name that only looks like that of an agent with a key is signed for by nobody else.
+    if author.is_agent and not lists_itself(listed, author.email.lower()):
+        return [author, committer]
+    return [author]
+
+
+def _plain(person: Person) -> bool:
+    """Whether an address can be a principal: whoever writes a commit writes what he likes there."""
+    return 0 < len(person.email) <= _LONGEST and person.email.isprintable() and not set(person.email) & set(' ,*?!"')

@@ -1,0 +1,319 @@
+"""Worktrees: further working trees of a repository that hold nothing but one workspace's memory.
+
+Owns laying one out and taking it away. No file is written or removed that memfs does not know: what else lies there is
+left. No hook, filter or checkout runs: git registers the folder, memfs lays the files. Which branches have one, and
+why, is not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from memfs.errors import BranchRefused, HistoryUnavailable, MemfsError, NotRegularFile, PathEscape, StorageIO
+from memfs.fs import io
+from memfs.fs.atomic_replace import is_temporary
+from memfs.fs.tree import Tree
+from memfs.fs.workspace_location import is_own
+from memfs.git.index import encode_index
+from memfs.git.layout import Layout, discover, read_small, state_folder
+from memfs.git.objects import EXECUTABLE, REGULAR, TreeEntry
+from memfs.git.process import contents, sizes, tether
+from memfs.git.refs import HEADS, Refs
+from memfs.git.repository import Repository
+from memfs.model.state_paths import document_of_sidecar
+
+_FOLDERS = "worktrees"
+_BEGUN = "initializing"
+_KEPT = ("recovered", "spool")
+"""Parts of a workspace's state that nobody else has: contents set aside, and events that are no memories yet."""
+_LARGEST = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remains:
+    """What in a working tree would be lost with it.
+
+    Attributes:
+        edited: files of the memory that are not as the branch has them; those that were removed, too.
+        others: everything else that lies there.
+    """
+
+    edited: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+def lay_out(repository: Repository, folder: Path, ref: str, commit: str) -> Layout:
+    """Make a working tree for a branch that holds only the memory; may be repeated after it was interrupted.
+
+    Args:
+        folder: where; it is not there yet, or empty, or was begun before.
+        commit: the branch's.
+
+    Raises:
+        BranchRefused: something else is in that place.
+        GitFailed, RepoUnsupported, StorageIO: what is there can be taken up again by another call.
+    """
+    layout = at(folder, repository)
+    if layout is None or Refs(layout).head().ref != ref:
+        _forget_begun(folder, repository)
+        _require_free(folder)
+        short = ref.removeprefix(HEADS)
+        with tether(repository.common_dir / "memfs") as held:
+            repository.git.run("worktree", "add", "--quiet", "--no-checkout", str(folder), short, keep=(held,))
+        layout = at(folder, repository)
+    if layout is None:
+        raise BranchRefused("git made no working tree", path=str(folder), hint="run git worktree list")
+    entries = dict(_entries(repository, commit))
+    laid = _lay_files(repository, folder, entries)
+    io.write_file(layout.git_dir / "index", encode_index(entries.items(), laid), mode=0o644)
+    if is_locked(layout) == _BEGUN:
+        io.unlink(layout.git_dir / "locked")
+    io.sync_everything(str(folder))
+    return layout
+
+
+def at(folder: Path, repository: Repository) -> Layout | None:
+    """The layout of this repository's working tree at a folder; None where there is none of it."""
+    try:
+        found = discover(folder) if os.path.lexists(folder / ".git") else None
+    except MemfsError:
+        return None
+    own = found is not None and found.common_dir == repository.common_dir and found.git_dir != repository.common_dir
+    return found if own and found is not None and found.elsewhere is None and found.work_tree == folder else None
+
+
+def remains(folder: Path, repository: Repository, commit: str) -> Remains:
+    """What lies in a working tree beside the memory as a commit has it."""
+    wanted = {path: entry for path, entry in _entries(repository, commit) if _is_memory(repository, path, entry)}
+    tree = Tree(folder)
+    try:
+        with tree.holding_folders():
+            edited = [os.fsdecode(path) for path, entry in wanted.items() if _blob_now(tree, path) != entry.id]
+    finally:
+        tree.close()
+    others: list[str] = []
+    for path in _present(folder):
+        inside = repository.below(os.fsencode(path))
+        if os.fsencode(path) in wanted or _is_here(repository, inside):
+            continue
+        (edited if inside and is_own(inside) else others).append(path)
+    return Remains(edited=tuple(sorted(edited)), others=tuple(sorted(others)))
+
+
+def take_away(layout: Layout, repository: Repository, commit: str) -> tuple[str, ...]:
+    """Remove a working tree: the files that are as a commit has them, git's record of it and memfs's state.
+
+    Args:
+        commit: "" where none is known; then every file stays.
+
+    Returns:
+        The files that stay, because they are not as the commit has them.
+    """
+    folder = layout.work_tree
+    tree = Tree(folder)
+    try:
+        entries = dict(_entries(repository, commit)) if commit else {}
+        _sweep(tree, entries)
+        with tree.holding_folders():
+            for path, entry in entries.items():
+                if _is_memory(repository, path, entry) and _blob_now(tree, path) == entry.id:
+                    tree.remove(os.fsdecode(path), durable=False)
+        for name in [name for name in _present(folder) if _is_here(repository, repository.below(os.fsencode(name)))]:
+            tree.remove(name, durable=False)
+    finally:
+        tree.close()
+    left = tuple(sorted(_present(folder)))
+    _remove_empty(folder)
+    _forget(layout)
+    if not left and os.path.isdir(folder):
+        io.rmdir(folder)
+        io.sync_folder(folder.parent)
+    return left
+
+
+def forget_missing(folder: str, git_dir: str, repository: Repository, layout: Layout | None) -> None:
+    """Remove git's record of a working tree whose folder is gone, or no working tree any more, and memfs's state.
+
+    Args:
+        git_dir: its git folder below the common one, "" where that is not known; by now it may be another's.
+        layout: what it was, None where that is not known.
+    """
+    place = repository.common_dir / git_dir
+    own = place.parent == repository.common_dir / _FOLDERS and place.is_dir() and not place.is_symlink()
+    if own and (read_small(place / "gitdir") == f"{folder}/.git" or not os.listdir(place)):
+        _remove_record(place)
+    if layout is not None and not os.path.lexists(place):
+        _forget_state(layout)
+
+
+# -- files --------------------------------------------------------------------------------------------------------
+def _entries(repository: Repository, commit: str) -> Iterator[tuple[bytes, TreeEntry]]:
+    """Every file, link and submodule of a commit."""
+    out = repository.git.run("ls-tree", "-r", "-z", "--full-tree", commit)
+    for row in out.split(b"\0")[:-1]:
+        facts, _, path = row.partition(b"\t")
+        mode, _, name = facts.decode().split(" ")
+        yield path, TreeEntry(mode, name)
+
+
+def _is_memory(repository: Repository, path: bytes, entry: TreeEntry) -> bool:
+    inside = repository.below(path)
+    return entry.mode in REGULAR and inside is not None and is_own(inside)
+
+
+def _is_here(repository: Repository, path: str | None) -> bool:
+    """Whether a file is a document's large value, which git does not have, and this working tree has it, too."""
+    if path is None or not document_of_sidecar(path):
+        return False
+    try:
+        return stat.S_ISREG(os.lstat(repository.workspace / path).st_mode)
+    except OSError:
+        return False
+
+
+def _lay_files(
+    repository: Repository, folder: Path, entries: Mapping[bytes, TreeEntry]
+) -> Mapping[bytes, os.stat_result]:
+    wanted = {path: entry for path, entry in entries.items() if _is_memory(repository, path, entry)}
+    tree = Tree(folder)
+    try:
+        _sweep(tree, entries)
+        with tree.holding_folders():
+            there = {os.fsencode(path) for path in _present(folder)}
+            kept = {path for path in wanted.keys() & there if _blob_now(tree, path) == wanted[path].id}
+            missing = [path for path in wanted if path not in kept]
+            for path, data in _contents(repository, {path: wanted[path].id for path in missing}):
+                tree.write(os.fsdecode(path), data, durable=False)
+    finally:
+        tree.close()
+    top = os.fsencode(folder)
+    return {path: _facts(os.path.join(top, path), entry.mode == EXECUTABLE) for path, entry in wanted.items()}
+
+
+def _contents(repository: Repository, blobs: Mapping[bytes, str]) -> Iterator[tuple[bytes, bytes]]:
+    """What belongs into each file."""
+    paths: dict[str, list[bytes]] = {}
+    for path, blob in blobs.items():
+        paths.setdefault(blob, []).append(path)
+    known = sizes(repository.git, paths)
+    if absent := paths.keys() - known.keys():
+        blob = min(absent)
+        hint = "a shallow or damaged clone lacks it; run git fsck"
+        raise HistoryUnavailable(f"the object {blob} is not in the repository", hint=hint)
+    for blob, data in contents(repository.git, known):
+        yield from ((path, data) for path in paths[blob])
+
+
+def _sweep(tree: Tree, entries: Iterable[bytes]) -> None:
+    """Remove what a writer that was killed left half-written."""
+    for parent in {path.rpartition(b"/")[0] for path in entries}:
+        tree.sweep(os.fsdecode(parent))
+
+
+def _facts(path: bytes, executable: bool) -> os.stat_result:
+    name = os.fsdecode(path)
+    if executable:
+        io.chmod(name, 0o755)
+    return io.facts(name)
+
+
+def _blob_now(tree: Tree, path: bytes) -> str:
+    """The blob id of what lies there; "" where nothing does, or no file."""
+    try:
+        return tree.read(os.fsdecode(path), _LARGEST).stamp.blob
+    except (FileNotFoundError, NotRegularFile, PathEscape):
+        return ""
+
+
+def _present(folder: Path) -> Iterator[str]:
+    """Everything that is no folder, below a working tree, but for git's own file."""
+    for place, folders, names in os.walk(folder, followlinks=False):
+        links = [name for name in folders if os.path.islink(os.path.join(place, name))]
+        for name in (*names, *links):
+            path = os.path.join(place, name)[len(str(folder)) + 1 :]
+            if path != ".git" and not is_temporary(name):
+                yield path
+
+
+def _remove_empty(folder: Path) -> None:
+    for place, _, _ in os.walk(folder, topdown=False, followlinks=False):
+        if place != str(folder) and not os.listdir(place):
+            io.rmdir(place)
+
+
+def _require_free(folder: Path) -> None:
+    if os.path.lexists(folder) and not (folder.is_dir() and not folder.is_symlink() and not os.listdir(folder)):
+        hint = "name another folder with --at"
+        raise BranchRefused("something is in the place of the working tree", path=str(folder), hint=hint)
+    try:
+        io.make_folders(folder.parent)
+    except MemfsError as error:
+        raise BranchRefused(f"there is no place for it: {error.message}", path=str(folder), hint="use --at") from error
+
+
+# -- git's record -------------------------------------------------------------------------------------------------
+def _forget(layout: Layout) -> None:
+    """Remove what git and memfs know of a working tree."""
+    _forget_state(layout)
+    io.unlink(layout.work_tree / ".git", missing_ok=True)
+    _remove_record(layout.git_dir)
+    with suppress(StorageIO):  # others have theirs there, too
+        io.rmdir(layout.git_dir.parent)
+    io.sync_folder(layout.common_dir)
+
+
+def _forget_state(layout: Layout) -> None:
+    state = state_folder(layout)
+    if not any(_holds_files(state / name) for name in _KEPT):
+        remove_all(state)
+
+
+def _remove_record(place: Path) -> None:
+    """Remove git's record of a working tree. What names its folder goes last: by it a killed removal is taken up."""
+    with suppress(FileNotFoundError):  # a person's 'git worktree prune' takes it away, too
+        for path in sorted(place.iterdir()):
+            if path.is_dir() and not path.is_symlink():
+                remove_all(path)
+            elif path.name != "gitdir":
+                io.unlink(path, missing_ok=True)
+        io.unlink(place / "gitdir", missing_ok=True)
+        io.rmdir(place)
+
+
+def _holds_files(folder: Path) -> bool:
+    return any(names for _, _, names in os.walk(folder, followlinks=False))
+
+
+def _forget_begun(folder: Path, repository: Repository) -> None:
+    """Remove what git left of a working tree whose making was interrupted: one that has no branch checked out yet."""
+    record = repository.common_dir / _FOLDERS
+    for name in sorted(os.listdir(record)) if record.is_dir() else ():
+        place = record / name
+        back = read_small(place / "gitdir")
+        bare = back is None and read_small(place / "locked") == _BEGUN and name.startswith(folder.name)
+        if place.is_dir() and not place.is_symlink() and (bare or back == f"{folder}/.git"):
+            _remove_record(place)
+    if (read_small(folder / ".git") or "").startswith(f"gitdir: {record}/"):
+        io.unlink(folder / ".git")
+
+
+def is_locked(layout: Layout) -> str:
+    """Why a working tree is locked (``git worktree lock``); "" where it is not."""
+    lock = layout.git_dir / "locked"
+    return (read_small(lock) or "without a reason") if os.path.lexists(lock) else ""
+
+
+def remove_all(folder: Path) -> None:
+    """Remove a folder and everything in it, following no link."""
+    for place, folders, names in os.walk(folder, topdown=False, followlinks=False):
+        for name in names:
+            io.unlink(os.path.join(place, name), missing_ok=True)
+        for name in folders:
+            inner = os.path.join(place, name)
+            io.unlink(inner) if os.path.islink(inner) else io.rmdir(inner)
+    io.rmdir(folder)

@@ -1,0 +1,632 @@
+"""The watcher: the index is brought up to date behind the scenes, and says when it may not be.
+
+Owns the thread that follows changes, the choice between events and a scan, and the note that tells other processes how
+this one watches. Events only say where to look; what is true is read from the files, and a scan takes over whenever
+events may have been missed (faults row 44).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import socket
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from memfs.errors import MemfsError, StorageIO
+from memfs.fs import io
+from memfs.fs.io import UNTOLD_TYPES, file_system
+from memfs.fs.lock import leads_to, locked, renewed_in_child
+from memfs.fs.workspace_location import MEMORY_FOLDER
+from memfs.settings import WatchSettings
+from memfs.store import SyncResult
+from memfs.store.values import FlushResult
+
+if TYPE_CHECKING:
+    from watchdog.events import FileSystemEvent
+    from watchdog.observers.api import BaseObserver
+
+
+_INOTIFY = "anon_inode:inotify"
+
+
+def uncovered(folder: str) -> tuple[int, int] | None:
+    """How many folders at and below this one have no watch, and how many there are; None where nobody can tell."""
+    watched = _watched_inodes()
+    if watched is None:
+        return None
+    inodes = list(_folders(folder))
+    return sum(inode not in watched for inode in inodes), len(inodes)
+
+
+def _folders(top: str) -> Iterator[int]:
+    """The inode of each folder at and below ``top``; links are not followed, what vanishes is left out."""
+    waiting = [top]
+    try:
+        yield os.stat(top, follow_symlinks=False).st_ino
+    except OSError:
+        return
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        yield entry.inode()
+                        waiting.append(entry.path)
+        except OSError:
+            continue
+
+
+def _watched_inodes() -> set[int] | None:
+    """The inodes of everything this process has a watch on."""
+    try:
+        names = os.listdir("/proc/self/fd")
+    except OSError:
+        return None
+    found: set[int] = set()
+    for name in names:
+        try:
+            if os.readlink(f"/proc/self/fd/{name}") == _INOTIFY:
+                found.update(_inodes_of(name))
+        except OSError:  # closed meanwhile
+            continue
+    return found
+
+
+def _inodes_of(name: str) -> Iterator[int]:
+    with open(f"/proc/self/fdinfo/{name}", encoding="ascii", errors="replace") as rows:
+        for row in rows:
+            if row.startswith("inotify "):
+                words = dict(word.partition(":")[::2] for word in row.split()[1:])
+                yield int(words["ino"], 16)
+
+
+Heard = Callable[[list[str], bool], None]
+"""Told of the absolute paths of one event, and whether it concerns a folder."""
+
+_LONGEST_END = 5.0
+_READERS: set[str] = set()
+"""The sorts of threads behind the scenes that were ever seen here: where one is shared and has died, a new observer has
+nobody to read for it, and would not tell."""
+
+
+class FileEvents:
+    """Events from below one folder, from now on."""
+
+    def __init__(self, folder: Path, heard: Heard, missed: Callable[[], None]) -> None:
+        """
+        Args:
+            heard: told of each event, on a thread of watchdog's.
+            missed: told that events were lost.
+
+        ``hopeless`` says why another attempt would be no better, "" where it might be.
+        """
+        self._folder = folder
+        self._heard = heard
+        self._log = _OverflowLog(missed)
+        self._refused = ""
+        self._gap = ""
+        kind = file_system(str(folder))
+        self.hopeless = f"this file system ({kind}) does not tell what others change" if kind in UNTOLD_TYPES else ""
+        self._watched = self._folder_id()
+        self._observer = self._start()
+        self._threads = self._own_threads()
+        readers = {type(thread).__name__ for thread in self._threads}
+        if self._observer is not None and _READERS - readers:
+            self._refused = "the thread that reads the system's events has ended"
+        self.check_coverage()
+
+    def doubt(self) -> str:
+        """Why what was heard may not be all, "" when it can be relied on. Costs next to nothing."""
+        if self._refused:
+            return self._refused
+        if not all(thread.is_alive() for thread in self._threads):
+            return "watching the files ended unexpectedly"
+        if self._folder_id() != self._watched:
+            return "the watched folder was moved or replaced"
+        return self._gap
+
+    def check_coverage(self) -> None:
+        """Ask the system whether each folder is watched, and remember what is missing."""
+        self._gap = self.hopeless
+        if self._observer is None or sys.platform != "linux":
+            return
+        missing, folders = uncovered(str(self._folder)) or (0, 0)
+        if missing:
+            self._gap = (
+                f"{missing} of {folders} folders are not watched: the limit of watches is reached"
+                " (sysctl fs.inotify.max_user_watches)"
+            )
+
+    def close(self) -> None:
+        """Stop listening; ends within seconds even where the library's threads died."""
+        logging.getLogger("watchdog").removeHandler(self._log)
+        if self._observer is not None:
+            # A thread that was killed may have left a lock locked: whoever stops the others then waits for ever.
+            ending = threading.Thread(target=self._end, args=(self._observer,), name="memfs-watch-end", daemon=True)
+            ending.start()
+            ending.join(_LONGEST_END)
+
+    @staticmethod
+    def _end(observer: BaseObserver) -> None:
+        observer.stop()
+        observer.join()
+
+    def _folder_id(self) -> tuple[int, int]:
+        try:
+            facts = os.stat(self._folder)
+        except OSError:
+            return (0, 0)
+        return facts.st_dev, facts.st_ino
+
+    def _start(self) -> BaseObserver | None:
+        # Imported here because only a process that stays needs it, and it costs start-up time.
+        from watchdog.events import (
+            DirCreatedEvent,
+            DirDeletedEvent,
+            DirMovedEvent,
+            FileClosedEvent,
+            FileCreatedEvent,
+            FileDeletedEvent,
+            FileModifiedEvent,
+            FileMovedEvent,
+            FileSystemEventHandler,
+        )
+        from watchdog.observers import Observer
+
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
+        logging.getLogger("watchdog").addHandler(self._log)
+        handler = FileSystemEventHandler()
+        handler.on_any_event = self._hear  # type: ignore[method-assign]
+        written = FileClosedEvent if sys.platform == "linux" else FileModifiedEvent
+        kinds: list[type[FileSystemEvent]] = [written, FileCreatedEvent, FileDeletedEvent, FileMovedEvent]
+        kinds += [DirCreatedEvent, DirMovedEvent, DirDeletedEvent]
+        try:
+            observer = Observer()
+            observer.schedule(handler, str(self._folder), recursive=True, event_filter=kinds)
+            observer.start()
+        except OSError as error:
+            self._refused = f"watching is not possible: {error.strerror or error}"
+            return None
+        return observer
+
+    def _own_threads(self) -> list[threading.Thread]:
+        """Every thread the events come through: the observer, its emitters, and those they read from."""
+        if self._observer is None:
+            return []
+        from watchdog.observers.api import BaseObserver, EventEmitter
+
+        seen = (BaseObserver, EventEmitter)
+        behind = [
+            thread
+            for thread in threading.enumerate()
+            if type(thread).__module__.startswith("watchdog.") and not isinstance(thread, seen)
+        ]
+        _READERS.update(type(thread).__name__ for thread in behind)
+        return [self._observer, *self._observer.emitters, *behind]
+
+    def _hear(self, event: FileSystemEvent) -> None:
+        paths = [os.fsdecode(path) for path in (event.src_path, event.dest_path) if path]
+        self._heard(paths, event.is_directory)
+
+
+class _OverflowLog(logging.Handler):
+    """Listens to watchdog's own log, the only place where it says that events were lost."""
+
+    def __init__(self, missed: Callable[[], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._missed = missed
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take any warning of watchdog as a sign that events are missing."""
+        del record
+        self._missed()
+
+
+_SUFFIX = ".json"
+_LIMIT = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatcherPresence:
+    """One living process's note: whose, what it says, and how many seconds ago it last said so."""
+
+    pid: int
+    facts: Mapping[str, Any]
+    silent_seconds: float
+
+
+class Presence:
+    """This process's own note. Where none can be written, nothing is said: a note is for messages only."""
+
+    def __init__(self, folder: Path, home: Path | None = None) -> None:
+        """``home``: a folder above, which is not made, and from which no link may lead here."""
+        self._path = folder
+        self._fd = -1
+        self._owner = os.getpid()
+        with suppress(MemfsError, OSError):
+            io.make_private_folder(folder, home)
+            while self._fd < 0:
+                self._begin(folder / f"{os.getpid()}-{secrets.token_hex(4)}{_SUFFIX}")
+
+    def _begin(self, path: Path) -> None:
+        fd = io.open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try:
+            taken = locked(fd) and leads_to(path, fd)
+        except OSError:  # a file system without locks
+            os.close(fd)
+            io.unlink(path, missing_ok=True)
+            raise
+        if not taken:  # for a dead one's, in the very moment it was made
+            os.close(fd)
+            return
+        self._path, self._fd = path, fd
+        renewed_in_child(self)
+
+    def say(self, facts: Mapping[str, Any]) -> None:
+        """Replace what the note says."""
+        line = json.dumps(facts).encode()[:_LIMIT]
+        if self._fd >= 0:
+            with suppress(StorageIO), io.operation("say", self._path):
+                os.pwrite(self._fd, line.ljust(_LIMIT), 0)
+
+    def close(self) -> None:
+        """Take the note away."""
+        if self._fd >= 0 and os.getpid() == self._owner:
+            with suppress(StorageIO):
+                io.unlink(self._path, missing_ok=True)
+            os.close(self._fd)
+            self._fd = -1
+
+    def begin_anew_in_child(self) -> None:
+        """Let go of the parent's note, so that it ends with the parent."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def present(folder: Path) -> list[WatcherPresence]:
+    """The notes of living processes, oldest process first; those of the dead are taken away."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(_SUFFIX))
+    except OSError:
+        return []
+    return [found for name in names if (found := _read(folder / name)) is not None]
+
+
+def _read(path: Path) -> WatcherPresence | None:
+    try:
+        fd = io.open_file(path, os.O_RDONLY | os.O_NONBLOCK)
+    except (FileNotFoundError, MemfsError):
+        return None
+    try:
+        if locked(fd, shared=True):  # its writer died
+            with suppress(StorageIO):
+                io.unlink(path, missing_ok=True)
+            return None
+        facts = json.loads(io.read_regular(fd, str(path), _LIMIT))
+        silent = max(0.0, time.time() - os.fstat(fd).st_mtime)
+    except (MemfsError, ValueError):
+        return None
+    finally:
+        os.close(fd)
+    pid = path.name.partition("-")[0]
+    if not isinstance(facts, dict) or not pid.isdecimal():
+        return None
+    return WatcherPresence(pid=int(pid), facts=facts, silent_seconds=silent)
+
+
+_STORM = 500
+_LONGEST_WAIT = 1.0
+_TICK = 0.5
+_FIRST_RETRY = 1.0
+_LONGEST_RETRY = 30.0
+_SHORTEST_SCAN = 2.0
+_REST_AFTER_SCAN = 50
+_SAY_SECONDS = 10.0
+_ABOVE = 2  # the git folder, above the folder of its workspaces, that of this one, and the notes in it
+
+Listener = Callable[["NoticedChange"], None]
+
+
+class WatchedFolder(Protocol):
+    """The store whose files are watched; see ``memfs.store.Store`` for each."""
+
+    def head(self) -> tuple[str | None, str | None]:
+        """The branch and commit checked out at present."""
+
+    def follow(self) -> SyncResult:
+        """Bring the index in step with what was seen to change."""
+
+    def tend(self) -> None:
+        """Do what is due from time to time."""
+
+    def flush(self, adopt: bool | None = None, *, quiet_seconds: float = 0) -> FlushResult:
+        """Commit what waits."""
+
+    def note_failure(self, error: Exception) -> None:
+        """Report what went wrong behind the scenes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticedChange:
+    """One round of catching up: which files changed, and why the round was made.
+
+    ``reason`` is ``events``, ``scan`` or ``head``; ``error`` is what went wrong, "" when nothing did.
+    """
+
+    refreshed: SyncResult
+    reason: str
+    error: str = ""
+
+
+class Watcher:
+    """The eyes of one open store (``memfs.store.Eyes``)."""
+
+    def __init__(
+        self,
+        store: WatchedFolder,
+        root: Path,
+        settings: WatchSettings,
+        *,
+        quiet_seconds: float | None = None,
+        listener: Listener | None = None,
+        notes: Path | None = None,
+    ) -> None:
+        """Begin to watch at once.
+
+        Args:
+            quiet_seconds: commit a person's edits that rested for so long; None leaves them.
+            listener: told of each round that found something.
+            notes: the folder where other processes read how this one watches.
+        """
+        self._store = store
+        self._root = root
+        self._settings = settings
+        self._quiet = quiet_seconds
+        self._listener = listener
+        self._paths: set[str] = set()
+        self._events = 0
+        self._missed = False
+        self._folders_changed = False
+        self._guard = threading.Lock()
+        self._tending = threading.RLock()
+        self._seen = threading.Event()
+        self._closing = threading.Event()
+        self._scanned_at = time.monotonic()
+        self._scan_took = 0.0
+        self._adopt_at: float | None = None
+        self._head = store.head()
+        self._retry_at = 0.0
+        self._retry_after = _FIRST_RETRY
+        self._said_at = 0.0
+        self._presence = Presence(notes, notes.parents[_ABOVE]) if notes is not None else None
+        self.degraded = ""
+        self._hearing = self._listen()
+        self._tend()
+        self._adopt_soon()
+        self._thread = self._started()
+
+    # -- Eyes -----------------------------------------------------------------------------------------------------
+    def drain(self) -> list[str] | None:
+        """Paths seen to change since the last call; None when a scan is needed to be sure."""
+        self._revive()
+        sure = self._tend()
+        with self._guard:
+            paths, missed, events = self._paths, self._missed, self._events
+            self._paths, self._missed, self._events = set(), False, 0
+        if missed or not sure or events > _STORM:
+            self._scanned_at = time.monotonic()
+            return None
+        return sorted(paths)
+
+    def give_back(self, paths: list[str]) -> None:
+        """Take back paths that could not be looked at."""
+        with self._guard:
+            self._paths.update(paths)
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._closing.set()
+        self._seen.set()
+        with self._tending:
+            self._hearing.close()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+        if self._presence is not None:
+            self._presence.close()
+
+    # -- hearing --------------------------------------------------------------------------------------------------
+    def _listen(self) -> FileEvents:
+        return FileEvents(self._root / MEMORY_FOLDER, self._heard, self._miss)
+
+    def _heard(self, paths: list[str], of_folder: bool) -> None:
+        prefix = f"{self._root}/"
+        with self._guard:
+            self._events += 1
+            if of_folder:
+                self._missed = self._folders_changed = True
+            self._paths.update(path[len(prefix) :] for path in paths if path.startswith(prefix))
+        self._adopt_soon()
+        self._seen.set()
+
+    def _miss(self) -> None:
+        with self._guard:
+            self._missed = self._folders_changed = True
+        self._adopt_soon()
+        self._seen.set()
+
+    def _tend(self) -> bool:
+        """Whether events can be relied on now; where they cannot, say why, and from time to time begin anew."""
+        with self._tending:
+            if self._closing.is_set():
+                return False
+            with self._guard:
+                changed, self._folders_changed = self._folders_changed, False
+            if changed:
+                self._hearing.check_coverage()
+            doubt = self._hearing.doubt()
+            if doubt and doubt != self._hearing.hopeless and time.monotonic() >= self._retry_at:
+                doubt = self._begin_anew()
+            if not doubt:
+                self._retry_after = _FIRST_RETRY
+            self._say(f"{doubt}; scanning instead" if doubt else "")
+            return not doubt
+
+    def _begin_anew(self) -> str:
+        self._retry_at = time.monotonic() + self._retry_after
+        self._retry_after = min(self._retry_after * 2, _LONGEST_RETRY)
+        self._hearing.close()
+        self._hearing = self._listen()
+        with self._guard:
+            self._missed = True
+        return self._hearing.doubt()
+
+    def _say(self, degraded: str) -> None:
+        news = degraded != self.degraded or not self._said_at
+        self.degraded = degraded
+        if self._presence is not None and (news or time.monotonic() - self._said_at >= _SAY_SECONDS):
+            self._said_at = time.monotonic()
+            self._presence.say({"host": socket.gethostname(), "reason": degraded})
+
+    # -- catching up ----------------------------------------------------------------------------------------------
+    def _started(self) -> threading.Thread:
+        thread = threading.Thread(target=self._run, name="memfs-watch", daemon=True)
+        thread.start()
+        return thread
+
+    def _revive(self) -> None:
+        """Start the thread again if something killed it: nothing else would scan while nobody asks."""
+        with self._tending:
+            if not self._thread.is_alive() and not self._closing.is_set():
+                self._thread = self._started()
+                self._miss()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            if self._seen.wait(_TICK):
+                self._wait_for_quiet()
+            if self._closing.is_set():
+                return
+            self._round()
+
+    def _wait_for_quiet(self) -> None:
+        began = time.monotonic()
+        while time.monotonic() - began < _LONGEST_WAIT:
+            self._seen.clear()
+            if not self._seen.wait(self._settings.debounce_ms / 1000) or self._closing.is_set():
+                return
+
+    def _round(self) -> None:
+        try:
+            noticed = self._catch_up()
+            self._adopt()
+            self._store.tend()
+        except Exception as error:  # noqa: BLE001  reported, see tests/test_architecture.py
+            # A thread that died here would leave the index behind in silence: say what happened, and go on scanning.
+            self._store.note_failure(error)
+            noticed = NoticedChange(refreshed=SyncResult(), reason="scan", error=str(error))
+            self._miss()
+            self._closing.wait(_LONGEST_WAIT)
+        if self._listener is not None and (noticed.refreshed or noticed.error or noticed.reason == "head"):
+            self._listener(noticed)
+
+    def _adopt_soon(self) -> None:
+        if self._quiet is not None:
+            self._adopt_at = time.monotonic() + self._quiet
+
+    def _adopt(self) -> None:
+        if self._adopt_at is None or time.monotonic() < self._adopt_at:
+            return
+        self._adopt_at = None
+        if self._store.flush(adopt=True, quiet_seconds=self._quiet or 0).reason:
+            self._adopt_soon()
+
+    def _catch_up(self) -> NoticedChange:
+        self._tend()
+        reason = self._due()
+        with self._guard:
+            if reason:
+                self._missed = self._folders_changed = True
+            idle, missed = not self._paths and not self._missed, self._missed
+        if idle:
+            return NoticedChange(refreshed=SyncResult(), reason="events")
+        began = time.monotonic()
+        refreshed = self._store.follow()
+        if missed:
+            self._scan_took = time.monotonic() - began
+        if refreshed:
+            self._adopt_soon()
+        return NoticedChange(refreshed=refreshed, reason=reason or ("scan" if missed else "events"))
+
+    def _due(self) -> str:
+        """Why every file should be looked at now, "" when nothing calls for it."""
+        head = self._store.head()
+        if head != self._head:
+            self._head = head
+            return "head"
+        return "scan" if time.monotonic() - self._scanned_at >= self._scan_seconds() else ""
+
+    def _scan_seconds(self) -> float:
+        """How long to trust events alone; without events a scan is all there is, and its cost decides."""
+        if not self.degraded:
+            return self._settings.scan_seconds
+        return min(self._settings.scan_seconds, max(_SHORTEST_SCAN, _REST_AFTER_SCAN * self._scan_took))
+
+
+_SILENT_AFTER = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchStatus:
+    """How one resident process watches: ``reason`` says why it cannot rely on events, "" when it can."""
+
+    pid: int
+    host: str
+    reason: str
+
+    @property
+    def state(self) -> str:
+        """``on``, or ``degraded`` with the reason in brackets."""
+        return f"degraded ({self.reason})" if self.reason else "on"
+
+
+def notes_folder(state: Path) -> Path:
+    """Where the notes of a workspace's watchers lie, below its state folder."""
+    return state / "watchers"
+
+
+def watchers(state: Path) -> list[WatchStatus]:
+    """How each living process watches, those that cannot rely on events first."""
+    found = []
+    for note in present(notes_folder(state)):
+        reason = str(note.facts.get("reason", ""))
+        if note.silent_seconds > _SILENT_AFTER:
+            reason = f"it has not reported for {note.silent_seconds:.0f} s: stopped, or its watching thread died"
+        found.append(WatchStatus(pid=note.pid, host=str(note.facts.get("host", "")), reason=reason))
+    return sorted(found, key=lambda row: (not row.reason, row.pid))
+
+
+def summary(found: list[WatchStatus]) -> str:
+    """How things stand, in words: the worst first."""
+    if not found:
+        return "off (no resident process; every question compares the files first)"
+    pids = ", ".join(str(row.pid) for row in found if row.state == found[0].state)
+    others = sum(row.state != found[0].state for row in found)
+    return f"{found[0].state}, pid {pids}" + (f"; {others} more" if others else "")
+
+
+def watch_facts(state: Path) -> dict[str, Any]:
+    """The row of ``memfs status``: the summary, and each process with its own state."""
+    found = watchers(state)
+    rows = [{"pid": row.pid, "host": row.host, "state": row.state} for row in found]
+    return {"state": summary(found), "processes": rows}

@@ -1,0 +1,325 @@
+"""Isolation: whatever a source of others does, the agent and the other sources go on (P2)."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from kit.patience import LONG, hear_out, until
+from memfs.context.isolation import MOST_LETTERS, LoadedSource, SourceGuard
+from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
+from memfs.context.plugin_failures import FailureBook, Late, PluginFailure
+from memfs.model.episode import StateSnapshot
+
+STATE = StateSnapshot.create(files=["a.py"], context="change a.py", circumstances={"branch": "main"})
+LIMIT = 0.15
+
+
+@dataclass
+class Source:
+    """A source of others that does as it is told."""
+
+    name: str = "foreign"
+    act: Callable[[StateSnapshot], Any] = lambda _: "its context"
+    layer: str = "triggered"
+
+    async def get_context(self, state: StateSnapshot) -> Any:
+        found = self.act(state)
+        return await found if asyncio.iscoroutine(found) else found
+
+    def configure(self, config: Any) -> None: ...
+
+
+@dataclass
+class Own:
+    """A built-in source."""
+
+    name: str = "own"
+    error: Exception | None = None
+    threads: list[str] = field(default_factory=list)
+
+    def select(self, state: StateSnapshot) -> ContextSelection:
+        self.threads.append(threading.current_thread().name)
+        if self.error:
+            raise self.error
+        return ContextSelection(heading="Own:", entries=(ContextEntry(text=state.context),))
+
+
+class Unshowable(Exception):
+    """An error that cannot even be shown."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+class Posing(str):
+    """Text that would do something of its own when it is looked at."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return 1
+
+    def strip(self, *_: object) -> str:
+        raise SystemExit(4)
+
+    encode = strip  # type: ignore[assignment]
+
+
+def loaded(plugin: Any, built_in: bool = False) -> LoadedSource:
+    """A source as loading gives it."""
+    return LoadedSource(name=plugin.name, delivery=Delivery.TRIGGERED, plugin=plugin, built_in=built_in)
+
+
+def raising(error: BaseException) -> Callable[[StateSnapshot], Any]:
+    """Raises this."""
+
+    def act(_: StateSnapshot) -> Any:
+        raise error
+
+    return act
+
+
+@pytest.fixture
+def held() -> Iterator[threading.Event]:
+    """Something that sources hang on; let go at the end, so that no thread of a test outlives it."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.mark.parametrize(
+    ("act", "failure"),
+    [
+        (raising(RuntimeError("no\nluck")), "RuntimeError: no luck"),
+        (raising(SystemExit(2)), "SystemExit: 2"),
+        (raising(KeyboardInterrupt()), "KeyboardInterrupt"),
+        (raising(GeneratorExit()), "GeneratorExit"),
+        (raising(asyncio.CancelledError()), "CancelledError"),
+        (raising(Unshowable()), "Unshowable"),
+        (raising(ValueError("\ud800" + "x" * 5_000)), "ValueError: \\ud800" + "x" * 282),
+        (lambda _: 42, "it gave int and not a text"),
+        (lambda _: b"bytes", "it gave bytes and not a text"),
+        (lambda _: "\ud800", "it gave half characters, which no file or prompt can hold"),
+        (lambda _: "x" * (MOST_LETTERS + 1), "it gave 100,001 letters; 100,000 are taken"),
+        (lambda _: Posing("x" * (MOST_LETTERS + 1)), "it gave 100,001 letters; 100,000 are taken"),
+    ],
+)
+def test_a_source_that_fails_is_left_out_and_named(act: Callable[[StateSnapshot], Any], failure: str) -> None:
+    """Errors of any sort, exits and what is no text break no other source (P2)."""
+    answers = SourceGuard(LONG).ask(
+        [loaded(Source("bad", act)), loaded(Source("good")), loaded(Own(), built_in=True)], STATE
+    )
+    assert [(one.source.name, one.failure) for one in answers] == [("bad", failure), ("good", ""), ("own", "")]
+    assert answers[0].text == ""
+    assert answers[1].text == "its context"
+    assert str(answers[2].selection) == "Own:\n- change a.py"
+
+
+@pytest.mark.parametrize("given", [None, "", "  \n"])
+def test_nothing_is_nothing(given: str | None) -> None:
+    """A source may have nothing to say."""
+    (answer,) = SourceGuard(LONG).ask([loaded(Source(act=lambda _: given))], STATE)
+    assert (answer.text, answer.failure) == ("", "")
+
+
+def test_a_text_of_its_own_making_is_taken_as_plain_text() -> None:
+    """A subclass of str runs none of its methods here."""
+    (answer,) = SourceGuard(LONG).ask([loaded(Source(act=lambda _: Posing("said")))], STATE)
+    assert (answer.text, type(answer.text)) == ("said", str)
+
+
+def test_a_method_that_is_not_async_is_understood() -> None:
+    """A source that answers at once is asked all the same."""
+
+    class Plain(Source):
+        def get_context(self, state: StateSnapshot) -> Any:  # type: ignore[override]
+            return "at once"
+
+    (answer,) = SourceGuard(LONG).ask([loaded(Plain())], STATE)
+    assert (answer.text, answer.failure) == ("at once", "")
+
+
+def test_all_that_hang_together_cost_the_limit_once(held: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sources are asked at once; what hangs costs the caller at most the limit, and the others are heard (P2)."""
+    hanging = [loaded(Source(f"slow{number}", lambda _: held.wait(30))) for number in range(4)]
+    limits = hear_out(monkeypatch, *(one.name for one in hanging))
+    answers = SourceGuard(LIMIT).ask([*hanging, loaded(Source("quick"))], STATE)
+    assert [limit <= LIMIT for limit in limits] == [True]
+    assert [one.failure for one in answers[:4]] == ["it gave no answer within 0.15 s"] * 4
+    assert answers[4].text == "its context"
+
+
+def test_what_hangs_is_not_asked_again_before_it_ended(held: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread hangs, however often an agent asks; once it ended the source is asked again."""
+    guard, asked = SourceGuard(LIMIT), []
+    source = loaded(Source(act=lambda _: asked.append(1) or (held.wait(30) and "said")))
+    with monkeypatch.context() as patched:
+        hear_out(patched, source.name)
+        guard.ask([source], STATE)
+    assert until(lambda: asked)
+    (answer,) = guard.ask([source], STATE)
+    assert answer.failure == "it is still busy with earlier questions"
+    assert len(asked) == 1
+    held.set()
+    guard.seconds = LONG
+    assert until(lambda: guard.ask([source], STATE)[0].text == "said")
+
+
+def test_what_awaits_for_ever_is_ended() -> None:
+    """A source that waits in its event loop is cancelled, so that no thread stays behind."""
+    before = threading.active_count()
+    (answer,) = SourceGuard(LIMIT).ask([loaded(Source(act=lambda _: asyncio.sleep(30)))], STATE)
+    assert answer.failure == "it gave no answer within 0.15 s"
+    assert until(lambda: threading.active_count() <= before)
+
+
+def test_what_a_source_leaves_running_holds_up_nobody(held: threading.Event) -> None:
+    """An answer counts as soon as it is given, whatever the source still has to do."""
+
+    async def act() -> str:
+        asyncio.get_running_loop().run_in_executor(None, held.wait, 30)
+        asyncio.get_running_loop().create_task(asyncio.sleep(30))
+        return "said"
+
+    (answer,) = SourceGuard(29.0).ask([loaded(Source(act=lambda _: act()))], STATE)
+    assert (answer.text, answer.failure) == ("said", "")
+
+
+def test_a_process_ends_whatever_hangs() -> None:
+    """The end of an agent's process waits for no source, wherever that hangs (P2)."""
+    program = (
+        "import asyncio, time\n"
+        "from memfs.model.episode import StateSnapshot\n"
+        "from memfs.context.isolation import LoadedSource, SourceGuard\n"
+        "from memfs.context.plugin import Delivery\n"
+        "class Hanging:\n"
+        "    name, layer = 'hanging', 'triggered'\n"
+        "    async def get_context(self, state):\n"
+        "        await asyncio.to_thread(time.sleep, 60)\n"
+        "class Stuck(Hanging):\n"
+        "    name = 'stuck'\n"
+        "    def get_context(self, state):\n"
+        "        time.sleep(60)\n"
+        "made = [Hanging(), Stuck()]\n"
+        "sources = [LoadedSource(name=one.name, delivery=Delivery.TRIGGERED, plugin=one) for one in made]\n"
+        "print([answer.failure for answer in SourceGuard(0.1).ask(sources, StateSnapshot())])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.count("it gave no answer within 0.1 s") == 2
+
+
+def test_built_in_sources_are_asked_directly() -> None:
+    """They need no thread, and one that fails is left out like any other."""
+    own, broken = Own(), Own("broken", OSError("disk"))
+    first, second = SourceGuard(LONG).ask([loaded(own, built_in=True), loaded(broken, built_in=True)], STATE)
+    assert own.threads == [threading.current_thread().name]
+    assert first.selection is not None
+    assert (second.selection, second.failure) == (None, "OSError: disk")
+
+
+def test_a_source_gets_a_situation_of_its_own() -> None:
+    """What it does to the circumstances is seen by nobody."""
+
+    def act(state: StateSnapshot) -> str:
+        state.circumstances["branch"] = "stolen"  # type: ignore[index]
+        state.circumstances["ci"]["runs"].append(7)
+        return "done"
+
+    lock = threading.Lock()  # what cannot be copied is handed on as it is
+    for facts in ({"branch": "main", "ci": {"runs": [1]}}, {"branch": "main", "ci": {"runs": []}, "lock": lock}):
+        state = StateSnapshot.create(context="change a.py", circumstances=facts)
+        (answer,) = SourceGuard(LONG).ask([loaded(Source(act=act))], state)
+        assert answer.text == "done"
+        assert state.circumstances["branch"] == "main"
+        assert state.circumstances["ci"]["runs"] == ([7] if "lock" in facts else [1])
+
+
+def test_a_source_may_be_asked_from_a_thread_beside_an_event_loop() -> None:
+    """Facades ask in a thread, while the agent's own loop goes on; the source has a loop of its own."""
+
+    async def act() -> str:
+        await asyncio.sleep(0)
+        return f"in {threading.current_thread().name}"
+
+    source = loaded(Source(act=lambda _: act()))
+
+    async def run() -> str:
+        (answer,) = await asyncio.to_thread(SourceGuard(LONG).ask, [source], STATE)
+        return answer.text
+
+    assert asyncio.run(run()) == "in memfs-source-foreign"
+
+
+def test_without_a_further_thread_a_source_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine at its limits loses the source's context, and nothing else."""
+    guard = SourceGuard(LONG)
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", start)
+        (answer,) = guard.ask([loaded(Source())], STATE)
+        with pytest.raises(Late, match="can't start new thread"):
+            guard.call("one", lambda: 7)
+    assert answer.failure == "RuntimeError: can't start new thread"
+    assert guard.ask([loaded(Source())], STATE)[0].text == "its context"
+
+
+def test_many_agents_may_ask_at_once(held: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that ask at the same time get whole answers, whatever some sources do; counts stay right."""
+    hanging = loaded(Source("hanging", lambda _: held.wait(30)))
+    sources = [loaded(Source("bad", raising(SystemExit()))), loaded(Source("good")), hanging]
+    guard = SourceGuard(0.5, FailureBook(now=lambda: 0.0))
+    hear_out(monkeypatch, "hanging")
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: guard.ask(sources, STATE), range(40)))
+    for bad, good, late in answers:
+        assert bad.failure == "SystemExit" or "paused" in bad.failure
+        assert (good.text, good.failure) == ("its context", "")
+        assert late.failure
+    assert guard.book.of("bad").in_a_row == guard.book.of("bad").total >= 3
+
+
+def test_after_three_failures_in_a_row_a_source_is_paused_and_tried_again() -> None:
+    """A source that keeps failing is left alone for a while, then has another chance (P2)."""
+    now, asked = [1000.0], []
+    guard = SourceGuard(LONG, FailureBook(now=lambda: now[0]))
+    outcome: list[Callable[[StateSnapshot], Any]] = [raising(RuntimeError("down"))]
+    source = loaded(Source(act=lambda state: asked.append(1) or outcome[0](state)))
+    for _ in range(3):
+        guard.ask([source], STATE)
+    (answer,) = guard.ask([source], STATE)
+    assert answer.failure == "it is paused for 60 s after 3 failures in a row, the last: RuntimeError: down"
+    assert len(asked) == 3
+    (answer,) = guard.ask([source], STATE, paused=True)
+    assert answer.failure == "RuntimeError: down"
+    now[0] += 121
+    outcome[0] = lambda _: "back"
+    (answer,) = guard.ask([source], STATE)
+    assert answer.text == "back"
+    assert guard.book.of("foreign").in_a_row == 0
+    assert guard.book.of("foreign").total == 4
+
+
+def test_any_call_of_foreign_code_has_its_limit(held: threading.Event) -> None:
+    """``configure`` and properties are foreign code too."""
+    guard = SourceGuard(LONG)
+    assert guard.call("one", lambda: 7) == 7
+    with pytest.raises(PluginFailure, match="ZeroDivisionError"):
+        guard.call("one", lambda: 1 // 0)
+    with pytest.raises(Late, match=r"within 0\.05 s"):
+        guard.call("one", lambda: held.wait(30), seconds=0.05)
+    with pytest.raises(Late, match="still busy"):
+        guard.call("one", lambda: 7)
+    assert guard.call("another", lambda: 7) == 7

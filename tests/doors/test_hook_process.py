@@ -1,0 +1,241 @@
+"""The hook as an agent's program runs it: a process of its own, which ends with 0 and in time whatever happens."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.patience import IN_TIME, LONG, UNHURRIED
+from memfs.doors.claude_code.hook import LIMITS, MAKES_NONE, MAKING_LIMIT
+from memfs.doors.claude_code.installer import EVENTS as HANDLERS
+from memfs.model import MemoryItem
+from memfs.sessions.session_location import find_place
+from memfs.workspace import Workspace
+
+HOOK = (*UNHURRIED, "hook", "--into=repository")
+HEAVY = {"click", "git", "jsonschema", "jsonschema_rs", "memfs.workspace", "sqlite3", "watchdog", "whoosh", "yaml"}
+SPOOLED = ("PostToolUse", "SessionEnd")
+
+
+def hook(*words: str, told: Any = b"", cwd: Path | None = None, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run the hook with an event on standard input."""
+    data = told if isinstance(told, bytes) else json.dumps(told).encode()
+    return subprocess.run(
+        [*HOOK, *words], input=data, cwd=cwd, capture_output=True, check=False, timeout=LONG, **options
+    )
+
+
+@pytest.fixture
+def workspace(opened: Callable[..., Workspace]) -> Workspace:
+    """A workspace that knows where deploys go."""
+    workspace = opened()
+    workspace.store.put(MemoryItem("Deploys go to the Frankfurt region.", memory_type="knowledge", id="region"))
+    return workspace
+
+
+def event(workspace: Workspace, name: str, **fields: Any) -> dict[str, Any]:
+    """What Claude Code tells of an event."""
+    return {"hook_event_name": name, "session_id": "s1", "cwd": str(workspace.root), **fields}
+
+
+def test_a_prompt_is_answered(workspace: Workspace) -> None:
+    """C6: one JSON object on standard output, nothing else, exit code 0."""
+    done = hook("UserPromptSubmit", told=event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "Frankfurt" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["SessionStart"], b""),
+        (["Stop"], b"\x00\xff not json"),
+        ([], b"{}"),
+        (["UserPromptSubmit", "and", "more"], b"["),
+        (["--no-such-option"], b"{}"),
+        (["Stop", "-x"], b"{}"),
+        (["NoSuchEvent"], b"{}"),
+        (["PostToolUse"], b'{"tool_input": ' + b"[" * 5_000),
+    ],
+)
+def test_no_call_fails(tmp_path: Path, words: list[str], told: bytes) -> None:
+    """C6: exit code 2 would erase the person's prompt: nothing that a program or a person writes brings it about."""
+    done = hook(*words, told=told, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.count(b"\n") <= 2
+    assert b"Traceback" not in done.stderr
+
+
+def test_help_is_there_for_people() -> None:
+    """B5: the verb explains itself."""
+    done = hook("--help")
+    assert done.returncode == 0
+    assert b"UserPromptSubmit" in done.stdout
+
+
+def test_an_input_that_does_not_end_is_not_waited_for(workspace: Workspace) -> None:
+    """C6: a program that keeps its end open is answered from what it sent, within the limit of the event."""
+    told = json.dumps(event(workspace, "PreToolUse", tool_name="Bash", tool_input={"command": "ls"})).encode()
+    with subprocess.Popen(
+        [*IN_TIME, "hook", "PreToolUse", "--into=repository"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(told)
+        process.stdin.flush()
+        assert process.wait(LONG) == 0
+
+
+def test_whatever_hangs_is_given_up_in_time(workspace: Workspace) -> None:
+    """C6: somebody holds the session's spool and never lets go: the hook ends with 0, and says so to a person."""
+    hook("SessionEnd", told=event(workspace, "SessionEnd", reason="other"))
+    [spool] = (workspace.repository.state / "spool").glob("*.jsonl")
+    fd = os.open(spool, os.O_RDWR)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    try:
+        told = json.dumps(event(workspace, "SessionEnd", reason="other")).encode()
+        done = subprocess.run(
+            [*IN_TIME, "hook", "SessionEnd", "--into=repository"],
+            input=told,
+            capture_output=True,
+            check=False,
+            timeout=LONG,
+        )
+    finally:
+        os.close(fd)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.startswith(b"memfs hook SessionEnd: ")
+    assert (workspace.repository.state / "hooks.log").exists()
+
+
+@pytest.mark.parametrize("hang", ["time.sleep(600)", "re.match('(a+)+$', 'a' * 60 + 'b')"])
+def test_a_watch_ends_what_hangs_within(workspace: Workspace, hang: str) -> None:
+    """C6: neither a call that never returns nor an expression that matches for ever keeps the person waiting."""
+    code = (
+        "import re, sys, time; sys.argv = ['memfs', 'hook', 'PreToolUse', '--into=repository']\n"
+        "import memfs.doors.claude_code.hook as hook\n"
+        "import memfs.doors.claude_code.answer as answers\n"
+        "hook._PATIENCE_SECONDS = 60\n"
+        f"answers.answer = lambda *_: {hang}\n"
+        "import memfs.__main__; memfs.__main__.main()"
+    )
+    told = json.dumps(event(workspace, "PreToolUse", tool_name="Bash", tool_input={"command": "ls"})).encode()
+    done = subprocess.run([sys.executable, "-c", code], input=told, capture_output=True, check=False, timeout=LONG)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"took longer than" in done.stderr
+
+
+def test_closed_streams_are_no_trouble(workspace: Workspace) -> None:
+    """C6: without standard output or error the hook ends as quietly."""
+    told = json.dumps(event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
+    line = f"{sys.executable} -m memfs hook UserPromptSubmit >&- 2>&-"
+    done = subprocess.run(["sh", "-c", line], input=told.encode(), check=False, timeout=LONG)
+    assert done.returncode == 0
+
+
+def test_a_reader_that_left_is_no_trouble(workspace: Workspace) -> None:
+    """C6: a program that reads no answer does not make the hook fail."""
+    told = json.dumps(event(workspace, "UserPromptSubmit", prompt="where do deploys go?")).encode()
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([*HOOK], input=told, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=LONG)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_without_a_workspace_the_users_own_is_used(tmp_path: Path, own_world: Path) -> None:
+    """C1: it is made when it is first needed, and the event is kept there; where none can be made, nothing fails."""
+    told = {"session_id": "s1", "cwd": str(tmp_path), "prompt": "Rollbacks are tried out on Fridays."}
+    for name in ("SessionEnd", "PreToolUse"):  # they have nothing to end or to tell, and no time to make one
+        done = hook(name, told={**told, "hook_event_name": name}, cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert not list(own_world.rglob("ContextMemory"))
+    asked = {**told, "hook_event_name": "UserPromptSubmit"}
+    assert hook("UserPromptSubmit", told=asked, cwd=tmp_path).returncode == 0
+    assert list(own_world.rglob("spool/s1.jsonl"))
+    (tmp_path / "file").write_text("")
+    done = hook("PostToolUse", told=asked, cwd=tmp_path, env={**os.environ, "XDG_DATA_HOME": str(tmp_path / "file")})
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_workspace_may_be_named(workspace: Workspace, tmp_path: Path) -> None:
+    """C6: ``-C`` wins over all that the event says; where there is no workspace, nothing of another is told."""
+    told = {"hook_event_name": "UserPromptSubmit", "prompt": "where do deploys go?", "cwd": str(tmp_path)}
+    for folder, answered in ((workspace.root, True), (tmp_path, False)):
+        asked = [*UNHURRIED, "-C", str(folder), "hook", "UserPromptSubmit", "--into=repository"]
+        done = subprocess.run(asked, input=json.dumps(told).encode(), capture_output=True, check=False)
+        assert done.returncode == 0
+        assert (b"Frankfurt" in done.stdout) == answered
+
+
+def test_what_went_wrong_is_told_by_status_and_check(workspace: Workspace) -> None:
+    """C6: a hook may not speak, so a person is told where they look."""
+    (workspace.root / "memfs.toml").write_text("[recall]\nlimt = 3\n")
+    done = hook("UserPromptSubmit", told=event(workspace, "UserPromptSubmit", prompt="where do deploys go?"))
+    assert (done.returncode, done.stdout) == (0, b"")
+    (workspace.root / "memfs.toml").write_text("")
+    for verb in ("status", "check"):
+        asked = [sys.executable, "-m", "memfs", "-C", str(workspace.root), verb, "--json"]
+        shown = json.loads(subprocess.run(asked, capture_output=True, check=False).stdout)
+        [problem] = [one for one in shown["problems"] if one["code"] == "HookFailed"]
+        assert "limt" in problem["message"]
+
+
+@pytest.mark.parametrize("name", SPOOLED)
+def test_an_event_that_is_only_kept_imports_nothing_heavy(workspace: Workspace, name: str) -> None:
+    """C6: 100 ms from start to end are only met by a process that imports no parser, no git and no search engine."""
+    code = (
+        "import os, sys; sys.argv = ['memfs', 'hook', sys.argv[1]]\n"
+        "import memfs.doors.claude_code.hook as hook\n"
+        f"hook.LIMITS.update(dict.fromkeys(hook.LIMITS, {LONG}))\n"
+        "hook._end = lambda: (print('\\n'.join(sys.modules)), sys.stderr.flush(), os._exit(0))\n"
+        "import memfs.__main__; memfs.__main__.main()"
+    )
+    place = find_place(str(workspace.root))
+    told = json.dumps(event(workspace, name, tool_name="Bash", tool_input={"command": "ls"})).encode()
+    done = subprocess.run([sys.executable, "-c", code, name], input=told, capture_output=True, check=True)
+    loaded = set(done.stderr.decode().split())
+    assert "memfs.sessions.spool" in loaded
+    assert not HEAVY & loaded
+    assert (place.state / "spool" / "s1.jsonl").exists()
+
+
+def test_a_program_waits_longer_than_a_hook_takes() -> None:
+    """C6: the limits of ours end before those that are installed, or an event would be cut off without a word."""
+    most = {name: limit if name in MAKES_NONE else max(limit, MAKING_LIMIT) for name, limit in LIMITS.items()}
+    assert {one.name: one.seconds > most[one.name] for one in HANDLERS} == dict.fromkeys(LIMITS, True)
+
+
+def test_the_first_event_of_a_person_has_time(tmp_path: Path, own_world: Path) -> None:
+    """C1, C6: making a workspace takes longer than an event may take otherwise; the event is kept all the same."""
+    code = (
+        "import sys, time; sys.argv = ['memfs', 'hook', 'PostToolUse', '--into=repository']\n"
+        "from types import SimpleNamespace\n"
+        "import memfs.doors.claude_code.hook as hook\n"
+        "import memfs.workspace as workspace\n"
+        "original, now, looks = workspace.open_workspace, [0.0], []\n"
+        "def look():\n"
+        "    looks.append(now[0])\n"
+        "    return now[0]\n"
+        "hook.time = SimpleNamespace(monotonic=look, sleep=time.sleep)\n"
+        "def late(*given, **more):\n"
+        "    now[0] = 1.3\n"
+        "    while looks[-2:] != [1.3, 1.3]: time.sleep(0.01)\n"  # until the watch has seen it
+        "    return original(*given, **more)\n"
+        "workspace.open_workspace = late\n"
+        "import memfs.__main__; memfs.__main__.main()"
+    )
+    told = json.dumps(
+        {"hook_event_name": "PostToolUse", "session_id": "s1", "cwd": str(tmp_path), "tool_name": "Bash"}
+    ).encode()
+    done = subprocess.run([sys.executable, "-c", code], input=told, capture_output=True, check=False, timeout=LONG)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert list(own_world.rglob("spool/s1.jsonl"))

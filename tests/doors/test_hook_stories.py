@@ -1,0 +1,200 @@
+"""Recorded sessions are replayed: what was said in one helps in the next."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.patience import LONG, UNHURRIED
+from memfs.doors.claude_code.hook import Hook
+from memfs.model import MemoryItem, Query
+from memfs.workspace import Workspace, open_workspace
+
+pytestmark = pytest.mark.usefixtures("learning_written")
+
+STREAMS = Path(__file__).parent / "streams"
+SETTINGS = {"index.engine": "memory", "history.commit": "batch"}
+
+
+def stream(name: str, root: Path) -> Iterator[dict[str, Any]]:
+    """The events of a recorded session, as its program told them."""
+    for line in (STREAMS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+        yield json.loads(line.replace("{root}", str(root)))
+
+
+def replay(name: str, root: Path) -> list[tuple[str, str]]:
+    """Name of each event of a recorded session, and what the hook printed for it; nothing may be complained of."""
+    answers = []
+    for event in stream(name, root):
+        said: list[str] = []
+        remarks: list[str] = []
+        Hook("", into="repository", settings=SETTINGS, say=said.append, complain=remarks.append).run(
+            json.dumps(event).encode()
+        )
+        assert remarks == []
+        answers.append((event.get("hook_event_name") or event["event_type"], "".join(said)))
+    return answers
+
+
+def contexts(answers: list[tuple[str, str]], event: str) -> list[str]:
+    """The contexts that were told at an event, "" where none was."""
+    return [
+        json.loads(said)["hookSpecificOutput"]["additionalContext"] if said else ""
+        for name, said in answers
+        if name == event
+    ]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project with a memory of its own."""
+    with open_workspace(tmp_path / "shop", create=True, watch=False, settings=SETTINGS) as workspace:
+        return workspace.root
+
+
+def _items(root: Path, kind: str) -> list[MemoryItem]:
+    with open_workspace(root, watch=False, settings=SETTINGS) as workspace:
+        return _of(workspace, kind)
+
+
+def _of(workspace: Workspace, kind: str) -> list[MemoryItem]:
+    found = workspace.recall.search(Query(text="", types=frozenset({kind}), limit=100)).hits
+    return [hit.item for hit in found]
+
+
+def test_what_was_said_in_one_session_helps_in_the_next(root: Path) -> None:
+    """C6: a wish, an intention, a decision and a failure of Monday are there on Tuesday, each at its moment."""
+    monday = replay("monday", root)
+    assert contexts(monday, "SessionStart")[0] == ""  # nothing was remembered before
+    assert [said for name, said in monday if name in ("PostToolUse", "Stop", "SubagentStop", "SessionEnd")] == [""] * 8
+
+    tuesday = replay("tuesday", root)
+    start, resumed = contexts(tuesday, "SessionStart")
+    assert "Always use pnpm in this repository, never npm." in start
+    assert "[HIGH]" in start
+    assert "rotate the signing keys" in start
+    assert resumed == ""
+    hello, rounding, haiku = contexts(tuesday, "UserPromptSubmit")
+    assert hello == haiku == ""
+    assert "half to even, because the ledger does the same" in rounding
+    [warning] = contexts(tuesday, "PreToolUse")
+    assert "ledger.rounding_mode does not exist" in warning
+
+
+def test_what_becomes_of_a_session(root: Path) -> None:
+    """C6, C7: each event made the memories that the seed names, once, however long it went on."""
+    replay("monday", root)
+    replay("tuesday", root)
+    with open_workspace(root, watch=False, settings=SETTINGS) as workspace:
+        tasks = _of(workspace, "procedural")
+        assert sorted(task.title or task.content.split("\n")[0] for task in tasks) == [
+            "Find where invoices are rounded",
+            "Round half to even in billing/rounding.py",
+        ]
+        assert all(task.metadata["success"] is True and "task_type" in task.metadata for task in tasks)
+        assert [wish.trust for wish in _of(workspace, "preference")] == ["human"]
+        [intention] = _of(workspace, "prospective")
+        assert intention.metadata["priority"] == "high"
+        decided = [item for item in _of(workspace, "episodic") if "decision_type" in item.metadata]
+        assert any("half to even" in item.content for item in decided)
+        assert any("rounding.py" in item.content for item in _of(workspace, "semantic"))
+        outcomes = sorted(item.data["outcome"] for item in _of(workspace, "episodic") if item.data.get("outcome"))
+        assert outcomes == ["failure", "success"]
+        [helped] = [item for item in _of(workspace, "episodic") if item.data.get("outcome") == "success"]
+        assert helped.data["warned"]  # Tuesday's success came after a warning, and is known to
+
+
+def test_a_compacted_session_is_told_again_what_it_lost(root: Path) -> None:
+    """C6: after a compaction the automatic memory comes once more, with what the session itself taught until then."""
+    start, compacted = contexts(replay("monday", root), "SessionStart")
+    assert start == ""
+    assert "Always use pnpm" in compacted
+
+
+def test_the_same_stream_twice_is_remembered_once(root: Path) -> None:
+    """C6: hooks that are installed twice tell each event twice; nothing is stored twice for that."""
+    for event in stream("monday", root):
+        for _ in range(2):
+            said: list[str] = []
+            Hook("", into="repository", settings=SETTINGS, say=said.append, complain=print).run(
+                json.dumps(event).encode()
+            )
+    replay("tuesday", root)
+    assert len(_items(root, "procedural")) == 2
+    assert len(_items(root, "preference")) == 1
+    assert len(_items(root, "prospective")) == 1
+
+
+def test_letta_teaches_claude_code(root: Path) -> None:
+    """C6: the other spelling of the same events ends in the same memory."""
+    assert [said for _, said in replay("letta", root)] == [""] * 6
+    told = {"session_id": "c1", "cwd": str(root)}
+    answers = []
+    for event in (
+        {**told, "hook_event_name": "SessionStart", "source": "startup"},
+        {**told, "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "make protos"}},
+    ):
+        said: list[str] = []
+        Hook("", into="repository", settings=SETTINGS, say=said.append, complain=print).run(json.dumps(event).encode())
+        answers.append("".join(said))
+    assert "generated files" in answers[0]
+    assert "money.proto" in answers[1]
+
+
+def test_a_session_of_real_processes(root: Path) -> None:
+    """C6: the same through the command an agent's program calls, killed in between: what was told is not lost."""
+    events = list(stream("monday", root))
+    for event in events[:2]:
+        _process(event)
+    with subprocess.Popen(
+        [sys.executable, "-m", "memfs", "hook", "Stop", "--into=repository"], stdin=subprocess.PIPE
+    ) as stop:
+        stop.kill()
+    start = _process({"hook_event_name": "SessionStart", "session_id": "next", "source": "startup", "cwd": str(root)})
+    assert "never npm" in json.loads(start)["hookSpecificOutput"]["additionalContext"]
+
+
+def _process(event: dict[str, Any]) -> bytes:
+    words = [*UNHURRIED, "hook", event["hook_event_name"], "--into=repository"]
+    done = subprocess.run(words, input=json.dumps(event).encode(), capture_output=True, check=True, timeout=LONG)
+    assert done.stderr == b""
+    return done.stdout
+
+
+def test_each_project_has_a_memory_of_its_own(tmp_path: Path, own_world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C1, C6: without a workspace private memory works alone, and no project hears of another."""
+    projects = [tmp_path / name for name in ("shop", "blog")]
+    for project in projects:
+        project.mkdir()
+    monkeypatch.chdir(tmp_path)
+    shop, blog = map(str, projects)
+    decided = "We decided to round invoice totals half to even, because the ledger does the same."
+    _tell("UserPromptSubmit", "a1", shop, prompt="Always write commit messages in English.")
+    _tell("UserPromptSubmit", "a1", shop, prompt="We need to rotate the signing keys later.")
+    _tell("Stop", "a1", shop, last_assistant_message=decided)
+    _tell("SessionEnd", "a1", shop, reason="other")
+    assert _tell("SessionStart", "b1", blog, source="startup") == ""
+    assert _tell("UserPromptSubmit", "b1", blog, prompt="how are invoice totals rounded?") == ""
+    again = _tell("SessionStart", "a2", shop, source="startup")
+    assert "commit messages in English" in again
+    assert "signing keys" in again
+    assert f"-C {own_world}/.local/share/memfs/projects/shop-" in again
+    assert "half to even" in _tell("UserPromptSubmit", "a2", shop, prompt="how are invoice totals rounded?")
+
+
+def _tell(name: str, session: str, cwd: str, **fields: Any) -> str:
+    """What the hook prints; it may complain of nothing."""
+    said: list[str] = []
+    remarks: list[str] = []
+    event = {"hook_event_name": name, "session_id": session, "cwd": cwd, **fields}
+    Hook("", into="repository", settings=SETTINGS, say=said.append, complain=remarks.append).run(
+        json.dumps(event).encode()
+    )
+    assert remarks == []
+    return "".join(said)

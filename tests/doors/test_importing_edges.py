@@ -1,0 +1,195 @@
+"""Fields of other memories' formats, one by one: each counts where the format says so (B5)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memfs.doors.importers import agents_md, basic_memory, claude_code, mcp_memory, mem0
+from memfs.doors.importers.formats import detect
+from memfs.doors.importers.markdown import passages
+from memfs.doors.importers.source_files import SourceContent, pages, tags_of
+from memfs.intake.import_service import Arrival
+from memfs.model.time import format_time
+
+
+def _write(path: Path, text: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+# -- Claude Code --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("front", "kind", "title"),
+    [
+        ("name: a\ntype: feedback\n", "preference", "a"),
+        ("name: a\nmetadata:\n  type: feedback\n", "preference", "a"),
+        ("name: a\ntype: user\n", "preference", "a"),
+        ("name: a\ntype: Reference\n", "documentation", "a"),
+        ("name: a\ntype: project\n", "knowledge", "a"),
+        ("name: a\ntype: idea\ndescription: What it is\n", "knowledge", "What it is"),
+        ("description: What it is\n", "knowledge", "What it is"),
+    ],
+)
+def test_a_memorys_type_and_title_stand_where_each_version_put_them(
+    front: str, kind: str, title: str, tmp_path: Path
+) -> None:
+    """B5: the type is at the top or below ``metadata``; the description is what a memory is about."""
+    [one] = claude_code.read(_write(tmp_path / "x.md", f"---\n{front}---\nText\n")).arrivals
+    assert (one.item.type, one.item.title) == (kind, title)
+
+
+def test_a_subagents_own_memory_is_that_agents(tmp_path: Path) -> None:
+    """B5: ``.claude/agent-memory/NAME`` is the memory of the subagent of that name."""
+    for place in ("agent-memory", "agent-memory-local"):
+        taken = claude_code.read(_write(tmp_path / place / "reviewer/MEMORY.md", "- Reads tests first\n").parent)
+        assert [one.item.origin.agent for one in taken.arrivals] == ["reviewer"]
+
+
+def test_two_projects_memories_stay_two(tmp_path: Path) -> None:
+    """B5: the same file name in two projects is two memories, and a file is gone in its own project only."""
+    keys = set()
+    for project in ("-a-shop", "-a-blog"):
+        folder = _write(tmp_path / project / "memory/notes.md", "---\nname: n\ntype: user\n---\nText\n").parent
+        taken = claude_code.read(folder)
+        keys |= {one.key for one in taken.arrivals}
+        assert taken.covers(f"{project}/notes.md")
+        assert taken.covers(f"{project}/gone.md")
+        assert not taken.covers("-a-other/gone.md")
+    assert len(keys) == 2
+
+
+def test_a_pointer_in_running_text_is_text(tmp_path: Path) -> None:
+    """B5: only a list item of the index is a pointer; a paragraph that links to a file says something itself."""
+    text = "# Memory\n\nRead [the notes](notes.md) before a release.\n\n- [Notes](./notes.md) — notes\n"
+    _write(tmp_path / "notes.md", "# Notes\n\nTag first.\n")
+    taken = claude_code.read(_write(tmp_path / "MEMORY.md", text).parent)
+    assert {one.item.content for one in taken.arrivals if one.where.startswith("MEMORY")} == {
+        "Read [the notes](notes.md) before a release."
+    }
+    assert taken.skipped == []
+
+
+# -- AGENTS.md ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("key", ["paths", "globs", "applyTo"])
+def test_the_files_that_a_rule_is_for_are_named_in_three_ways(key: str, tmp_path: Path) -> None:
+    """B5: Claude Code, Cursor and Copilot each have their own word for it."""
+    path = _write(tmp_path / ".claude/rules/x.md", f"---\n{key}: db/**, sql/**\n---\n- Never drop a column\n")
+    [one] = agents_md.read(path.parent.parent.parent).arrivals
+    assert one.item.data["scope"] == ["db/**", "sql/**"]
+    assert (one.item.type, one.item.status, one.item.trust) == ("convention", "proposed", "human")
+
+
+def test_imports_end_after_five_files(tmp_path: Path) -> None:
+    """B5: as in Claude Code, an import within imports is followed five times."""
+    _write(tmp_path / "CLAUDE.md", "@d/1.md\n")
+    for number in range(1, 9):
+        _write(tmp_path / f"d/{number}.md", f"- Use part {number}\n\n@{number + 1}.md\n")
+    taken = agents_md.read(tmp_path / "CLAUDE.md")
+    assert [one.item.content for one in taken.arrivals] == [f"Use part {number}" for number in range(1, 6)]
+
+
+# -- places -------------------------------------------------------------------------------------------------------
+def test_folders_are_looked_into_within_bounds(tmp_path: Path) -> None:
+    """faults row 12: hidden, vendored and memfs's own folders are passed over, and nothing is too deep."""
+    wanted = ["a.md", ".claude/b.md", ".github/c.md"]
+    for name in [*wanted, ".hidden/x.md", "node_modules/x.md", "vendor/x.md", "ContextMemory/x.md"]:
+        _write(tmp_path / name, "Text\n")
+    deep = _write(tmp_path.joinpath(*["d"] * 17) / "x.md", "Text\n")
+    near = _write(tmp_path.joinpath(*["d"] * 16) / "x.md", "Text\n")
+    assert deep.exists()
+    taken = SourceContent()
+    found = {one.name for one in pages(tmp_path, lambda name: name.endswith(".md"), taken)}
+    assert found == {*wanted, near.relative_to(tmp_path).as_posix()}
+
+
+def test_a_file_may_begin_with_a_mark_and_end_lines_as_it_likes(tmp_path: Path) -> None:
+    """B5: a byte order mark and Windows' newlines are no part of a memory."""
+    [one] = claude_code.read(
+        _write(tmp_path / "x.md", b"\xef\xbb\xbf---\r\nname: a\r\ntype: user\r\n---\r\nOne\r\nTwo")
+    ).arrivals
+    assert (one.item.type, one.item.content) == ("preference", "One\nTwo")
+
+
+def test_text_after_a_list_is_its_own(tmp_path: Path) -> None:
+    """B5: what stands apart from a list and not below an item is no part of it; a short lead belongs to each item."""
+    found = [one.text for one in passages("Before a release:\n\n- tag\n- push\n\nThen rest.\n")]
+    assert found == ["Before a release: tag", "Before a release: push", "Then rest."]
+
+
+# -- records ------------------------------------------------------------------------------------------------------
+def test_a_graph_keeps_lines_and_relations() -> None:
+    """B5: an entity is where it stands first; what points nowhere is named with both ends."""
+    rows = [
+        {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["a", {"content": "b"}]},
+        {"type": "entity", "name": "Ada", "entityType": "robot", "observations": ["c"]},
+        {"type": "relation", "from": "Bob", "to": "Ada", "relationType": "knows"},
+        {"type": "relation", "from": "Ada", "to": "Ada"},
+    ]
+    taken = mcp_memory.read("\n".join(map(json.dumps, rows)), "m.jsonl")
+    [ada] = taken.arrivals
+    assert (ada.where, ada.item.content, ada.item.tags) == ("m.jsonl:1", "- a\n- b\n- c", ("person",))
+    assert [(one.where, "no entity Bob" in one.reason) for one in taken.skipped] == [
+        ("m.jsonl:4", False),
+        ("m.jsonl:3", True),
+    ]
+
+
+def _mem0(**row: Any) -> Arrival:
+    [one] = mem0.read(json.dumps([{"id": "1", "memory": "Likes tea", **row}]), "e.json").arrivals
+    return one
+
+
+def test_a_row_of_mem0_keeps_who_when_and_until() -> None:
+    """B5: who spoke, in which run, when it was changed last, and when it ends."""
+    times = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-02-01T00:00:00Z"}
+    one = _mem0(**times, expiration_date="2026-12-31", user_id="ada", actor_id="bob", role="user", run_id="r")
+    assert one.item.timestamp is not None
+    assert one.item.expires is not None
+    assert format_time(one.item.timestamp).startswith("2026-02-01")
+    assert format_time(one.item.expires).startswith("2026-12-31")
+    assert (one.item.origin.speaker, one.item.origin.role, one.item.origin.session) == ("bob", "user", "r")
+    assert {key: one.facts[key] for key in times} == times
+    assert _mem0(user_id="ada").item.origin.speaker == "ada"
+    assert _mem0(metadata={"memory_type": "procedural_memory"}).item.type == "procedural"
+
+
+def test_tags_are_few() -> None:
+    """B5: a list of thousands of categories is no list of tags."""
+    assert len(tags_of([f"t{number}" for number in range(500)])) == 50
+    assert tags_of(["a", "a", 3, None, ["x"], " b\nc "]) == ("a", "3", "b c")
+
+
+# -- basic-memory -------------------------------------------------------------------------------------------------
+def test_a_relation_is_not_told_twice(tmp_path: Path) -> None:
+    """B5: what a note relates to is no mention besides; an observation's context is no part of its words."""
+    body = "- [fact] It rains (often) #wet (diary)\n- leads_to [[Mud]] (in May)\n\nSee [[Mud]] and [[Rain|the rain]].\n"
+    head = "---\ntitle: Rain\ntype: note\npermalink: rain\ncreated: 2026-01-02\nsource: book\n---\n"
+    _write(tmp_path / "mud.md", "---\ntitle: Mud\npermalink: mud\n---\nWet.\n")
+    taken = basic_memory.read(_write(tmp_path / "rain.md", head + body).parent)
+    rain = next(one for one in taken.arrivals if one.key == "rain.md")
+    assert rain.item.data["relations"][0] == {"type": "leads_to", "target": "Mud", "context": "in May"}
+    assert [one["target"] for one in rain.item.data["relations"]] == ["Mud", "Rain"]
+    assert rain.item.data["observations"] == [
+        {"category": "fact", "content": "It rains (often) #wet", "tags": ["wet"], "context": "diary"}
+    ]
+    assert (rain.item.tags, dict(rain.item.metadata)) == (("wet",), {"source": "book"})
+    assert rain.item.timestamp is not None
+    assert format_time(rain.item.timestamp).startswith("2026-01-02")
+
+
+def test_a_folder_with_both_is_not_guessed(tmp_path: Path) -> None:
+    """B5: Claude Code's own folder with instructions beside its projects may be meant as either."""
+    _write(tmp_path / "CLAUDE.md", "- Use tabs\n")
+    assert detect(tmp_path) == "agents-md"
+    os.mkdir(tmp_path / "projects")
+    with pytest.raises(Exception, match="cannot be told"):
+        detect(tmp_path)
+    _write(tmp_path / "one/a.md", "---\ntitle: A\npermalink: a\n---\nx\n")
+    _write(tmp_path / "one/b.md", "---\nname: b\ntype: user\n---\nx\n")
+    assert detect(tmp_path / "one") == "basic-memory"

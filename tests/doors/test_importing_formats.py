@@ -1,0 +1,417 @@
+"""What other memories keep is read as they mean it: each format by itself (B5)."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memfs.doors.cli.transfer import STORES
+from memfs.doors.importers import agents_md, claude_code, formats
+from memfs.doors.importers.formats import detect, read
+from memfs.doors.importers.markdown import Passage, front_matter, passages
+from memfs.doors.importers.source_files import SourceContent, pages
+from memfs.errors import ContentError, ItemSyntaxError
+from memfs.intake.import_service import Arrival
+from memfs.model.time import format_time
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    """A file with its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def by_where(taken: SourceContent) -> dict[str, Arrival]:
+    """The arrivals by where they stand."""
+    return {one.where: one for one in taken.arrivals}
+
+
+def skipped(taken: SourceContent) -> list[str]:
+    """What was passed over, in one text each."""
+    return [f"{one.where}: {one.reason}" for one in taken.skipped]
+
+
+def test_the_command_line_knows_the_formats_there_are() -> None:
+    """The names that --from takes are those of the table."""
+    assert set(STORES) == set(formats.STORES)
+
+
+# -- Markdown -----------------------------------------------------------------------------------------------------
+def test_a_page_is_cut_into_what_belongs_together() -> None:
+    """Items with their lines below, numbered lists and the rest of a section are passages; comments and rules go."""
+    text = (
+        "Intro.\n\n# One\n\nText\nof one.\n\n```sh\n# no heading\n- no item\n```\n\n- a\n  more\n\n  - inner\n- b\n"
+        "<!-- gone\n- gone -->\nTwo\n---\n\nWhen testing:\n\n* c\n\nAfter.\n\n1. x\n2. y\n\n***\n"
+    )
+    found = list(passages(text))
+    assert [(one.line, one.heading, one.sort, one.text) for one in found] == [
+        (1, "", "text", "Intro."),
+        (5, "One", "text", "Text\nof one.\n\n```sh\n# no heading\n- no item\n```"),
+        (13, "One", "item", "a\nmore\n\n- inner"),
+        (17, "One", "item", "b"),
+        (25, "Two", "item", "When testing: c"),
+        (27, "Two", "text", "After."),
+        (29, "Two", "steps", "1. x\n2. y"),
+    ]
+    assert found[4].headings == ("One", "Two")
+
+
+@given(st.text(alphabet="-*#`~<!>\n 1.ab\t=_[]()@|", max_size=120))
+@settings(max_examples=150)
+def test_no_page_is_too_odd(text: str) -> None:
+    """Whatever a page holds, its passages are texts of it, in order."""
+    found = list(passages(text))
+    assert [one.line for one in found] == sorted(one.line for one in found)
+    assert all(one.text.strip() for one in found)
+    front_matter(f"---\n{text}\n---\n{text}")
+
+
+def test_front_matter_that_is_no_yaml_still_says_what_it_can() -> None:
+    """A description with a colon, as agents write them, loses nothing."""
+    fields, body, line = front_matter("---\nname: a\ndescription: Ada: knows Go\nmetadata: \n  type: user\n---\nText\n")
+    assert (fields["name"], fields["description"], fields["type"]) == ("a", "Ada: knows Go", "user")
+    assert (body, line) == ("Text\n", 7)
+    assert front_matter("---\nno end\n")[0] == {}
+    assert front_matter("---\na: &x [*x]\nname: b\n---\n")[0]["name"] == "b"
+
+
+# -- Claude Code --------------------------------------------------------------------------------------------------
+@pytest.fixture
+def memory(tmp_path: Path) -> Path:
+    """A memory folder as Claude Code keeps it, of older and newer versions."""
+    folder = tmp_path / "projects" / "-home-ada-shop" / "memory"
+    write(
+        folder / "MEMORY.md",
+        "# Memory\n- [Role](user_role.md) — engineer\n- [Gone](gone.md) - gone\n\n## Build\n- `make` needs Go 1.22\n",
+    )
+    write(
+        folder / "user_role.md",
+        "---\nname: user_role\ndescription: Ada: backend engineer\ntype: user\noriginSessionId: s-1\n---\n"
+        "Ten years of Go. See [[feedback-testing]] and [[nobody]].\n",
+    )
+    write(
+        folder / "feedback_testing.md",
+        '---\nname: feedback-testing\ndescription: "Real databases"\nmetadata: \n  node_type: memory\n'
+        "  type: feedback\n  originSessionId: s-2\n  modified: 2026-07-30T07:40:18.191Z\n---\n"
+        "\nNever mock.\n\n**Why:** it broke.\n",
+    )
+    write(folder / "team/reference_board.md", "---\nname: board\ntype: reference\n---\nhttps://board.example\n")
+    write(folder / "plain.md", "# Deploys\n\nOn Tuesdays.\n")
+    return folder
+
+
+def test_claude_codes_memories_keep_type_session_and_time(memory: Path) -> None:
+    """Both shapes of front matter are understood, links between files are kept, the index is no memory (B5)."""
+    taken = claude_code.read(memory)
+    found = {one.facts["file"].partition("/")[2]: one for one in taken.arrivals}
+    user, feedback = found["user_role.md"], found["feedback_testing.md"]
+    assert (user.item.type, user.item.title) == ("preference", "Ada: backend engineer")
+    assert (user.item.origin.session, user.item.origin.agent) == ("s-1", "claude-code")
+    assert user.links == (("-home-ada-shop/feedback_testing.md", "relates"),)
+    assert feedback.item.content == "Never mock.\n\n**Why:** it broke."
+    assert feedback.item.timestamp is not None
+    assert format_time(feedback.item.timestamp).startswith("2026-07-30T07:40:18")
+    assert found["team/reference_board.md"].item.type == "documentation"
+    assert (found["plain.md"].item.type, found["plain.md"].item.title) == ("knowledge", "Deploys")
+    assert found["MEMORY.md"].item.content == "`make` needs Go 1.22"
+    assert {one.item.trust for one in taken.arrivals} == {"agent"}
+    assert skipped(taken) == ["MEMORY.md:3: points to gone.md, which is not there"]
+
+
+def test_the_memory_of_this_project_is_found(memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of Claude Code's own folder only the project's memory is taken, never another project's (C6)."""
+    own = tmp_path / "projects" / claude_code.slug_of(tmp_path / "work") / "memory"
+    write(own / "MEMORY.md", "# Memory\n")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    assert claude_code.memory_folder(None, [tmp_path / "work"]) == own
+    assert claude_code.memory_folder(tmp_path, [tmp_path / "work"]) == own
+    assert claude_code.memory_folder(memory.parent, []) == memory
+    with pytest.raises(ContentError, match="no memory of Claude Code"):
+        claude_code.memory_folder(None, [tmp_path / "elsewhere"])
+
+
+@pytest.mark.parametrize(("chosen", "is_taken"), [("~/all", True), ("all", False), ("~/none", False), (7, False)])
+def test_the_folder_of_a_persons_settings_is_the_memory(
+    chosen: object, is_taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C6: ``autoMemoryDirectory``, as Claude Code has it; a repository's settings name none."""
+    own = tmp_path / "projects" / claude_code.slug_of(tmp_path / "work") / "memory"
+    write(own / "MEMORY.md", "# Memory\n")
+    write(tmp_path / "all/MEMORY.md", "# Memory\n")
+    write(tmp_path / "settings.json", json.dumps({"autoMemoryDirectory": chosen}))
+    write(tmp_path / "work/.claude/settings.local.json", json.dumps({"autoMemoryDirectory": str(tmp_path / "all")}))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert claude_code.memory_folder(None, [tmp_path / "work"]) == (tmp_path / "all" if is_taken else own)
+
+
+# -- AGENTS.md ----------------------------------------------------------------------------------------------------
+def test_instructions_become_rules_wishes_procedures_and_facts(tmp_path: Path) -> None:
+    """A rule is proposed, a wish is a preference, a numbered list a procedure; a folder's file holds for it (B5)."""
+    write(
+        tmp_path / "AGENTS.md",
+        "# Shop\n\nSells things.\n\n## Rules\n- **Always** add an index\n- src/api: the HTTP layer\n"
+        "- Logs must not hold names\n\n## Preferences\n- Short answers\n\n## Release\n1. Tag\n2. Push\n\n"
+        "- [ ] Split the worker\n- [x] Done\n",
+    )
+    write(tmp_path / "packages/web/CLAUDE.md", "- Use hooks\n")
+    write(tmp_path / ".claude/rules/sql.md", '---\npaths: ["db/**"]\n---\n- Never drop a column\n')
+    write(tmp_path / "node_modules/x/AGENTS.md", "- Use nothing\n")
+    taken = agents_md.read(tmp_path)
+    found = {one.where: (one.item.type, one.item.status, dict(one.item.data)) for one in taken.arrivals}
+    assert found == {
+        "AGENTS.md:3": ("knowledge", "", {}),
+        "AGENTS.md:6": ("convention", "proposed", {}),
+        "AGENTS.md:7": ("knowledge", "", {}),
+        "AGENTS.md:8": ("convention", "proposed", {}),
+        "AGENTS.md:11": ("preference", "", {}),
+        "AGENTS.md:14": ("procedural", "", {}),
+        "AGENTS.md:17": ("prospective", "pending", {}),
+        "packages/web/CLAUDE.md:1": ("convention", "proposed", {"scope": ["packages/web/**"]}),
+        ".claude/rules/sql.md:4": ("convention", "proposed", {"scope": ["db/**"]}),
+    }
+    assert {one.item.trust for one in taken.arrivals} == {"human"}
+    assert skipped(taken) == ["AGENTS.md:18: a task that is done"]
+
+
+def test_our_own_block_does_not_come_back(tmp_path: Path) -> None:
+    """What memfs wrote into AGENTS.md is passed over, lines keep their numbers, and a damaged mark is named."""
+    from memfs.context import agents_md as agents_marks
+
+    body = "## Conventions\n\n- Use tabs (`tabs`)\n"
+    text = agents_marks.placed(b"- Use spaces\n", None, body, False) + b"- Never both\n"
+    path = write(tmp_path / "AGENTS.md", text)
+    taken = agents_md.read(path)
+    assert [one.item.content for one in taken.arrivals] == ["Use spaces", "Never both"]
+    assert int(taken.arrivals[1].where.partition(":")[2]) == len(text.splitlines())
+    write(path, text.replace(b"memfs:end", b"memfs:end x"))
+    assert "damaged" in skipped(agents_md.read(path))[0]
+
+
+def test_imports_are_followed_within_the_folder_only(tmp_path: Path) -> None:
+    """An imported file is read once, cycles end, and what lies elsewhere, or a link leads to, is not read."""
+    root = tmp_path / "repo"
+    write(tmp_path / "secret.md", "- Never tell\n")
+    write(
+        root / "CLAUDE.md", "@AGENTS.md and `@docs/not.md` by @ada\n\n@../secret.md @/etc/passwd @~/x.md @docs/out.md\n"
+    )
+    write(root / "AGENTS.md", "- Use tabs\n\n@CLAUDE.md @docs/a.md\n")
+    write(root / "docs/a.md", "- Keep it short\n\n@a.md\n")
+    write(root / "docs/not.md", "- Never read\n")
+    os.symlink(tmp_path / "secret.md", root / "docs/out.md")
+    taken = agents_md.read(root / "CLAUDE.md")
+    assert [one.where for one in taken.arrivals] == ["CLAUDE.md:1", "AGENTS.md:1", "docs/a.md:1"]
+    assert [line.rpartition(", which")[0] or line for line in skipped(taken)] == [
+        "CLAUDE.md: imports ../secret.md",
+        "CLAUDE.md: imports /etc/passwd",
+        "CLAUDE.md: imports ~/x.md",
+        "docs/out.md: a link that leads elsewhere",
+    ]
+
+
+def test_a_persons_own_file_holds_wishes(tmp_path: Path, own_world: Path) -> None:
+    """What stands in the person's own CLAUDE.md is how that person wants it, no rule of the team (B5)."""
+    files = [
+        write(own_world / ".claude/CLAUDE.md", "- Use tabs\n"),
+        write(tmp_path / "CLAUDE.local.md", "- Use tabs\n"),
+    ]
+    assert [agents_md.read(path).arrivals[0].item.type for path in files] == ["preference", "preference"]
+    (own_world / ".claude/projects").mkdir()
+    with pytest.raises(ContentError, match="cannot be told"):
+        detect(own_world / ".claude")
+
+
+# -- records ------------------------------------------------------------------------------------------------------
+GRAPH = [
+    {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["Prefers tea", "Works at Acme"]},
+    {"type": "entity", "name": "Acme", "entityType": "company", "observations": []},
+    {"type": "relation", "from": "Ada", "to": "Acme", "relationType": "works_at"},
+    {"type": "relation", "from": "Ada", "to": "Nobody", "relationType": "knows"},
+    {"type": "entity", "name": "Ada", "entityType": "person", "observations": ["Prefers tea", "Has a cat"]},
+]
+
+
+def test_a_graph_becomes_linked_memories(tmp_path: Path) -> None:
+    """An entity is one memory with all its observations, relations are links; a broken line costs only itself (B5)."""
+    path = write(tmp_path / "memory.jsonl", "\n".join([*map(json.dumps, GRAPH), "{broken", "[]", ""]))
+    assert detect(path) == "mcp-memory"
+    taken = read("mcp-memory", path)
+    ada, acme = taken.arrivals
+    assert ada.item.content == "- Prefers tea\n- Works at Acme\n- Has a cat\n- works_at: Acme\n- knows: Nobody"
+    assert (ada.item.title, ada.item.tags, ada.where) == ("Ada", ("person",), "memory.jsonl:1")
+    assert ada.links == (("Acme", "works_at"), ("Nobody", "knows"))
+    assert (acme.item.title, acme.item.content) == ("Acme", "")
+    assert [line.partition(": ")[0] for line in skipped(taken)] == [
+        "memory.jsonl:6",
+        "memory.jsonl:7",
+        "memory.jsonl:4",
+    ]
+
+
+def test_what_read_graph_answers_is_the_same_graph(tmp_path: Path) -> None:
+    """The tool's answer, as one JSON value over many lines, gives the same memories."""
+    value = {
+        "entities": [{key: part for key, part in row.items() if key != "type"} for row in GRAPH if "name" in row],
+        "relations": [{key: part for key, part in row.items() if key != "type"} for row in GRAPH if "to" in row],
+    }
+    path = write(tmp_path / "graph.json", json.dumps(value, indent=2))
+    assert detect(path) == "mcp-memory"
+    lines = write(tmp_path / "memory.jsonl", "\n".join(map(json.dumps, GRAPH)))
+    assert [one.item for one in read("mcp-memory", path).arrivals] == [
+        one.item for one in read("mcp-memory", lines).arrivals
+    ]
+
+
+MEM0 = [
+    {
+        "id": "892db2ae-06d9", "memory": "Prefers tea", "hash": "h", "user_id": "ada",
+        "categories": ["user_preferences"], "created_at": "2026-01-08T11:02:03-08:00", "updated_at": None,
+        "metadata": {"room": 4},
+    },
+    {"id": "992db2ae", "memory": "Leads the redesign", "agent_id": "helper", "run_id": "r1", "role": "assistant"},
+    {"id": "a", "memory": "1. open 2. close", "metadata": {"memory_type": "procedural_memory"}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"results": MEM0}, indent=1),
+        json.dumps({"count": 3, "memories": MEM0}),
+        json.dumps(MEM0),
+        "\n".join(map(json.dumps, MEM0)),
+    ],
+    ids=["results", "memories", "list", "lines"],
+)
+def test_every_shape_of_a_mem0_export_is_read(text: str, tmp_path: Path) -> None:
+    """Lists below ``results`` or ``memories``, by themselves, or a line each: the same memories (B5)."""
+    path = write(tmp_path / "export.json", text)
+    assert detect(path) == "mem0"
+    first, second, third = read("mem0", path).arrivals
+    assert (first.item.content, first.item.type, first.item.origin.speaker) == ("Prefers tea", "preference", "ada")
+    assert first.item.timestamp is not None
+    assert format_time(first.item.timestamp) == "2026-01-08T19:02:03Z"
+    assert first.item.metadata == {"room": 4}
+    assert (first.facts["id"], first.facts["hash"]) == ("892db2ae-06d9", "h")
+    assert (second.item.origin.agent, second.item.origin.session, second.item.type) == ("helper", "r1", "semantic")
+    assert third.item.type == "procedural"
+
+
+def test_odd_records_of_mem0_are_named(tmp_path: Path) -> None:
+    """What has no text, or stands there twice, is skipped; relations of older versions are facts."""
+    rows = [{"id": "1", "memory": ""}, 7, {"id": "2", "memory": "x"}, {"id": "2", "memory": "y"}]
+    relations = [{"source": "ada", "relationship": "leads", "target": "the_api"}, {"source": "ada"}]
+    path = write(tmp_path / "e.json", json.dumps({"results": rows, "relations": relations}))
+    taken = read("mem0", path)
+    assert [one.item.content for one in taken.arrivals] == ["x", "ada leads the api"]
+    assert [line.partition(": ")[0] for line in skipped(taken)] == [
+        "e.json#1",
+        "e.json#2",
+        "e.json#4",
+        "e.json#relations.2",
+    ]
+
+
+# -- basic-memory -------------------------------------------------------------------------------------------------
+def test_a_note_stays_whole_and_is_linked(tmp_path: Path) -> None:
+    """Its text is kept as it was written; observations, tags and relations are known besides (B5)."""
+    body = (
+        "# Coffee\n\n## Observations\n- [method] Pour over is clearer #clarity (own taste)\n- [00:00:11] said\n"
+        '- [ ] buy beans\n\n## Relations\n- relates_to [[Coffee Beans]]\n- "goes with" [[Tea]] (at times)\n'
+    )
+    note = f"---\ntitle: Coffee\ntype: guide\ntags: [brewing]\npermalink: drinks/coffee\nsource: book\n---\n{body}"
+    write(tmp_path / "drinks/coffee.md", note)
+    write(tmp_path / "beans.md", "---\ntitle: Coffee Beans\npermalink: beans\n---\nEthiopia. See [[drinks/coffee]].\n")
+    write(tmp_path / ".obsidian/x.md", "no note")
+    assert detect(tmp_path) == "basic-memory"
+    taken = read("basic-memory", tmp_path)
+    found = {one.key: one for one in taken.arrivals}
+    coffee = found["drinks/coffee.md"]
+    assert coffee.item.content == body.strip("\n")
+    assert (coffee.item.type, coffee.item.title, coffee.item.tags) == ("note", "Coffee", ("brewing", "clarity"))
+    assert coffee.item.metadata == {"source": "book"}
+    assert coffee.item.data["observations"] == [
+        {"category": "method", "content": "Pour over is clearer #clarity", "tags": ["clarity"], "context": "own taste"}
+    ]
+    assert coffee.links == (("beans.md", "relates_to"),)
+    assert found["beans.md"].links == (("drinks/coffee.md", "links_to"),)
+    assert skipped(taken) == ["drinks/coffee.md: the link goes with [[Tea]]: there is no such note"]
+
+
+# -- recognising --------------------------------------------------------------------------------------------------
+def test_formats_are_told_apart(memory: Path, tmp_path: Path) -> None:
+    """A file or folder says what wrote it; a page that nothing else wrote is a Markdown note (B5, D2)."""
+    assert detect(memory) == detect(memory.parent) == detect(memory / "user_role.md") == "claude-code"
+    assert detect(write(tmp_path / "a/AGENTS.md", "x")) == detect(tmp_path / "a") == "agents-md"
+    assert detect(write(tmp_path / "ours.jsonl", '{"document": {}, "path": "x"}\n')) == ""
+    assert detect(write(tmp_path / "items.jsonl", '{"content": "x", "type": "knowledge"}\n')) == ""
+    assert detect(write(tmp_path / "t.csv", "memory,id\n")) == ""
+    assert detect(Path("-"), b'{"type": "entity", "name": "A"}\n') == "mcp-memory"
+    assert detect(write(tmp_path / "notes.md", "text")) == "markdown"
+    assert detect(write(tmp_path / "folder/x.md", "text").parent) == "markdown"
+    (tmp_path / "none").mkdir()
+    with pytest.raises(ContentError, match="no Markdown file"):
+        detect(tmp_path / "none")
+
+
+def test_hostile_folders_are_bounded(tmp_path: Path) -> None:
+    """Links, pipes, other encodings and huge files are named and not read (faults rows 10 to 12)."""
+    folder = tmp_path / "memory"
+    write(folder / "MEMORY.md", "# Memory\n")
+    write(folder / "latin.md", b"caf\xe9\n")
+    write(tmp_path / "outside/passwd.md", "root")
+    os.symlink(tmp_path / "outside/passwd.md", folder / "link.md")
+    os.symlink(folder, folder / "loop")
+    os.mkfifo(folder / "pipe.md")
+    with open(folder / "huge.md", "wb") as huge:
+        huge.truncate(1 << 40)
+    taken = claude_code.read(folder)
+    assert taken.arrivals == []
+    assert [line.partition(":")[0] for line in skipped(taken)] == ["link.md", "pipe.md", "huge.md", "latin.md"]
+
+
+def test_what_goes_or_becomes_a_link_meanwhile_is_not_read(tmp_path: Path) -> None:
+    """A file that is taken away, or traded for a link, between the listing and the reading costs only itself."""
+    for name in ("a.md", "b.md", "c.md"):
+        write(tmp_path / "memory" / name, "# Text\n")
+    write(tmp_path / "secret.md", "secret")
+    taken = SourceContent()
+    found = pages(tmp_path / "memory", lambda name: name.endswith(".md"), taken)
+    assert next(found).name == "a.md"
+    (tmp_path / "memory/b.md").unlink()
+    (tmp_path / "memory/c.md").unlink()
+    os.symlink(tmp_path / "secret.md", tmp_path / "memory/c.md")
+    assert list(found) == []
+    assert [line.partition(":")[0] for line in skipped(taken)] == ["b.md", "c.md"]
+
+
+@pytest.mark.parametrize("text", ["", "[" * 50_000, "nonsense", "7", '{"a": 1' + "0" * 5000 + "}", "null\n"])
+@pytest.mark.parametrize("form", ["mcp-memory", "mem0"])
+def test_hostile_records_are_refused_or_skipped(form: str, text: str, tmp_path: Path) -> None:
+    """Whatever stands in a file of records, nothing but our own errors comes of it."""
+    path = write(tmp_path / "x.json", text)
+    arrivals: list[Arrival] = []
+    with suppress(ItemSyntaxError):
+        arrivals = read(form, path).arrivals
+    assert arrivals == []
+    assert detect(path) == ""
+
+
+def test_a_rule_is_told_from_a_fact() -> None:
+    """Words that oblige make a rule; a list of folders is none."""
+
+    def kind(text: str, own: bool = False) -> str:
+        return agents_md.kind_of(Passage(text=text, line=1, sort="item"), own)
+
+    rules = ["Use tabs", "**Never** push to main", "Don't mock", "Migrations must roll forward", "`ruff` is required"]
+    facts = ["src/: code", "The API speaks JSON", "Python 3.12", "useful links: x", "Address book service"]
+    assert {kind(text) for text in rules} == {"convention"}
+    assert {kind(text) for text in facts} == {"knowledge"}
+    assert kind("Use tabs", own=True) == "preference"

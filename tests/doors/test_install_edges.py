@@ -1,0 +1,96 @@
+"""What installing takes for its own, and what it leaves to whoever wrote it (C6)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memfs.doors.claude_code import installer, plugin
+from memfs.doors.claude_code.settings_file import SettingsFile
+from memfs.errors import Conflict, MemfsError, StorageFull
+from memfs.fs import io
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        {"type": "command", "command": "memfs", "args": ["recall", "deploys"]},
+        {"type": "command", "command": "/opt/py/bin/memfs", "args": ["sync"]},
+        {"type": "command", "command": "python", "args": ["-m", "memfs", "status"]},
+        {"type": "command", "command": "python", "args": ["-m", "other", "hook", "Stop"]},
+        {"type": "http", "command": "memfs", "args": ["hook", "Stop"], "url": "http://localhost"},
+        {"type": "command", "command": "memfs hook Stop"},
+    ],
+)
+def test_another_use_of_memfs_is_somebodys_own(handler: dict[str, Any]) -> None:
+    """A handler that calls another verb, or in another way, is neither written over nor taken out (C6)."""
+    text = json.dumps({"hooks": {"Stop": [{"hooks": [handler]}]}}, indent=4)
+    after = installer.with_hooks(text, installer.handler_groups("memfs"))
+    assert json.loads(after)["hooks"]["Stop"][0] == {"hooks": [handler]}
+    assert installer.without_hooks(after) == text
+    assert installer.without_hooks(text) == text
+
+
+@pytest.mark.parametrize("arguments", [["mcp", "--read-only"], ["-C", "/shared", "serve"], []])
+def test_a_server_that_somebody_set_up_otherwise_is_theirs(arguments: list[str]) -> None:
+    """An entry with arguments of a person's own is not replaced, and stays when memfs goes (C6)."""
+    text = json.dumps({"mcpServers": {"memfs": {"command": "memfs", "args": arguments}}}, indent=2)
+    with pytest.raises(Conflict):
+        installer.with_server(text, installer.server_entry("memfs"))
+    assert installer.without_server(text) == text
+
+
+def test_ours_among_theirs_below_another_matcher_moves_out_alone() -> None:
+    """C6: a handler of memfs that somebody put into a group of his own goes; that group keeps its matcher and rest."""
+    theirs = {"type": "command", "command": "lint"}
+    ours = installer.handler_groups("memfs")["PreToolUse"]
+    mixed = {"matcher": "Read", "hooks": [*ours["hooks"], theirs]}
+    text = json.dumps({"hooks": {"PreToolUse": [mixed]}}, indent=2)
+    after = json.loads(installer.with_hooks(text, installer.handler_groups("memfs")))["hooks"]["PreToolUse"]
+    assert after == [{"matcher": "Read", "hooks": [theirs]}, ours]
+
+
+def test_a_write_that_fails_leaves_no_folder(tmp_path: Path) -> None:
+    """C6: where the disk takes nothing, not even an empty ``.claude`` is left; a folder of another name stays."""
+
+    def full(name: str, path: str) -> None:
+        if name == "write":
+            raise OSError(28, "No space left on device")
+
+    file = SettingsFile(path=tmp_path / ".claude/settings.json", within=tmp_path)
+    before = io.set_hook(full)
+    try:
+        with pytest.raises(StorageFull):
+            file.rewrite(lambda _: "{}")
+    finally:
+        io.set_hook(before)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/x.json").write_text("{}")
+    SettingsFile(path=tmp_path / "own/x.json", within=tmp_path).rewrite(lambda _: None)
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]
+
+
+@pytest.mark.parametrize("manifest", ['{"name": "other"}', "[]", "no JSON", '{"version": "1"}'])
+def test_another_plugin_is_not_written_over(manifest: str, tmp_path: Path) -> None:
+    """C6: a folder that holds another plugin, or something that is none, is refused and stays as it is."""
+    path = tmp_path / "p" / plugin.MANIFEST
+    path.parent.mkdir(parents=True)
+    path.write_text(manifest)
+    for change in (plugin.lay, plugin.remove):
+        with pytest.raises(MemfsError, match="something else"):
+            change(tmp_path / "p")
+    assert [one.name for one in (tmp_path / "p").rglob("*") if one.is_file()] == ["plugin.json"]
+    assert path.read_text() == manifest
+
+
+def test_what_somebody_edited_of_the_plugin_stays(tmp_path: Path) -> None:
+    """C6: taking the plugin away takes what memfs wrote; an edited file, and what lies beside, is somebody's."""
+    folder = tmp_path / "p"
+    plugin.lay(folder)
+    (folder / "README.md").write_text("mine")
+    plugin.remove(folder)
+    assert [one.name for one in folder.rglob("*") if one.is_file()] == ["README.md"]

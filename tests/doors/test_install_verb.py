@@ -1,0 +1,210 @@
+"""``memfs install`` and ``memfs uninstall`` as they are typed, and the plugin folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memfs.doors.claude_code import installer, plugin
+from memfs.doors.claude_code.hook import LIMITS
+from memfs.doors.cli.app import run
+from memfs.errors import MemfsError
+from memfs.resources import plugin_text
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = ROOT / "plugins/claude-code"
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Run ``memfs`` in a project that is a repository: exit code, output, remarks."""
+    (tmp_path / "P/.git").mkdir(parents=True)
+    (tmp_path / "P/src").mkdir()
+    monkeypatch.chdir(tmp_path / "P")
+
+    def typed(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run(arguments)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return typed
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    """Settings that are there already."""
+    file = tmp_path / "P/.claude/settings.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('{\n  "model": "opus"\n}\n')
+    return file
+
+
+def test_install_and_uninstall_say_what_they_did(call: Call, settings: Path) -> None:
+    """C6: one command puts the hooks in, one takes them out; each says which file, and what is to be known."""
+    code, out, err = call("install", "claude-code")
+    assert (code, out) == (0, "Changed .claude/settings.json\n")
+    assert "it goes into your private memory" in err
+    assert "from the next session on" in err
+    assert call("install", "claude-code")[1] == "Nothing to do in .claude/settings.json\n"
+    assert call("uninstall", "claude-code")[1] == "Changed .claude/settings.json\n"
+    assert settings.read_text() == '{\n  "model": "opus"\n}\n'
+    assert call("uninstall", "claude-code")[1] == "Nothing to do in .claude/settings.json\n"
+
+
+def test_from_a_folder_below_the_project_is_meant(call: Call, settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C6: as with git, the place within the project does not matter; -C names another."""
+    monkeypatch.chdir("src")
+    assert "settings.json" in call("install", "claude-code")[1]
+    assert '"hooks"' in settings.read_text()
+    monkeypatch.chdir("/")
+    assert call("uninstall", "claude-code", "-C", str(settings.parent.parent))[0] == 0
+    assert '"hooks"' not in settings.read_text()
+
+
+def test_a_dry_run_prints_a_diff(call: Call, settings: Path) -> None:
+    """C6: --dry-run shows every line that would come and go, with or without a newline at the end."""
+    code, out, _ = call("install", "claude-code", "--dry-run", "--mcp")
+    assert code == 0
+    assert out.startswith("--- .claude/settings.json\n+++ .claude/settings.json\n@@ -1,3 +1,")
+    assert '-  "model": "opus"\n+  "model": "opus",\n+  "hooks": {\n' in out
+    assert "--- /dev/null\n+++ .mcp.json\n" in out
+    assert out.endswith("Would create .mcp.json\n")
+    assert settings.read_text() == '{\n  "model": "opus"\n}\n'
+    settings.write_text("{}")
+    assert "-{}\n\\ No newline at end of file\n" in call("install", "claude-code", "--dry-run")[1]
+
+
+def test_json_for_programs(call: Call, settings: Path) -> None:
+    """C6: --json tells files, what became of them, and with --dry-run the diff."""
+    said: dict[str, Any] = json.loads(call("install", "claude-code", "--mcp", "--dry-run", "--json")[1])
+    assert (said["program"], said["dry_run"]) == ("claude-code", True)
+    assert [one["done"] for one in said["files"]] == ["changed", "created"]
+    assert said["files"][0]["diff"].startswith("--- ")
+    said = json.loads(call("uninstall", "claude-code", "--json")[1])
+    assert [one["done"] for one in said["files"]] == ["same", "same"]
+
+
+def test_hooks_in_two_places_are_told(call: Call, settings: Path, own_world: Path) -> None:
+    """C6: settings add up in Claude Code, so that memfs would hear each event twice."""
+    call("install", "claude-code", "--user")
+    _, _, err = call("install", "claude-code")
+    assert f"{own_world}/.claude/settings.json has hooks of memfs, too" in err
+    _, _, err = call("uninstall", "claude-code")
+    assert "'memfs uninstall claude-code --user' takes them out" in err
+    assert call("uninstall", "claude-code", "--user")[0] == 0
+    assert not (own_world / ".claude").exists()
+
+
+def test_a_home_that_is_a_repository_is_told(call: Call, own_world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """C6: there the project's settings are one's own, for all projects."""
+    (own_world / ".git").mkdir()
+    monkeypatch.chdir(own_world)
+    assert ".claude/settings.json holds for all your projects" in call("install", "claude-code")[2]
+
+
+def test_what_stands_in_the_way_is_told(call: Call, settings: Path) -> None:
+    """C6: hooks that are switched off, and a call that somebody wrote himself."""
+    by_hand = {"hooks": [{"type": "command", "command": "memfs hook Stop"}]}
+    settings.write_text(json.dumps({"disableAllHooks": True, "hooks": {"Stop": [by_hand]}}, indent=2))
+    _, _, err = call("install", "claude-code")
+    assert "settings.json:7 calls memfs, too, and was written by hand" in err
+    assert "switches all hooks off" in err
+
+
+def test_a_file_that_cannot_be_read_is_named(call: Call, settings: Path) -> None:
+    """C6: with line and remedy, and exit code 1."""
+    settings.write_text('{\n  // a comment\n  "model": "opus"\n}\n')
+    code, out, err = call("install", "claude-code")
+    assert (code, out) == (1, "")
+    assert f"{settings}:2:3: a comment, which JSON has none of" in err
+    assert call("install", "emacs")[0] == 2
+    assert call("install", "claude-code", "--plugin", "x", "--user")[0] == 2
+
+
+def test_a_server_of_ones_own_is_left_to_the_program(call: Call, own_world: Path) -> None:
+    """C6: that file is written by Claude Code all the time; the command for it is printed."""
+    code, _, err = call("install", "claude-code", "--user", "--mcp")
+    assert code == 0
+    assert "claude mcp add --scope user memfs -- /" in err
+    assert err.rstrip().splitlines()[-1].endswith(" mcp")
+    assert not (own_world / ".claude.json").exists()
+
+
+# -- the plugin -----------------------------------------------------------------------------------------------------
+def test_the_plugin_folder_is_what_the_table_says() -> None:
+    """C6: what is shipped is what ``--plugin`` lays; renew it with 'memfs install claude-code --plugin'."""
+    shipped = {path.relative_to(SHIPPED).as_posix(): path.read_text() for path in SHIPPED.rglob("*") if path.is_file()}
+    assert shipped == plugin.files()
+
+
+def test_the_plugin_is_one_that_claude_code_loads() -> None:
+    """C6: manifest, hooks below ``hooks``, the server, and a skill whose head says when it is wanted."""
+    files = plugin.files()
+    assert json.loads(files[plugin.MANIFEST])["name"] == "memfs"
+    hooks = json.loads(files["hooks/hooks.json"])
+    assert list(hooks) == ["description", "hooks"]
+    assert hooks["hooks"] == {event: [group] for event, group in installer.handler_groups("memfs").items()}
+    assert json.loads(files[".mcp.json"]) == {"mcpServers": {"memfs": installer.server_entry("memfs")}}
+    head = files["skills/memory/SKILL.md"].split("---\n")[1].splitlines()
+    assert [line.partition(": ")[0] for line in head] == ["name", "description"]
+    assert len(head[1]) < 1024
+    market = json.loads(plugin_text(".claude-plugin/marketplace.json"))
+    assert (ROOT / "plugins" / market["plugins"][0]["source"] / plugin.MANIFEST).is_file()
+
+
+def test_every_handler_has_the_fields_that_claude_code_knows() -> None:
+    """C6: its settings are refused whole where a handler has any other; times are seconds, arguments texts."""
+    for event, group in installer.handler_groups("/usr/bin/memfs").items():
+        assert set(group) <= {"matcher", "hooks"}
+        (handler,) = group["hooks"]
+        assert set(handler) <= {"type", "command", "args", "timeout", "async"}
+        assert handler["args"] == ["hook", event]
+        assert 1 <= handler["timeout"] <= 60
+        assert ("matcher" in group) == (event in ("PreToolUse", "PostToolUse", "PostToolUseFailure"))
+
+
+def test_what_is_installed_is_what_hooks_understand() -> None:
+    """C6: the two tables name the same events, and Claude Code waits longer than a hook ever takes."""
+    assert {event.name for event in installer.EVENTS} == set(LIMITS)
+    assert [event.name for event in installer.EVENTS if event.seconds <= LIMITS[event.name]] == []
+
+
+def test_other_programs_take_the_server_alone(call: Call) -> None:
+    """B5: one word for each; options that mean nothing there are refused."""
+    assert call("install", "cursor")[:2] == (0, "Created .cursor/mcp.json\n")
+    assert call("install", "cursor")[1] == "Nothing to do in .cursor/mcp.json\n"
+    assert call("uninstall", "cursor")[1] == "Deleted .cursor/mcp.json\n"
+    assert call("uninstall", "cursor")[1] == "Nothing to do: memfs is not in .cursor/mcp.json\n"
+    for option in (["--local"], ["--mcp"], ["--plugin", "x"]):
+        assert call("install", "cursor", *option)[0] == 2
+
+
+def test_a_plugin_is_laid_anywhere_and_taken_away(call: Call, tmp_path: Path) -> None:
+    """C6: --plugin writes the folder, renews it, and removes what it wrote; what is not memfs's stays."""
+    folder = tmp_path / "deep/er/plugin"
+    assert call("install", "claude-code", "--plugin", str(folder), "--dry-run")[0] == 0
+    assert not folder.exists()
+    assert call("install", "claude-code", "--plugin", str(folder))[0] == 0
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == set(plugin.files())
+    (folder / "hooks/hooks.json").write_text("{}")
+    assert "Changed" in call("install", "claude-code", "--plugin", str(folder))[1]
+    (folder / "README.md").write_text("mine")
+    assert call("uninstall", "claude-code", "--plugin", str(folder))[0] == 0
+    assert [path.name for path in folder.iterdir()] == ["README.md"]
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    """C6: neither laid over nor cleared."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/README.md").write_text("mine")
+    for act in (plugin.lay, plugin.remove):
+        with pytest.raises(MemfsError) as refused:
+            act(tmp_path / "other")
+        assert refused.value.hint
+    assert (tmp_path / "other/README.md").read_text() == "mine"

@@ -1,0 +1,200 @@
+"""Schemas from outside are vetted (faults rows 15 and 16)."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from memfs.errors import ItemTooDeep, MemfsError, SchemaInvalid, SchemaRefForbidden, SchemaTooComplex
+from memfs.format import schema as schema_module
+from memfs.format.schema import Schemas
+from memfs.model.kinds import Kind, Layer
+
+KIND = Kind(name="own", layer=Layer.SEMANTIC, description="x", folder="memories/own", body="own")
+
+
+def schemas(body: dict[str, Any]) -> Schemas:
+    """The schemas of a workspace whose kind ``own`` has this body."""
+    return Schemas({"own": body})
+
+
+def errors(body: dict[str, Any], data: Any) -> list[str]:
+    """What a body says of some data."""
+    return [error.message for error in schemas(body).check_item({"content": "x", "data": data}, KIND)]
+
+
+def test_row_15_references_that_leave_the_schema_reach_nothing() -> None:
+    """A reference to a server or a file is refused, and the server sees no request."""
+    hits: list[str] = []
+
+    class Listener(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            hits.append(self.path)
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Listener)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}/x.json"
+        for reference in (address, "file:///etc/passwd", "other.json#/x", "//host/x"):
+            with pytest.raises(SchemaRefForbidden, match="leaves the schema"):
+                schemas({"properties": {"a": {"$ref": reference}}})
+        for keyword in ("$id", "$dynamicRef", "$anchor", "$recursiveRef", "$vocabulary"):
+            with pytest.raises(SchemaRefForbidden):
+                schemas({keyword: address})
+        with pytest.raises(SchemaInvalid, match=r"only draft 2020-12"):
+            schemas({"$schema": address})
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert hits == []
+
+
+DOUBLING = {
+    "$ref": "#/$defs/n0",
+    "$defs": {
+        f"n{level}": {"allOf": [{"$ref": f"#/$defs/n{level + 1}"}, {"$ref": f"#/$defs/n{level + 1}"}]}
+        for level in range(20)
+    }
+    | {"n20": {"type": "string"}},
+}
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """A schema inside a schema inside a schema ..."""
+    schema: dict[str, Any] = {}
+    for _ in range(depth):
+        schema = {"not": schema}
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "place"),
+    [
+        ({"properties": {"a": {"$ref": "#"}}}, SchemaTooComplex, "#/properties/a"),
+        ({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, SchemaTooComplex, "back to itself"),
+        (
+            {
+                "$defs": {"a": {"items": {"$ref": "#/$defs/b"}}, "b": {"items": {"$ref": "#/$defs/a"}}},
+                "$ref": "#/$defs/a",
+            },
+            SchemaTooComplex,
+            "back to itself",
+        ),
+        (DOUBLING, SchemaTooComplex, "more than 2000 parts"),
+        ({"properties": {"a": {"$ref": "#/$defs/nope"}}}, SchemaInvalid, "#/properties/a"),
+        ({"$ref": "#nope"}, SchemaInvalid, "names nothing"),
+        ({"properties": {"a": {"pattern": "^(a+)+$"}}}, SchemaTooComplex, "#/properties/a/pattern"),
+        ({"properties": {"a": {"pattern": "(a|a)*b"}}}, SchemaTooComplex, "#/properties/a/pattern"),
+        ({"pattern": "(?=a)b"}, SchemaTooComplex, "look-around"),
+        ({"pattern": r"(a)\1"}, SchemaTooComplex, "#/pattern"),
+        ({"pattern": "a?" * 30}, SchemaTooComplex, "#/pattern"),
+        ({"pattern": ".*.*.*.*x"}, SchemaTooComplex, "#/pattern"),
+        ({"pattern": "["}, SchemaInvalid, "#/pattern"),
+        ({"pattern": "("}, SchemaInvalid, "#/pattern"),
+        ({"pattern": "*"}, SchemaInvalid, "#/pattern"),
+        ({"pattern": 5}, SchemaInvalid, "#/pattern"),
+        ({"type": "strng"}, SchemaInvalid, "#/type"),
+        ({"type": [["string"]]}, SchemaInvalid, "#/type"),
+        ({"properties": []}, SchemaInvalid, "#/properties"),
+        ({"properties": {"a": 3}}, SchemaInvalid, "#/properties/a"),
+        ({"anyOf": {}}, SchemaInvalid, "#/anyOf"),
+        ({"minimum": "3"}, SchemaInvalid, "#/minimum"),
+        ({"multipleOf": 0}, SchemaInvalid, "#/multipleOf"),
+        ({"minLength": -1}, SchemaInvalid, "#/minLength"),
+        ({"required": "a"}, SchemaInvalid, "#/required"),
+        ({"uniqueItems": "yes"}, SchemaInvalid, "#/uniqueItems"),
+        ({"$ref": 3}, SchemaInvalid, "#/$ref"),
+        ({"patternProperties": {"^(a+)+$": {}}}, SchemaInvalid, "patternProperties"),
+        ({"unevaluatedProperties": False}, SchemaInvalid, "unevaluatedProperties"),
+        ({"propertees": {}}, SchemaInvalid, "did you mean 'properties'"),
+        (nested(70), ItemTooDeep, "nesting deeper than 64"),
+        ({"enum": "a"}, SchemaInvalid, "#/enum"),
+    ],
+)
+def test_row_16_bad_schemas_are_refused_by_place(body: dict[str, Any], kind: type[MemfsError], place: str) -> None:
+    """Recursion, bad pointers, bad or costly patterns and wrong keywords end in our errors at once."""
+    started = time.process_time()
+    with pytest.raises(kind, match=place.replace("$", r"\$")):
+        schemas(body)
+
+    assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize(
+    ("body", "data"),
+    [
+        ({"properties": {"a": {"uniqueItems": True}}}, {"a": [{"n": number} for number in range(3000)]}),
+        ({"properties": {"a": {"pattern": "^a+b?a+$"}}}, {"a": "a" * 100_000 + "!"}),
+        ({"properties": {"a": {"items": {"pattern": "^a+b?a+$"}}}}, {"a": ["a" * 1400 + "!"] * 500}),
+        ({"properties": {"a": {"pattern": "a*b"}}}, {"a": "a" * 100_000}),
+        ({"items": {}, "allOf": [{"type": "object"}] * 1000}, {"a": list(range(20_000))}),
+    ],
+)
+def test_row_16_no_data_takes_for_ever(
+    body: dict[str, Any], data: Any, quick: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With either validator the answer, or the refusal, comes within a second."""
+    if not quick:
+        monkeypatch.setattr(schema_module, "quick_check", lambda _schema, _formats: None)
+    table = schemas(body)
+    table.check_item({"content": "x", "data": {}}, KIND)  # compiling is not what is measured
+    started = time.process_time()
+    with contextlib.suppress(SchemaTooComplex):
+        table.check_item({"content": "x", "data": data}, KIND)
+
+    assert time.process_time() - started < 10
+
+
+def test_row_16_unique_items_tells_values_apart_as_json_schema_does() -> None:
+    """1 and 1.0 are one value, 1 and true are two, keys have no order."""
+    body = {"properties": {"a": {"uniqueItems": True}}}
+
+    assert errors(body, {"a": [1, True, "1", {"x": 1, "y": 2}]}) == []
+    assert errors(body, {"a": [1, 1.0]}) == ["1.0 stands there twice"]
+    assert errors(body, {"a": [{"x": 1, "y": 2}, {"y": 2, "x": 1}]})
+
+
+def test_an_accepted_schema_works_in_full() -> None:
+    """References within the schema, choices, formats and patterns do what they say."""
+    body = {
+        "type": "object",
+        "required": ["person"],
+        "properties": {
+            "person": {"$ref": "#/$defs/name", "description": "Whom it is about."},
+            "since": {"type": "string", "format": "date"},
+            "mail": {"type": "string", "format": "email"},
+            "code": {"pattern": r"^[A-Z]{2}-\d+$"},
+            "next": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/name"}]},
+        },
+        "if": {"required": ["since"]},
+        "then": {"required": ["code"]},
+        "$defs": {"name": {"type": "string", "minLength": 1}},
+        "x-merge": "keys",
+    }
+
+    assert (
+        errors(body, {"person": "Ada", "since": "2026-01-01", "code": "AB-12", "mail": "not checked", "next": None})
+        == []
+    )
+    assert errors(body, {"person": ""}) == ["is empty"]
+    assert errors(body, {"person": "Ada", "since": "soon", "code": "AB-1"}) == ['"soon" is not a date or time']
+    assert errors(body, {"person": "Ada", "code": "AB-12\n"}) == ['"AB-12\\n" has the wrong form']
+    assert errors(body, {}) == ["'person' is missing"]
+
+
+def test_siblings_of_a_reference_count_too() -> None:
+    """What stands beside ``$ref`` is checked as well as what it names."""
+    body = {
+        "properties": {"a": {"$ref": "#/$defs/x", "maxLength": 3}},
+        "$defs": {"x": {"maxLength": 5, "minLength": 2}},
+    }
+
+    assert [errors(body, {"a": text}) != [] for text in ("x", "xx", "xxxx")] == [True, False, True]

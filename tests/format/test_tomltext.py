@@ -1,0 +1,68 @@
+"""Changing one setting in the text of ``memfs.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memfs.errors import SettingInvalid
+from memfs.format.toml_text import with_text, without
+
+TEXTS = [
+    "",
+    "# nothing\n",
+    '[recall]\nlimit = 3\n\n[index]\nengine = "sqlite"\n',
+    '[semantic]\n# The model.\n#model = ""\n#endpoint = ""\n\n[served]\ndays = 3\n',
+    "[semantic]\nendpoint = 'http://127.0.0.1:1/v1' # mine\n",
+    "[semantic] # by meaning\n# none\n[served]\r\ndays = 3\r\n",
+    '[mounts]\nsemantic = "../x"\n',
+    '[a]\nb = """\n[semantic]\nmodel = "x"\n"""\n# end\n',
+]
+
+
+@pytest.mark.parametrize("text", TEXTS[:-1])
+def test_what_is_added_is_taken_out_again_to_the_byte(text: str) -> None:
+    """Comments, line ends and other settings stay as they are (D3)."""
+    changed = with_text(text, "semantic", "model", 'a "b" \\ ü')
+    assert tomllib.loads(changed)["semantic"]["model"] == 'a "b" \\ ü'
+    assert set(text.splitlines()) <= set(changed.splitlines())
+    assert without(changed, "semantic", "model") == text
+
+
+def test_a_value_is_replaced_where_it_stands() -> None:
+    """The comment beside it stays, in whichever quotes the value was (D3)."""
+    for text in ('[semantic]\nmodel = "x"  # why\n', "[semantic]\n model='x'\t# why\n", 'semantic.model = "x" # why\n'):
+        changed = with_text(text, "semantic", "model", "minilm")
+        assert tomllib.loads(changed) == {"semantic": {"model": "minilm"}}
+        assert changed.endswith("# why\n")
+        assert without(changed, "semantic", "model").count("model") == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXTS[-1],
+        'semantic = {model = "x"}\n',
+        '[semantic]\nmodel = """\nx"""\n',
+        "[\"semantic\"]\n\"model\" = '''x'''\n",
+    ],
+)
+def test_what_cannot_be_changed_safely_is_refused(text: str) -> None:
+    """A file that is written otherwise is left alone, with the remedy (D3)."""
+    with pytest.raises(SettingInvalid) as raised:
+        with_text(text, "semantic", "model", "minilm")
+    assert "by hand" in (raised.value.hint or "")
+
+
+def test_what_is_not_there_is_not_taken_out() -> None:
+    """The text comes back as it is (D3)."""
+    assert without("[recall]\nlimit = 3\n", "semantic", "model") == "[recall]\nlimit = 3\n"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40))
+def test_any_text_is_written_so_that_it_is_read_again(value: str) -> None:
+    """Whatever a model is called (D3)."""
+    assert tomllib.loads(with_text("[served]\ndays = 3\n", "semantic", "model", value))["semantic"]["model"] == value

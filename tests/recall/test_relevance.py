@@ -1,0 +1,155 @@
+"""What reviewers say of the hits of an answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kit.patience import LONG, hear_first
+from memfs import MemoryItem, Query, Workspace
+from memfs.model import Hit
+from memfs.model.time import utc_now
+from memfs.recall.recaller import Helpers, Recaller
+from memfs.recall.rerank import JUDGED, Relevance, relevance_of
+from memfs.recall.reviewers import Score
+from memfs.settings import ReviewSettings
+
+Opened = Callable[..., Workspace]
+
+
+class Model:
+    """Stands in for a model: likes what holds a word, in one call for all."""
+
+    name = "model"
+
+    def __init__(self, word: str = "") -> None:
+        self.word = word
+        self.calls: list[int] = []
+
+    def score_relevance_all(self, items: Sequence[MemoryItem], query: str) -> Sequence[Score]:
+        """1 for what holds the word, 0 for the rest; without a word it fails."""
+        self.calls.append(len(items))
+        if not self.word:
+            raise RuntimeError("the service is down")
+        return [Score(float(self.word in item.content)) for item in items]
+
+
+class Stuck:
+    """A reviewer that does not answer before it is let go."""
+
+    name = "stuck"
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+
+    def score_relevance(self, item: MemoryItem, query: str) -> Score:
+        """Waits."""
+        self.go.wait(LONG)
+        return Score(1.0)
+
+
+def hits(*contents: str) -> list[Hit]:
+    """Hits of falling scores."""
+    return [
+        Hit(item=MemoryItem(text, id=f"a{number}"), score=10.0 - number, reasons={"text": 10.0 - number})
+        for number, text in enumerate(contents)
+    ]
+
+
+def ids(found: Sequence[Hit]) -> list[str]:
+    """Their ids in order."""
+    return [hit.item.id for hit in found]
+
+
+def test_rules_move_a_little() -> None:
+    """The two built-in reviewers raise a hit by at most 15 %, and the factor is told (C4)."""
+    found = hits("nothing of that", "green tea in the morning", "green tea in the morning")
+    judged = relevance_of(ReviewSettings()).judged(found, "green tea")
+    factors = {hit.item.id: hit.reasons["reviewers"] for hit in judged.hits}
+    assert factors["a0"] == 1 < factors["a1"] == factors["a2"] <= 1.15
+    assert ids(judged.hits) == ["a1", "a0", "a2"]
+    assert [hit.score for hit in judged.hits] == [hit.reasons["text"] * factors[hit.item.id] for hit in judged.hits]
+
+
+def test_a_model_moves_hits_in_one_call() -> None:
+    """What a model finds relevant comes up; it is asked once for all of them (C3, C4)."""
+    model = Model("tea")
+    judged = Relevance([model], LONG).judged(hits("coffee", "milk", "green tea"), "what do I drink?")
+    assert ids(judged.hits) == ["a2", "a0", "a1"]
+    assert model.calls == [3]
+    assert judged.hits[0].reasons == {"text": 8.0, "model": 3.0}
+
+
+def test_an_order_of_ones_own_stays() -> None:
+    """Where a strategy put hits in another order than that of their scores, reviewers only add to the scores (C5)."""
+    found = hits("green tea", "green tea in the morning", "coffee")[::-1]
+    judged = relevance_of(ReviewSettings()).judged(found, "green tea")
+    assert ids(judged.hits) == ["a2", "a1", "a0"]
+    assert judged.hits[-1].reasons["reviewers"] > 1
+
+
+def test_whoever_gives_no_answer_is_left_out_and_named() -> None:
+    """A reviewer that fails leaves hits and order as they are, and is named (C3)."""
+    found = hits("coffee", "green tea")
+    judged = Relevance([Model()], LONG).judged(found, "tea")
+    assert judged.hits == found
+    assert "the service is down" in judged.absent["model"]
+
+
+def test_a_late_reviewer_does_not_hold_up_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is not done in time is named, and what the others said counts (C3)."""
+    stuck, model = Stuck(), Model("tea")
+    hear_first(monkeypatch, 1)
+    judged = Relevance([stuck, model], 30).judged(hits("coffee", "green tea"), "tea", seconds=0.2)
+    stuck.go.set()
+    assert ids(judged.hits) == ["a1", "a0"]
+    assert list(judged.absent) == ["stuck"]
+
+
+def test_reviewers_see_the_best_only() -> None:
+    """However long the answer, a bounded number of hits is judged, and none is lost (C4)."""
+    model = Model("number 29")
+    found = hits(*(f"number {number}" for number in range(JUDGED + 10)))
+    judged = Relevance([model], LONG).judged(found, "number")
+    assert model.calls == [JUDGED]
+    assert ids(judged.hits)[0] == "a0"  # 10 x 1 beats -19 x 3
+    assert sorted(ids(judged.hits)) == sorted(ids(found))
+
+
+@pytest.mark.parametrize("text", ["", "apple"])
+def test_recall_asks_the_reviewers_it_is_given(opened: Opened, text: str) -> None:
+    """A model reorders before the limit cuts; where nothing was asked nobody is asked (C4)."""
+    workspace = opened()
+    for number in range(6):
+        workspace.store.put(MemoryItem(f"apple apple number {number}", id=f"a{number}", timestamp=utc_now()))
+    road, before = "a long and winding road to the only pear beside an apple", utc_now() - timedelta(days=1)
+    workspace.store.put(MemoryItem(road, id="pear", timestamp=before))
+    model = Model("pear")
+    relevance = Relevance([model], LONG)
+    recall = Recaller(
+        workspace.store, "default", utc_now, workspace.kinds, helpers=Helpers(relevance=lambda: relevance)
+    )
+    answer = recall.search(Query(text=text, limit=3))
+    assert model.calls == ([7] if text else [])
+    assert ("pear" in ids(answer.hits)[:1]) == bool(text)
+    broken: Any = Relevance([Model()], LONG)
+    recall = Recaller(workspace.store, "default", utc_now, workspace.kinds, helpers=Helpers(relevance=lambda: broken))
+    assert list(recall.search(Query(text=text, limit=3)).absent) == (["model"] if text else [])
+
+
+def test_one_that_hangs_takes_no_thread_for_each_hurried_question() -> None:
+    """Questions with a deadline of their own do not gather threads over a reviewer that never answers (C4)."""
+    stuck = Stuck()
+    relevance = Relevance([stuck], 2.0)
+    try:
+        before = threading.active_count()
+        absent = [relevance.judged(hits("one"), "what", 0.001).absent["stuck"] for _ in range(20)]
+        assert threading.active_count() - before < 10
+        assert "no answer within 0.001 s" in absent[0]
+        assert "busy" in absent[-1]
+    finally:
+        stuck.go.set()

@@ -1,0 +1,122 @@
+"""What an item gains from the talk around it, and the named factors of its score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from memfs import MemoryItem, Origin, Query, Workspace
+from memfs.model import Candidate
+from memfs.recall.ranking import FACTORS, LENT, LENT_BY_ANSWER, PRESETS, SESSION_SHARE, RankCandidate, Ranking, gathered
+
+Opened = Callable[..., Workspace]
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def said(name: str, similarity: float, sequence: int | None, session: str = "s", **more: object) -> Candidate:
+    """A candidate with a place in a talk."""
+    fields = {"type": "conversation", "timestamp": NOW, "path": f"{name}.yaml", "session": session, **more}
+    return Candidate(id=name, similarity=similarity, sequence=sequence, **fields)  # type: ignore[arg-type]
+
+
+def nobody(places: object) -> list[Candidate]:
+    """No other item stands there."""
+    return []
+
+
+def test_neighbours_lend_most_to_the_one_after() -> None:
+    """The item after a match gains the most, those around it less, those further away nothing."""
+    beside = {number: said(f"n{number}", 0.0, number) for number in range(10)}
+
+    def look_up(places: object) -> list[Candidate]:
+        return [beside[place] for _, place in places]  # type: ignore[attr-defined]
+
+    together = gathered([said("hit", 2.0, 5)], look_up)
+    gained = {one.sequence: shares.neighbours for one, shares in together}
+    assert gained == {5: 0.0, **{5 + step: share * 2.0 for step, share in LENT.items()}}
+    assert max(LENT, key=lambda step: LENT[step]) == 1
+
+
+def test_a_session_lends_to_its_items_in_proportion_to_its_best() -> None:
+    """Each further match of a session counts less; another session's items gain nothing from it."""
+    found = [said("a", 3.0, 1), said("b", 2.0, 50), said("c", 1.0, 1, session="other")]
+    shares = {one.id: share.session for one, share in gathered(found, nobody)}
+    assert shares["a"] == shares["b"] == pytest.approx(SESSION_SHARE * (3.0 + 0.6 * 2.0))
+    assert shares["c"] == pytest.approx(SESSION_SHARE * 1.0)
+
+
+def test_an_answer_of_an_assistant_lends_to_what_was_asked() -> None:
+    """In a transcript the person's words before an assistant's matching answer gain half of its score."""
+    found = [said("answer", 2.0, 2, role="assistant"), said("asked", 1.0, 1, role="user")]
+    shares = {one.id: share.neighbours for one, share in gathered(found, nobody)}
+    assert shares["asked"] == pytest.approx(LENT_BY_ANSWER * 2.0)
+
+
+def test_items_without_a_place_gain_nothing() -> None:
+    """Where nothing has a place in a talk nobody is asked for, and every score is the text's own."""
+
+    def never(places: object) -> list[Candidate]:
+        raise AssertionError("nothing stands beside")
+
+    together = gathered([said("a", 3.0, None), said("b", 2.0, None)], never)
+    assert [(share.neighbours, share.session) for _, share in together] == [(0.0, 0.0), (0.0, 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("question", "candidate", "factor", "larger"),
+    [
+        ("What does Ada like?", {"speaker": "Ada Lovelace"}, "speaker", True),
+        ("What does Eve like?", {"speaker": "Ada Lovelace"}, "speaker", None),
+        ("What happened in March 2026?", {}, "when", True),
+        ("What happened in April 2026?", {}, "when", None),
+        ("What may happen?", {"timestamp": datetime(2026, 5, 1, tzinfo=UTC)}, "when", None),
+        ("What happened in May?", {"timestamp": datetime(2026, 5, 1, tzinfo=UTC)}, "when", True),
+        ("anything", {"asks": True}, "statement", False),
+        ("anything", {"role": "assistant"}, "person", False),
+        ("anything", {"role": "assistant", "sequence": None}, "person", None),
+    ],
+)
+def test_each_factor_says_what_it_is_for(
+    question: str, candidate: dict[str, object], factor: str, larger: bool | None
+) -> None:
+    """A factor raises, lowers, or leaves the score; where it leaves it, the explanation does not name it."""
+    one = said("one", 1.0, candidate.pop("sequence", 1), **candidate)  # type: ignore[arg-type]
+    ranking = Ranking(Query(text=question), PRESETS["default"], NOW)
+    points, reasons = ranking.score(RankCandidate(one)), ranking.reasons(RankCandidate(one))
+    assert (factor in reasons) == (larger is not None)
+    if larger is not None:
+        assert (points > 1.0) == larger
+
+
+def test_every_preset_names_known_factors() -> None:
+    """A preset weighs factors there are."""
+    assert all(set(weights) <= set(FACTORS) for weights in PRESETS.values())
+
+
+@pytest.mark.parametrize("engine", ["memory", "whoosh", "sqlite"])
+def test_the_answer_after_a_matching_question_is_found(opened: Opened, engine: str) -> None:
+    """What shares no word with the question is found beside what does, and says why."""
+    workspace = opened(index__engine=engine)
+    lines = ["Which violin strings hold longest?", "Probably gut, if the humidity is low", "Unrelated words"]
+    for number, line in enumerate([*lines, "Filler one", "Filler two", "Filler three"]):
+        origin = Origin(session="s", sequence=number, speaker="Ada")
+        workspace.store.put(MemoryItem(line, "conversation", id=f"line-{number}", origin=origin))
+    if engine != "memory":
+        workspace.store.fold()
+    hits = workspace.recall.search("violin strings").hits
+    assert [hit.item.id for hit in hits][:2] == ["line-0", "line-1"]
+    assert hits[1].reasons["text"] == pytest.approx(hits[1].reasons["neighbours"] + hits[1].reasons["session"])
+    filtered = workspace.recall.search(Query(text="violin strings", until="2020-01-01"))
+    assert filtered.hits == ()
+
+
+def test_the_first_question_after_a_talk_came_is_answered_as_the_next_one(opened: Opened) -> None:
+    """Files that are looked at with the first question may hold a talk: its items lend to each other at once (B1)."""
+    writer, reader = opened(), opened()
+    for number in range(12):
+        talk = Origin(session="lesson", sequence=number)
+        writer.store.put(MemoryItem("about violin strings" + " and bows" * number, id=f"line-{number}", origin=talk))
+    first, second = (reader.recall.search(Query(text="violin", limit=1)) for _ in range(2))
+    assert [(hit.item.id, hit.score) for hit in first.hits] == [(hit.item.id, hit.score) for hit in second.hits]

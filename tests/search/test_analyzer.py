@@ -1,0 +1,147 @@
+"""The analyzer: which terms a text has."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pydoc
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memfs.model import MemoryItem, Origin
+from memfs.search import analyzer
+from memfs.search import terms as question
+from memfs.search.analyzer import terms, weighted_terms
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("committing commits committed", ["commit"] * 3),
+        ("running planned logging", ["run", "plan", "log"]),
+        ("Crème Brûlée, Straße, Łódź, Ærø", ["creme", "brule", "strass", "lodz", "aero"]),
+        ("ﬁne ＡＢＣ ①", ["fine", "abc", "1"]),
+        ("Ёлка и ёж", ["елка", "и", "еж"]),
+        ("snake_case_name", ["snakecasenam", "snake", "case", "name"]),
+        ("getUserName", ["getusernam", "get", "user", "name"]),
+        ("HTTPServer", ["httpserver", "http", "server"]),
+        ("MAX_RETRIES __init__", ["maxretri", "max", "retri", "init"]),
+        ("v10 2026-03-01 a1b2c3d", ["v10", "2026", "03", "01", "a1b2c3d"]),
+        ("数据库连接", ["数据", "据库", "库连", "连接"]),
+        ("猫", ["猫"]),
+        ("用PostgreSQL", ["用", "postgresql", "postgr", "sql"]),
+        ("हिन्दी", ["हिन्दी"]),
+        ("What did we decide about the port?", ["decid", "port"]),
+        ("don't John's", ["john"]),
+        ("Who is it?", ["who", "is", "it"]),
+        ("", []),
+        ("?! \0 \ud800 --", []),
+    ],
+)
+def test_terms_of_a_text(text: str, expected: list[str]) -> None:
+    """Stems, folded case and accents, parts of names, pairs of unspaced scripts, no stop words but never to nothing."""
+    assert terms(text) == expected
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_terms_are_plain_for_every_engine(text: str) -> None:
+    """Whatever the text, a term is not empty, has no space, quote or ASCII punctuation, and can be encoded."""
+    for term in terms(text):
+        assert term
+        assert term.encode()
+        assert all(character.isalnum() or not character.isascii() for character in term)
+        assert not any(character.isspace() for character in term)
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=40))
+def test_case_does_not_matter_within_words(text: str) -> None:
+    """Lower-case text has terms in common with itself in upper case, unless it has none at all."""
+    lowered = text.casefold()
+    if all(character.isascii() for character in lowered) and "_" not in lowered:
+        assert terms(lowered) == terms(lowered.upper())
+
+
+@settings(deadline=None)
+@given(st.text(min_size=1))
+def test_an_item_is_found_by_its_own_text(text: str) -> None:
+    """Every term of a query for an item's own content is a term of the item."""
+    weights, length = weighted_terms(MemoryItem(content=text))
+    assert set(question.weights(text)) <= set(weights)
+    assert length >= len(weights)
+
+
+def test_single_characters_of_unspaced_scripts_can_be_asked_for() -> None:
+    """Documents hold single characters as well as pairs, so that a query of one character finds them."""
+    weights, _ = weighted_terms(MemoryItem(content="数据库"))
+    assert set(question.weights("库")) <= set(weights)
+
+
+def test_fields_have_weights() -> None:
+    """Title 2; content, tags and speaker 1; values of metadata, context and data and the agent's name 0.5."""
+    weights, length = weighted_terms(
+        MemoryItem(
+            content="alpha beta",
+            title="alpha",
+            tags=("gamma",),
+            metadata={"unsearched": ["delta", {"deeper": 5432}], "yes": True, "none": None},
+            context={"branch": "epsilon"},
+            data={"steps": [{"text": "zeta"}]},
+            origin=Origin(speaker="Ada", agent="scout", session="hidden"),
+        )
+    )
+    whole = {"alpha": 3.0, "beta": 1.0, "gamma": 1.0, "ada": 1.0}
+    half = dict.fromkeys(["delta", "5432", "epsilon", "zeta", "scout"], 0.5)
+    assert (weights, length) == (whole | half, 10)
+
+
+def test_long_queries_are_bounded() -> None:
+    """A query of thousands of words asks for its first 128 distinct terms; a word of any length is cut the same way."""
+    many = " ".join(f"w{number} w0" for number in range(5000))
+    assert list(question.weights(many)) == [f"w{number}" for number in range(128)]
+    assert terms("x" * 100_000) == ["x" * 64]
+
+
+def test_repeats_are_asked_once() -> None:
+    """A repeated word in a query does not count twice."""
+    assert list(question.weights("errors error ERROR pool")) == ["error", "pool"]
+
+
+WORDS = "running committed generously skies dying evening internal geologist universities organization relational past"
+
+
+def test_stems_do_not_depend_on_pystemmer() -> None:
+    """With PyStemmer installed or not, terms are the same; the index's identity says which it was."""
+    script = (
+        "import sys\n"
+        "if sys.argv[1] == 'without': sys.modules['Stemmer'] = None\n"
+        "from memfs.search import analyzer\n"
+        "print(analyzer.identity())\n"
+        "print(analyzer.terms(sys.stdin.read()))\n"
+    )
+    vocabulary = WORDS + " ".join(pydoc.render_doc(module) for module in (json, logging, subprocess))
+    with_it, without = (
+        subprocess.run(
+            [sys.executable, "-c", script, way], input=vocabulary, capture_output=True, text=True, check=True
+        ).stdout.split("\n", 1)
+        for way in ("with", "without")
+    )
+    assert with_it[1] == without[1]
+    assert len(with_it[1]) > 10_000
+    assert "compiled" not in without[0]
+    assert ("compiled" in with_it[0]) is (with_it[0] != without[0])
+
+
+def test_identity_changes_with_the_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another analyzer version has another identity."""
+    before = analyzer.identity()
+    monkeypatch.setattr(analyzer, "VERSION", analyzer.VERSION + 1)
+    analyzer.identity.cache_clear()
+    after = analyzer.identity()
+    analyzer.identity.cache_clear()
+    assert before != after

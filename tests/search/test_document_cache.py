@@ -1,0 +1,66 @@
+"""The documents kept of files met before: each is that of the content asked for, or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memfs.search.documents import Unfit
+from memfs.search.revision_index import DocumentCache
+
+
+def named(name: str) -> Unfit:
+    """Something to keep that tells itself apart."""
+    return Unfit(code="ItemSyntaxError", message=name, line=1, hint="")
+
+
+def test_b1_files_that_exchanged_their_contents_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    """A document is found by path and content together, in a revision as in any other (B1)."""
+    cache = DocumentCache(tmp_path, "rules")
+    cache.keep([("one", "blob1", named("one as 1")), ("two", "blob2", named("two as 2"))])
+    assert cache.found({"one": "blob2", "two": "blob1"}) == {}
+    cache.keep([("one", "blob2", named("one as 2"))])
+    assert cache.found({"one": "blob2", "two": "blob2"}) == {"one": named("one as 2"), "two": named("two as 2")}
+    cache.close()
+
+
+def test_b1_what_other_rules_made_is_not_found(tmp_path: Path) -> None:
+    """Another version of memfs, or of its rules, begins anew; what it keeps replaces what was there (B1)."""
+    old, new = DocumentCache(tmp_path, "old rules"), DocumentCache(tmp_path, "new rules")
+    old.keep([("one", "blob1", named("by the old"))])
+    assert new.found({"one": "blob1"}) == {}
+    new.keep([("two", "blob2", named("by the new"))])
+    assert new.found({"one": "blob1", "two": "blob2"}) == {"two": named("by the new")}
+    assert old.found({"one": "blob1"}) == {}
+    old.close()
+    new.close()
+
+
+def test_b1_beyond_its_bound_the_oldest_half_goes(tmp_path: Path) -> None:
+    """It is a cache: it does not grow with every revision that is asked (B1)."""
+    cache = DocumentCache(tmp_path, "rules", most_bytes=2_000)
+    for number in range(20):
+        cache.keep([(f"file{number}", f"blob{number}", named("x" * 200))])
+    found = cache.found({f"file{number}": f"blob{number}" for number in range(20)})
+    assert "file19" in found
+    assert "file0" not in found
+    assert 1 < len(found) < 10
+    cache.close()
+
+
+def test_b1_what_is_kept_is_not_weighed_with_every_file(tmp_path: Path) -> None:
+    """Keeping reads nothing of what is there already: a first question keeps 100,000 files in many steps (B1)."""
+    cache = DocumentCache(tmp_path, "rules", most_bytes=4_000)
+    cache.keep([("first", "blob", named("x" * 200))])
+    weighed = []
+    base = cache._base
+    assert base is not None
+    base.ask(lambda one: one.set_trace_callback(lambda said: weighed.append("sum(length" in said)))
+    for number in range(10):
+        cache.keep([(f"file{number}", f"blob{number}", named("x" * 200))])
+    assert len(weighed) > 10
+    assert not any(weighed)
+    for number in range(10):  # the same again: too much only by what is noted
+        cache.keep([(f"file{number}", f"blob{number}", named("x" * 200))])
+    assert any(weighed)
+    assert len(cache.found({f"file{number}": f"blob{number}" for number in range(10)} | {"first": "blob"})) == 11
+    cache.close()

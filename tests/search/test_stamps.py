@@ -1,0 +1,57 @@
+"""Stamp tables and the compact file form they share with columns."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memfs.errors import IndexUnavailable
+from memfs.model import Stamp
+from memfs.search import columns
+from memfs.search.stamps import StampTable
+
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+BLOBS = st.one_of(st.binary(min_size=20, max_size=20).map(bytes.hex), st.text("abcdef", max_size=3))
+STAMPS = st.builds(Stamp, st.integers(0, 2**40), NUMBERS, NUMBERS, st.integers(0, 2**64 - 1), BLOBS, NUMBERS)
+PATHS = st.text(st.characters(exclude_characters="\0"), max_size=30)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(PATHS, st.tuples(st.text(max_size=12), STAMPS), max_size=8))
+def test_a_table_comes_back_as_it_went(entries: dict[str, tuple[str, Stamp]]) -> None:
+    """Whatever paths, ids and stamps, packing and unpacking changes nothing; undecodable names included."""
+    table = StampTable.of(entries)
+    assert dict(table) == entries
+    again = StampTable.unpack(table.pack())
+    assert dict(again) == entries
+    assert list(again) == list(entries)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=80))
+def test_other_bytes_are_no_sections(data: bytes) -> None:
+    """Bytes that are no container are refused in our words."""
+    with pytest.raises(IndexUnavailable, match="cannot be read"):
+        columns.unpack(data)
+
+
+def test_cut_sections_are_refused() -> None:
+    """A container that is cut short or too long anywhere is refused."""
+    data = columns.pack({"one": b"abc", "two": b""})
+    assert {name: bytes(part) for name, part in columns.unpack(data).items()} == {"one": b"abc", "two": b""}
+    for size in range(len(data)):
+        with pytest.raises(IndexUnavailable):
+            columns.unpack(data[:size])
+    with pytest.raises(IndexUnavailable):
+        columns.unpack(data + b"x")
+
+
+def test_changes_make_a_new_table() -> None:
+    """Removing, replacing and adding leaves the old table as it was; the last added of twins holds the id."""
+    stamps = [Stamp(number, number, number, number, f"{number:040x}", number) for number in range(4)]
+    old = StampTable.of({"a/x.yaml": ("x", stamps[0]), "a/y.yaml": ("y", stamps[1])})
+    new = old.changed({"a/y.yaml", "unknown"}, {"a/x.yaml": ("x", stamps[2]), "b/x.yaml": ("x", stamps[3])})
+    assert dict(old) == {"a/x.yaml": ("x", stamps[0]), "a/y.yaml": ("y", stamps[1])}
+    assert dict(new) == {"a/x.yaml": ("x", stamps[2]), "b/x.yaml": ("x", stamps[3])}
+    assert (old.holder("x"), new.holder("x"), new.holder("y"), new.id_count) == ("a/x.yaml", "b/x.yaml", None, 1)

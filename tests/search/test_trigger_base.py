@@ -1,0 +1,161 @@
+"""The rows of episodes and rules that are kept for the next process."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from memfs.model.episode import EPISODE, RULE, TriggerRow
+from memfs.search.trigger_table import FILE, TriggerBase, TriggerTable
+
+
+def row(name: str = "one", **values: object) -> TriggerRow:
+    """A row with something in every field."""
+    made = TriggerRow(
+        id=name,
+        path=f"{name}.yaml",
+        blob="b" * 40,
+        sort=EPISODE,
+        outcome="failure",
+        tool="edit",
+        files=("src/a.py", "src/ü b.py"),
+        words=("login", "naiv"),
+        deeds=(),
+        context='Say "hello"\n\u2028',
+        time=12.5,
+        warned=("x", "y"),
+        expires=3.0,
+    )
+    return made._replace(**values)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> TriggerBase:
+    """One that is empty."""
+    return TriggerBase(tmp_path / "cache", "rules of today")
+
+
+def test_rows_come_back_as_they_were(base: TriggerBase, tmp_path: Path) -> None:
+    """Another process gets every field as it was kept."""
+    base.keep([row(), row("two", sort=RULE, pinned=True, confidence=0.25)])
+    base.keep([row("three")], gone=["one.yaml", "unknown.yaml"])
+    base.close()
+    found = {one.id: one for one in TriggerBase(tmp_path / "cache", "rules of today").load()}
+    assert found == {"two": row("two", sort=RULE, pinned=True, confidence=0.25), "three": row("three")}
+
+
+def test_rows_made_under_other_rules_are_dropped(base: TriggerBase, tmp_path: Path) -> None:
+    """Terms that were cut in another way would match nothing."""
+    base.keep([row()])
+    other = TriggerBase(tmp_path / "cache", "rules of tomorrow")
+    assert other.load() == []
+    other.keep([row("two")])
+    assert [one.id for one in other.load()] == ["two"]
+    assert base.load() == []
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        "[",
+        "{}",
+        "[1,2]",
+        "null",
+        '["a"]',
+        "[" + ",".join(["null"] * len(TriggerRow._fields)) + "]",
+        '"' + "x" * 9 + '"',
+    ],
+)
+def test_a_damaged_row_makes_the_file_anew(base: TriggerBase, tmp_path: Path, facts: str) -> None:
+    """What cannot be a row is not taken for one: the cache is begun anew, empty."""
+    base.keep([row()])
+    base.close()
+    with sqlite3.connect(tmp_path / "cache" / FILE) as file:
+        file.execute("UPDATE rows SET facts = ?", (facts,))
+    file.close()
+    assert base.load() == []
+    base.keep([row("two")])
+    assert [one.id for one in base.load()] == ["two"]
+
+
+def test_a_row_that_nests_too_deeply_makes_the_file_anew(base: TriggerBase, tmp_path: Path) -> None:
+    """What no recursion gets through is damage like any other (faults row 1)."""
+    test_a_damaged_row_makes_the_file_anew(base, tmp_path, "[" * 100_000 + "]" * 100_000)
+
+
+def test_garbage_in_place_of_the_file_is_replaced(base: TriggerBase, tmp_path: Path) -> None:
+    """A cache is never worth an error."""
+    base.keep([row()])
+    base.close()
+    (tmp_path / "cache" / FILE).write_bytes(b"no database" * 1_000)
+    assert base.load() == []
+
+
+def test_the_table_finds_by_name_and_by_words_and_forgets() -> None:
+    """Rows are candidates by a file's name or by words that are worth enough; removed and replaced ones are none."""
+    table = TriggerTable(frozenset())
+    table.put(row())
+    table.put(row("two", files=("x/other.py",), words=("kraken",)))
+    weights = {"kraken": 2.0, "strange": 1.0}
+
+    def found(names: list[str], weights: dict[str, float], share: float) -> list[str]:
+        return sorted(one.id for one in table.candidates(table.failures, names, weights, share))
+
+    assert found(["a.py"], {}, 0.3) == ["one"]
+    assert found([], weights, 0.3) == ["two"]
+    assert found([], weights, 0.9) == []
+    assert found(["a.py", "other.py"], weights, 0.3) == ["one", "two"]
+    table.put(row("two", files=(), words=("walrus",)))
+    assert found(["other.py"], weights, 0.3) == []
+    table.remove("one.yaml")
+    table.remove("one.yaml")
+    assert (found(["a.py"], {}, 0.3), len(table), [one.id for one in table]) == ([], 1, ["two"])
+
+
+def test_p1_what_has_nothing_in_common_is_not_looked_at() -> None:
+    """Among 2,000 failures a situation that shares only what many share has no candidates (P1)."""
+    table = TriggerTable(frozenset())
+    for number in range(2_000):
+        words = (f"rare{number}", f"seldom{number % 50}", "often", "always")
+        table.put(row(f"n{number}", files=(f"src/f{number}.py",), words=words))
+    strange = {word: table.worth(word) for word in ("often", "always", "walrus", "kraken", "otter")}
+    assert table.candidates(table.failures, ["other.py"], strange, 0.29) == []
+    known = {word: table.worth(word) for word in ("often", "rare7", "seldom7")}
+    assert [one.id for one in table.candidates(table.failures, ["f9.py"], known, 0.8)] in (["n9", "n7"], ["n7", "n9"])
+
+
+def test_rules_are_found_by_file_word_and_tool() -> None:
+    """A rule is kept under the words that tell most, under its files, or under its tool where it has nothing else."""
+    table = TriggerTable(frozenset())
+    rules = {
+        "words": {"words": ("deploy", "friday"), "files": (), "tool": ""},
+        "file": {"words": (), "files": ("src/a.py",), "tool": ""},
+        "ending": {"words": (), "files": ("src/**/*.sql",), "tool": ""},
+        "everything": {"words": (), "files": ("src/**",), "tool": ""},
+        "tool": {"words": (), "files": (), "tool": "Bash"},
+        "nothing": {"words": (), "files": (), "tool": ""},
+    }
+    for name, values in rules.items():
+        table.put(row(name, sort=RULE, **values))
+
+    def found(files: list[str], words: list[str], tool: str = "") -> set[str]:
+        return {one.id for one in table.applying(files, words, tool)}
+
+    assert found([], ["deploy", "friday"]) == {"words"}
+    assert found(["x/a.py"], []) == {"file", "everything"}
+    assert found(["x/a.sql"], []) == {"ending", "everything"}
+    assert found([], [], "bash") == {"tool"}
+    assert found([], ["walrus"]) == set()
+
+
+def test_a_row_says_which_others_it_replaces_until_it_is_gone() -> None:
+    """What another item supersedes is known as replaced, and no longer when that item is removed."""
+    table = TriggerTable(frozenset())
+    table.put(row())
+    table.put(row("two", supersedes=("one",)))
+    assert table.replaced(row())
+    table.put(row("two", supersedes=("one",)))
+    table.remove("two.yaml")
+    assert not table.replaced(row())

@@ -1,0 +1,116 @@
+"""What the Whoosh engine relies on in Whoosh, and how it keeps its segments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from whoosh.codec.whoosh3 import W3LeafMatcher
+
+from memfs.errors import IndexUnavailable
+from memfs.model import Query
+from memfs.search import whoosh
+from memfs.search.whoosh import WhooshIndex, blocks, open_leaves
+from memfs.testing.corpus import FILTERS, WORDS, corpus, item
+
+
+def test_both_ways_to_score_agree_over_many_segments_and_deletions(tmp_path: Path) -> None:
+    """Reading posting blocks and Whoosh's own search give the same scores, with deletions and several segments."""
+    index = WhooshIndex(tmp_path)
+    index.add(corpus(1200, 1))
+    index.flush()
+    index.add(one.replace(content=one.content + " pool") for one in corpus(1200, 1)[:100])
+    index.remove([one.id for one in corpus(1200, 1)[500:560]])
+    index.flush()
+    assert index.segments > 1
+    for word in WORDS:
+        for name in ("none", "type and dates"):
+            query = Query(text=f"{word} pool review unheard", limit=1000, **FILTERS[name])  # type: ignore[arg-type]
+            index.block_scoring = True
+            blocks = {hit.id: hit.similarity for hit in index.search(query)}
+            index.block_scoring = False
+            plain = {hit.id: hit.similarity for hit in index.search(query)}
+            assert blocks == pytest.approx(plain, rel=1e-9)
+    index.close()
+
+
+def test_kept_postings_are_read_once_and_never_outlive_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A term asked for again is not read again; after a change it is. Of more than may be kept the oldest goes."""
+    read: list[str] = []
+    monkeypatch.setattr(whoosh, "blocks", lambda leaf, term: read.append(term) or blocks(leaf, term))  # type: ignore[func-returns-value]
+    index = WhooshIndex(tmp_path)
+    index.add([item(f"n{number}", "pool review") for number in range(300)])
+    for _ in range(2):
+        assert len(index.search(Query(text="pool", limit=1000))) == 300
+    assert read == ["pool"]
+    index.add([item("n300", "pool")])
+    index.remove(["n0"])
+    found = index.search(Query(text="pool", limit=1000))
+    assert "n300" in {hit.id for hit in found}
+    assert len(found) == 300
+    monkeypatch.setattr(whoosh, "_HELD_NUMBERS", 400)
+    for word in ("review", "pool"):
+        index.search(Query(text=word))
+    assert read[-2:] == ["review", "pool"] or read[-4:] == ["review", "review", "pool", "pool"]
+    index.close()
+
+
+def test_a_whoosh_with_other_insides_is_searched_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the methods that read blocks the engine falls back by itself."""
+    monkeypatch.delattr(W3LeafMatcher, "_read_weights")
+    assert not WhooshIndex(tmp_path).block_scoring
+
+
+def test_many_small_flushes_leave_few_segments(tmp_path: Path) -> None:
+    """However often it is flushed, a search reads at most four segments, and nothing is lost."""
+    index = WhooshIndex(tmp_path)
+    index.add(corpus(400))
+    for number in range(30):
+        index.add([item(f"fresh-{number:02d}", "xylophone")])
+        index.flush()
+        assert index.segments <= 4
+    assert len(index.search(Query(text="xylophone", limit=100))) == 30
+    assert index.stats().items == 430
+    index.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Whoosh leaves the damaged file open
+def test_damage_is_said_in_our_words(tmp_path: Path) -> None:
+    """Whatever Whoosh raises on damaged files becomes IndexUnavailable."""
+    index = WhooshIndex(tmp_path)
+    index.add(corpus(50))
+    index.flush()
+    index.close()
+    for path in tmp_path.glob("*.toc"):
+        path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(IndexUnavailable, match="Whoosh"):
+        WhooshIndex(tmp_path).search(Query(text="pool"))
+    (tmp_path / "columns").write_bytes(b"nothing of ours")
+    with pytest.raises(IndexUnavailable, match="unknown form"):
+        WhooshIndex(tmp_path).search(Query(text="pool"))
+
+
+@pytest.mark.parametrize("lost", ["after the commit", "before a merge"])
+def test_rows_21_28_lost_numbers_are_damage_and_never_the_first_item(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """Whoosh reads a column whose file is gone as its default: that is no item's number."""
+
+    def lose() -> None:
+        for path in tmp_path.glob("*.key.col"):
+            path.unlink()
+
+    index = WhooshIndex(tmp_path)
+    index.add(corpus(40))
+    if lost == "before a merge":
+        index.flush()
+        lose()
+        index.add([item("new", "pool")])
+        index.remove([one.id for one in corpus(40)[:30]])
+    else:
+        monkeypatch.setattr(whoosh, "open_leaves", lambda folder: (lose(), open_leaves(folder))[1])
+    with pytest.raises(IndexUnavailable, match="numbers of its documents are gone"):
+        index.flush()
+    index.close()

@@ -1,0 +1,78 @@
+"""The recording parts of one workspace with a clock that the test sets, and with what they told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from memfs import Workspace
+from memfs.model.state_documents import StateUpdate
+from memfs.state.continuation import Continuations
+from memfs.state.iterations import Iterations
+from memfs.state.record import StateRecorder
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@dataclass
+class Rig:
+    """The parts under test.
+
+    Attributes:
+        now: what the clock says.
+        told: the occasions that were raised, with their facts.
+        checkpoints: the updates for which a checkpoint was asked for.
+    """
+
+    workspace: Workspace
+    now: datetime = NOON
+    hours: float = 168.0
+    told: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    checkpoints: list[StateUpdate] = field(default_factory=list)
+
+    @cached_property
+    def iterations(self) -> Iterations:
+        """Starts and closes."""
+        states = self.workspace.states
+        return Iterations(states.files, states.reading, lambda: self.now, self._fire, self.workspace.root)
+
+    @cached_property
+    def continuations(self) -> Continuations:
+        """Keeps states under tokens."""
+        states = self.workspace.states
+        return Continuations(states.files, states.reading, self.iterations, lambda: self.now, lambda: self.hours)
+
+    @cached_property
+    def recorder(self) -> StateRecorder:
+        """Takes what agents hand over."""
+        states = self.workspace.states
+        return StateRecorder(
+            states.files,
+            states.reading,
+            self.iterations,
+            self.continuations,
+            checkpoint=self._checkpoint,
+            clock=lambda: self.now,
+            fire=self._fire,
+        )
+
+    def read(self, path: str) -> dict[str, Any]:
+        """A document, by its path below ``iterations/``."""
+        return self.workspace.states.reading.load(f"ContextMemory/iterations/{path}")
+
+    def names(self, folder: str) -> list[str]:
+        """The files of a folder below ``iterations/``."""
+        return sorted(one.name for one in (self.workspace.root / "ContextMemory/iterations" / folder).glob("*"))
+
+    def later(self, **by: float) -> None:
+        """Move the clock on."""
+        self.now += timedelta(**by)
+
+    def _fire(self, occasion: str, facts: Any) -> None:
+        self.told.append((occasion, dict(facts)))
+
+    def _checkpoint(self, update: StateUpdate) -> str:
+        self.checkpoints.append(update)
+        return "ckpt_20260301_1200"

@@ -1,0 +1,405 @@
+"""The three aggregates follow from the documents alone, bit by bit as well as at once (S12)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.patience import LONG
+from memfs.errors import Conflict, ItemNotFound, StorageFull
+from memfs.fs import io
+from memfs.model.insights import AGGREGATES
+from memfs.model.state_paths import AGGREGATE_NAMES, aggregate_path
+from memfs.state import aggregates as aggregates_module
+from memfs.state import aggregates as series_module
+from memfs.state.aggregates import Series, fold_agents, size_of
+from memfs.state.parts import States
+from memfs.workspace import Workspace, open_workspace
+
+Opened = Callable[..., Workspace]
+
+
+def work(states: States, number: int, review: bool = True, outputs: int = 2, close: bool = True) -> None:
+    """One iteration of two agents, with a hypothesis that goes on from the one before."""
+    states.iterations.start(number)
+    for agent in ("Scout", "Größe/Ranker"):
+        for task in range(outputs):
+            results = {
+                "primary_output": {"text": f"{agent} found {task} things", "improvement": 0.1 * number},
+                "metadata": {"strategy": ("swap", "merge")[task % 2], "success": task % 2 == 0},
+                "confidence_score": 0.5 + 0.01 * number,
+                "resource_consumed": 1.0 + task,
+            }
+            states.recorder.agent_output({"agent_type": agent, "task_id": f"t{task}", "results": results})
+    hypothesis = {"id": f"h{number}", "agent": "Scout", "state": "active", "rating": 1200.0 + 5 * number}
+    states.recorder.hypothesis(hypothesis, parents=[f"h{number - 1}"] if number > 1 else [])
+    if review:
+        critique = {"common_patterns": ["drift", {"name": "echo", "count": number}]}
+        states.recorder.meta_review({"iteration_number": number, "critique": critique})
+    if close:
+        states.iterations.close(number)
+
+
+def on_disk(workspace: Workspace) -> dict[str, bytes]:
+    """The bytes of the aggregates."""
+    folder = workspace.root / "ContextMemory" / "aggregates"
+    return {path.stem: path.read_bytes() for path in folder.glob("*.json")}
+
+
+def agents(workspace: Workspace, number: int) -> Any:
+    """What the file says of the agents in an iteration."""
+    values = workspace.states.aggregates.read("effectiveness_metrics")
+    return values["iterations"][str(number)]["agents"]
+
+
+def test_closing_an_iteration_sums_it_up(opened: Opened) -> None:
+    """After a close all three files are there, with the agents by their names (S12)."""
+    workspace = opened()
+    for number in (1, 2):
+        work(workspace.states, number)
+    assert set(on_disk(workspace)) == set(AGGREGATE_NAMES) == set(AGGREGATES)
+    scout = agents(workspace, 2)["Scout"]
+    assert scout["outputs"] == 2
+    assert scout["confidence"] == [2, 0.52, 0.0]
+    assert scout["cost"] == [2, 1.5, 0.5]
+    assert scout["gains"] == [1, 5.0, 0.0]
+    assert scout["better"] == 1
+    assert scout["metrics"] == {"improvement": [2, 0.2, 0.0]}
+    assert scout["strategies"]["swap"]["successes"] == [1, 1]
+    assert set(agents(workspace, 2)) == {"Scout", "Größe/Ranker"}
+    assert workspace.states.aggregates.behind() == []
+
+
+def test_patterns_and_progress_are_summed_up(opened: Opened) -> None:
+    """Patterns with their trend, and how far the research is, with the best hypothesis of all (S10, S12)."""
+    workspace = opened()
+    for number in (1, 2, 3):
+        work(workspace.states, number)
+    history = workspace.states.aggregates.read("pattern_history")
+    assert history["trends"]["echo"] == {"first_seen": 1, "last_seen": 3, "slope": 1.0, "direction": "rising"}
+    assert history["total"]["patterns"]["drift"]["total"] == 3
+    progress = workspace.states.aggregates.read("research_progress")
+    assert progress["total"]["best"] == {"id": "h3", "rating": 1215.0, "iteration": 3}
+    assert progress["total"]["closed"] == 3
+    assert progress["iterations"]["2"]["by_state"] == {"active": 1}
+
+
+def test_bringing_up_to_date_gives_the_bytes_of_a_rebuild(opened: Opened) -> None:
+    """Whatever came in between, both give the same file (S12)."""
+    workspace = opened()
+    states = workspace.states
+    for number in (1, 2, 3):
+        work(states, number)
+    work(states, 4, review=False, close=False)
+    states.aggregates.update(4)
+    grown = on_disk(workspace)
+    assert states.aggregates.rebuild() == []
+    assert on_disk(workspace) == grown
+    for path in (workspace.root / "ContextMemory/aggregates").glob("*.json"):
+        path.unlink()
+    assert sorted(states.aggregates.rebuild()) == sorted(map(aggregate_path, AGGREGATE_NAMES))
+    assert on_disk(workspace) == grown
+
+
+def test_a_review_that_changes_is_taken_up(opened: Opened) -> None:
+    """Storing a review of a closed iteration brings the pattern history up to date, and nothing it does not touch."""
+    workspace = opened()
+    work(workspace.states, 1)
+    before = on_disk(workspace)
+    critique = {"common_patterns": ["another"]}
+    workspace.states.recorder.meta_review({"iteration_number": 1, "critique": critique})
+    after = on_disk(workspace)
+    assert list(workspace.states.aggregates.read("pattern_history")["iterations"]["1"]["patterns"]) == ["another"]
+    assert after["effectiveness_metrics"] == before["effectiveness_metrics"]
+    assert workspace.states.aggregates.rebuild() == []
+
+
+def test_a_change_by_hand_of_an_old_document_is_found(opened: Opened) -> None:
+    """Somebody edits an output of a closed iteration: the aggregates are behind, and then are not (S12)."""
+    workspace = opened()
+    for number in (1, 2):
+        work(workspace.states, number)
+    path = next((workspace.root / "ContextMemory/iterations/iteration_001/agent_outputs/Scout").glob("t0.json"))
+    values = json.loads(path.read_text())
+    values["results"]["confidence_score"] = 0.99
+    path.write_text(json.dumps(values))
+    workspace.states.reading.looking.everything()
+    assert workspace.states.aggregates.behind() == [1]
+    assert aggregate_path("effectiveness_metrics") in workspace.states.aggregates.update()
+    assert agents(workspace, 1)["Scout"]["confidence"][1] == 0.75
+    assert workspace.states.aggregates.rebuild() == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"{",
+        b"[]",
+        b"{}",
+        b'{"version": 1, "iterations": {"1": {"agents": 3}}}',
+        b'{"version": 99, "iterations": {}}',
+        b'{"version": 1, "iterations": {"x": {}}, "earlier": {"until": "a"}}',
+        b'{"version": 1, "iterations": {"7": {"source": "x"}}}',
+    ],
+)
+def test_a_file_that_somebody_spoilt_is_made_anew(opened: Opened, damage: bytes) -> None:
+    """The aggregates are derived: what was written over them does no harm (S12)."""
+    workspace = opened()
+    work(workspace.states, 1)
+    good = on_disk(workspace)
+    for name in AGGREGATE_NAMES:
+        (workspace.root / aggregate_path(name)).write_bytes(damage)
+    workspace.states.aggregates.update()
+    assert on_disk(workspace) == good
+    assert workspace.states.analysis.analyze("Scout").outputs == 2
+
+
+def test_a_document_that_cannot_be_read_is_counted_and_looked_at_again(opened: Opened) -> None:
+    """One spoilt output leaves the others; once it is put right, the entry is made again (S12)."""
+    workspace = opened()
+    work(workspace.states, 1)
+    good = on_disk(workspace)
+    path = workspace.root / "ContextMemory/iterations/iteration_001/agent_outputs/Scout/t1.json"
+    data = path.read_bytes()
+    path.unlink()
+    workspace.states.aggregates.rebuild()
+    assert agents(workspace, 1)["Scout"]["outputs"] == 1
+    path.write_bytes(data)
+    workspace.states.aggregates.rebuild()
+    assert on_disk(workspace) == good
+
+
+def test_nothing_is_written_where_there_is_nothing(opened: Opened) -> None:
+    """A workspace without iterations gets no aggregates (S12)."""
+    workspace = opened()
+    assert workspace.states.aggregates.rebuild() == []
+    assert on_disk(workspace) == {}
+    with pytest.raises(ItemNotFound, match="never made"):
+        workspace.states.aggregates.read("pattern_history")
+    with pytest.raises(ItemNotFound, match="'pattern_histori'"):
+        workspace.states.aggregates.read("pattern_histori")
+
+
+def test_a_full_disk_keeps_no_iteration_open(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Aggregates that cannot be written are noted and made later: the close itself stands (S12)."""
+    workspace = opened()
+    work(workspace.states, 1, close=False)
+    real = workspace.states.files.write
+
+    def full(changes: Any, message: str, **more: Any) -> Any:
+        if any("/aggregates/" in change.path for change in changes):
+            raise StorageFull("no room", path=changes[0].path)
+        return real(changes, message, **more)
+
+    monkeypatch.setattr(workspace.states.files, "write", full)
+    assert workspace.states.iterations.close(1).status == "closed"
+    assert workspace.states.aggregates.behind() == [1]
+    monkeypatch.undo()
+    work(workspace.states, 2)
+    assert workspace.states.aggregates.behind() == []
+
+
+def test_a_second_handle_sees_what_the_first_summed_up(opened: Opened) -> None:
+    """Two processes may close iterations by turns (S12)."""
+    one = opened()
+    other = opened(one.root)
+    for number in range(1, 5):
+        work((one if number % 2 else other).states, number)
+    assert one.states.aggregates.behind() == other.states.aggregates.behind() == []
+    assert one.states.aggregates.rebuild() == []
+
+
+def test_old_iterations_stand_as_a_sum(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file stays small however many iterations there are, and growing it still equals making it anew (S12)."""
+    monkeypatch.setattr(series_module, "ROOM", 300)
+    workspace = opened()
+    for number in range(1, 7):
+        work(workspace.states, number, outputs=1 + number % 2)
+    values = workspace.states.aggregates.read("effectiveness_metrics")
+    assert values["earlier"]["count"] == 6 - len(values["iterations"]) > 0
+    assert values["total"]["agents"]["Scout"]["outputs"] == sum(1 + number % 2 for number in range(1, 7))
+    grown = on_disk(workspace)
+    assert workspace.states.aggregates.rebuild() == []
+    (workspace.root / "ContextMemory/iterations/iteration_001/agent_outputs/Scout/t0.json").unlink()
+    workspace.states.aggregates.rebuild()
+    assert on_disk(workspace)["effectiveness_metrics"] != grown["effectiveness_metrics"]
+    assert [len(analysis.points) for analysis in [workspace.states.analysis.analyze("Scout", 6)]] == [6]
+
+
+def entry(number: int, size: int = 1) -> dict[str, Any]:
+    """An entry of an iteration."""
+    agents = {f"a{place}": {"outputs": number, "cost": [1, number / 3, 0.0]} for place in range(size)}
+    return {"source": f"s{number}", "agents": agents}
+
+
+@pytest.mark.parametrize("sizes", [[1] * 30, [1, 9, 1, 1, 30, 1, 2], [50, 1, 1], [1, 1, 50]])
+def test_a_series_that_grows_is_the_one_made_at_once(sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever entries are large, growing step by step gives the same series, or asks to be made anew (S12)."""
+    monkeypatch.setattr(series_module, "ROOM", 120)
+    entries = {number: entry(number, size) for number, size in enumerate(sizes)}
+    grown = Series()
+    for number, one in entries.items():
+        step = grown.put({number: one}, fold_agents)
+        whole = Series({key: entries[key] for key in range(number + 1)}).trimmed(fold_agents)
+        grown = whole if step is None else step
+        assert grown == whole
+        assert Series.from_dict({"version": 1, **json.loads(json.dumps(grown.to_dict()))}) == grown
+        assert sum(map(size_of, grown.entries.values())) <= 120 or len(grown.entries) == 1
+
+
+def test_an_entry_within_the_sum_asks_for_a_rebuild(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was folded cannot be taken out again (S12)."""
+    monkeypatch.setattr(series_module, "ROOM", 60)
+    series = Series({number: entry(number) for number in range(9)}).trimmed(fold_agents)
+    assert series.until >= 0
+    assert series.put({series.until: entry(99)}, fold_agents) is None
+
+
+def test_hand_made_trees_without_a_header_are_summed_up(opened: Opened) -> None:
+    """Files that came by copying count like any (S12)."""
+    workspace = opened()
+    folder = workspace.root / "ContextMemory/iterations/iteration_007/agent_outputs/Lone"
+    folder.mkdir(parents=True)
+    output = {"agent_type": "Lone", "task_id": "t", "timestamp": "2026-01-01T00:00:00Z", "results": {}}
+    Path(folder / "t.json").write_text(json.dumps(output))
+    workspace.states.aggregates.update()
+    assert agents(workspace, 7) == {"Lone": {"outputs": 1}}
+
+
+def test_archived_iterations_count_the_same(opened: Opened) -> None:
+    """Whether an iteration lies in the tree or in an archive, the aggregates have the same bytes (S12, S15)."""
+    workspace = opened()
+    for number in (1, 2, 3):
+        work(workspace.states, number)
+    workspace.store.flush()
+    before, analysis = on_disk(workspace), workspace.states.analysis.analyze("Scout")
+    workspace.states.retention.run(iterations=[1, 2])
+    assert not (workspace.root / "ContextMemory/iterations/iteration_001").exists()
+    assert workspace.states.aggregates.rebuild() == []
+    for path in (workspace.root / "ContextMemory/aggregates").glob("*.json"):
+        path.unlink()
+    workspace.states.aggregates.rebuild()
+    assert on_disk(workspace) == before
+    assert workspace.states.analysis.analyze("Scout") == analysis
+    assert workspace.states.trends.patterns().iterations == (1, 2, 3)
+
+
+def test_another_process_that_was_quicker_is_no_failure(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another wrote meanwhile is looked at again (S12)."""
+    workspace = opened()
+    work(workspace.states, 1, close=False)
+    real = workspace.states.files.write
+    refused: list[str] = []
+
+    def slow(changes: Any, message: str, **more: Any) -> Any:
+        if not refused and "/aggregates/" in changes[0].path:
+            refused.append(changes[0].path)
+            raise Conflict("changed", path=changes[0].path)
+        return real(changes, message, **more)
+
+    monkeypatch.setattr(workspace.states.files, "write", slow)
+    monkeypatch.setattr(aggregates_module, "_PATIENCE", LONG)
+    workspace.states.iterations.close(1)
+    assert refused
+    assert workspace.states.aggregates.behind() == []
+
+
+@pytest.mark.faults
+def test_21_a_kill_while_summing_up_leaves_aggregates_that_can_be_brought_up_to_date(
+    opened: Opened, scale: Callable[[int, int], int], figures: Callable[..., None]
+) -> None:
+    """Killed at any disk operation of a close, the next update gives what a rebuild gives (S12, row 21)."""
+    workspace = opened()
+    work(workspace.states, 1)
+    root = workspace.root
+    workspace.close()
+    kills = scale(3, 60)
+    for kill in range(kills):
+        killed_while_working(root, kill + 2, 3 + 17 * kill)
+        with open_workspace(
+            root, watch=False, settings={"index.engine": "memory", "history.commit": "manual"}
+        ) as again:
+            again.states.aggregates.update()
+            updated = on_disk(again)
+            assert again.states.aggregates.rebuild() == []
+            assert on_disk(again) == updated
+            assert again.states.aggregates.behind() == []
+    figures("kill -9 while summing up an iteration", points=kills, lost=0)
+
+
+def killed_while_working(root: Path, number: int, operation: int) -> None:
+    """Work in a process that is killed right before that disk operation of its close."""
+    child = os.fork()
+    if child == 0:
+        left = [operation]
+
+        def reap(_name: str, _place: str) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            settings = {"index.engine": "memory", "history.commit": "manual"}
+            with open_workspace(root, watch=False, settings=settings) as workspace:
+                work(workspace.states, number, close=False)
+                io.set_hook(reap)
+                workspace.states.iterations.close(number)
+                os.kill(os.getpid(), signal.SIGKILL)  # fewer operations than that
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+
+
+def test_a_large_iteration_is_summed_up_behind_the_close(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who closes an iteration of many megabytes does not wait for the sums, and closing the workspace does (S12)."""
+    monkeypatch.setattr(aggregates_module, "_QUICK_BYTES", 10)
+    workspace = opened()
+    work(workspace.states, 1)
+    root = workspace.root
+    workspace.close()
+    assert opened(root).states.aggregates.behind() == []
+
+
+def test_sums_that_fail_behind_the_close_are_noted(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reason is in the log, and the next update takes it up (S12)."""
+    monkeypatch.setattr(aggregates_module, "_QUICK_BYTES", 10)
+    workspace = opened()
+    work(workspace.states, 1, close=False)
+    with monkeypatch.context() as broken:
+        broken.setattr(workspace.states.aggregates, "update", _full)
+        workspace.states.iterations.close(1)
+        workspace.states.aggregates.close()
+    assert "could not be brought up to date" in caplog.text
+    assert workspace.states.aggregates.behind() == [1]
+
+
+def _full(_number: int) -> None:
+    raise StorageFull("no room", path="ContextMemory/aggregates")
+
+
+def test_what_is_behind_is_told_from_digests_alone(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many documents there are, nothing is asked but their digests and the ratings of parents (S14)."""
+    workspace = opened()
+    states = workspace.states
+    for number in (1, 2, 3):
+        work(states, number)
+    states.recorder.hypothesis({"id": "h2", "rating": 1500.0}, iteration=2)
+    states.recorder.hypothesis({"id": "odd", "rating": 1, "parents": ["h1", "h\u00e4", "h3"]}, iteration=3)
+    with monkeypatch.context() as patched:
+        patched.setattr(states.index, "find", None)
+        behind = states.aggregates.behind()
+    assert behind == [2, 3]
+
+    states.aggregates.update()
+
+    assert states.aggregates.behind() == []
+    assert states.aggregates.rebuild() == []

@@ -1,0 +1,156 @@
+"""Exports and imports that are cut short: by a full disk, by kill -9."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memfs.errors import MemfsError, StorageFull
+from memfs.fs import io
+from memfs.workspace import Workspace
+
+Open = Callable[..., Workspace]
+HYPOTHESES = 12
+KILLED = """
+import os, signal, sys
+from memfs.fs import io
+from memfs.state import import_documents
+from memfs.workspace import open_workspace
+
+root, file, stop = sys.argv[1], sys.argv[2], int(sys.argv[3])
+import_documents._BATCH = 4
+workspace = open_workspace(root, watch=False, settings={"history.commit": "manual", "index.engine": "memory"})
+workspace.states.reading.catch_up()
+seen = 0
+
+def hook(name, path):
+    global seen
+    seen += 1
+    if seen == stop:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+io.set_hook(hook)
+workspace.states.importer.read(file)
+io.set_hook(None)
+print(seen)
+"""
+
+
+def fill(workspace: Workspace) -> None:
+    """Twelve hypotheses."""
+    for number in range(HYPOTHESES):
+        workspace.states.recorder.hypothesis({"id": f"h-{number}", "rating": float(number)})
+
+
+def documents(workspace: Workspace) -> dict[str, bytes]:
+    """The documents of a workspace."""
+    top = workspace.root / "ContextMemory/iterations"
+    return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*.json")}
+
+
+def test_an_export_is_whole_or_not_there(opened: Open, tmp_path: Path) -> None:
+    """Whichever operation the disk refuses, the file under that name is the old one or the whole new one (S19)."""
+    workspace = opened()
+    fill(workspace)
+    target = tmp_path / "out" / "state.jsonl"
+    target.parent.mkdir()
+    workspace.states.exporter.export(target)
+    whole = target.read_bytes()
+    stop, tried = 0, 0
+    while True:
+        stop, seen = stop + 1, 0
+        target.write_bytes(b"old")
+
+        def refuse(name: str, path: str, stop: int = stop) -> None:
+            nonlocal seen
+            if str(target.parent) in path:
+                seen += 1
+                if seen == stop:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+
+        before = io.set_hook(refuse)
+        try:
+            workspace.states.exporter.export(target, replace=True)
+        except StorageFull:
+            tried += 1
+        finally:
+            io.set_hook(before)
+        assert target.read_bytes() in (b"old", whole)
+        assert os.listdir(target.parent) == ["state.jsonl"]
+        if seen < stop:
+            break
+    assert tried >= 4
+    assert target.read_bytes() == whole
+
+
+def test_leftovers_of_a_killed_export_are_swept(opened: Open, tmp_path: Path) -> None:
+    """The next export to the same place removes what a killed one left beside it."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left = tmp_path / f".state.jsonl.{gone.pid}.tmp"
+    left.write_bytes(b"half")
+    workspace = opened()
+    workspace.states.exporter.export(tmp_path / "state.jsonl")
+    assert not left.exists()
+
+
+@pytest.mark.faults
+def test_an_import_killed_anywhere_is_taken_up_again(
+    opened: Open, tmp_path: Path, scale: Callable[[int, int], int]
+) -> None:
+    """After kill -9, each batch is there whole or not at all, and importing again stores exactly the rest (S19)."""
+    first = opened(tmp_path / "first")
+    fill(first)
+    file = tmp_path / "state.jsonl"
+    first.states.exporter.export(file)
+    wanted = documents(first)
+    points = scale(2, 40)
+    total = 0
+    for turn in range(points + 1):
+        root = tmp_path / f"second-{turn}"
+        opened(root).close()
+        stop = turn * total * 9 // (10 * points) if turn else 10**9  # the number of operations varies a little
+        command = [sys.executable, "-c", KILLED, str(root), str(file), str(max(stop, 1))]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not turn:
+            assert ran.returncode == 0, ran.stderr
+            total = int(ran.stdout)
+            continue
+        assert ran.returncode == -signal.SIGKILL
+        again = opened(root)
+        there = documents(again)
+        assert len(there) in (0, 4, 8, 12, 13)
+        assert there.items() <= wanted.items()
+        done = again.states.importer.read(file)
+        assert done.same == len(there)
+        assert documents(again) == wanted
+
+
+def test_an_import_at_a_full_disk_stores_nothing_half(opened: Open, tmp_path: Path) -> None:
+    """A refused write is an error that says how to go on; the documents there are whole ones (S19)."""
+    first, second = opened(tmp_path / "first"), opened(tmp_path / "second")
+    fill(first)
+    file = tmp_path / "state.jsonl"
+    first.states.exporter.export(file)
+    wanted = documents(first)
+
+    def refuse(name: str, path: str) -> None:
+        if name in ("rename", "link"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = io.set_hook(refuse)
+    try:
+        with pytest.raises(MemfsError, match="import again"):
+            second.states.importer.read(file)
+    finally:
+        io.set_hook(before)
+    assert documents(second).items() <= wanted.items()
+    second.states.importer.read(file)
+    assert documents(second) == wanted

@@ -1,0 +1,95 @@
+"""Only accepted conventions reach agents, by whichever door they come (K8)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from memfs import MemoryItem, Workspace
+from memfs.doors.mcp import answer
+from memfs.facades.agent_tools import AgentMemory, Caller
+from memfs.facades.memory_context import MemoryContext
+from memfs.facades.memory_layer import MemoryLayer
+from memfs.facades.pipelines import RetrievalPipeline, TimeWeightedRetrieval
+from memfs.learning.reactions import relevant
+from memfs.model import Query
+from memfs.sessions.event import parse
+from memfs.sessions.respond import Responder
+from memfs.sessions.session_location import SessionLocation
+
+Opened = Callable[..., Workspace]
+QUESTION = "how do we name the branches of the payment service"
+HELD, NOT = "ticket number", ("a color", "a planet", "a river", "a flower")
+"""What the accepted one says, and what those say that are not accepted."""
+
+
+@pytest.fixture
+def workspace(opened: Opened) -> Workspace:
+    """One with an accepted convention, and one of each sort that is not."""
+    workspace = opened(memory__automatic=["conventions", "preferences"])
+    rows = [
+        ("accepted", "human", HELD),
+        ("proposed", "human", NOT[0]),
+        ("retired", "human", NOT[1]),
+        ("", "human", NOT[2]),
+        ("accepted", "agent", NOT[3]),
+    ]
+    for number, (status, trust, text) in enumerate(rows):
+        said = f"Branches of the payment service are named after {text}."
+        workspace.store.put(
+            MemoryItem(said, "convention", id=f"naming-{number}", status=status, trust=trust, importance=number + 1.0)
+        )
+    return workspace
+
+
+def doors(workspace: Workspace) -> Iterator[tuple[str, str]]:
+    """What each door gives an agent that asks, or that begins to work."""
+    memory = AgentMemory(workspace=workspace)
+    yield "a tool's search", memory.search(QUESTION, 10).text
+    yield "a tool's search among types", memory.search(QUESTION, 10, Query(types=frozenset({"convention"}))).text
+    yield "the beginning of a task", memory.beginning()[0].text
+    yield "a tool's list", " ".join(item.content for item in memory.page(Query(), 10).items)
+    layer = MemoryLayer(workspace=workspace)
+    yield "the layer's recall", asyncio.run(layer.recall(QUESTION))
+    yield "a situation", json.dumps(relevant(workspace.recall, {"tool": QUESTION}, 10))
+    place = SessionLocation.within(workspace.root, workspace.repository.state)
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": QUESTION}
+    yield "a prompt's hook", Responder(workspace, parse(json.dumps(event).encode()), place).at_prompt()
+    start = {"hook_event_name": "SessionStart", "session_id": "s2"}
+    yield "a session's hook", Responder(workspace, parse(json.dumps(start).encode()), place).at_start()
+    yield "seed 002", " ".join(one.content for one in MemoryContext(workspace=workspace).recall(QUESTION))
+    pipeline = RetrievalPipeline(workspace=workspace)
+    yield "seed 003", " ".join(one.content for one in pipeline.retrieve(QUESTION))
+    yield "seed 003, several", " ".join(one.content for one in pipeline.batch_retrieve([QUESTION])[QUESTION])
+    weighted = TimeWeightedRetrieval(workspace=workspace).retrieve_time_weighted(QUESTION)
+    yield "seed 003, by time", " ".join(one.content for one in weighted)
+    yield "AGENTS.md", workspace.sources.agents_block.text()
+
+
+def test_no_door_gives_what_is_not_accepted(workspace: Workspace) -> None:
+    """Neither a proposal, nor a retired one, nor one without status, nor one that an agent accepted itself (K8)."""
+    given = dict(doors(workspace))
+    assert [name for name, text in given.items() if HELD not in text] == []
+    assert [(name, word) for name, text in given.items() for word in NOT if word in text] == []
+
+
+def test_an_agent_finds_its_own_proposal_where_it_asks_for_conventions(workspace: Workspace) -> None:
+    """By its id, and in a list of conventions, with its status: it can mend what it proposed (K8)."""
+    memory = AgentMemory(workspace=workspace)
+    listed = memory.page(Query(types=frozenset({"convention"})), 10).items
+    assert {item.status for item in listed} == {"accepted", "proposed", "retired", ""}
+    assert memory.get("naming-1").status == "proposed"
+    changed = memory.update("naming-1", {"status": "accepted"}, Caller(agent="coder"))[1]
+    assert (changed.status, changed.trust) == ("accepted", "agent")
+    assert NOT[0] not in memory.search(QUESTION, 10).text
+    workspace.sources.agreements.decide(["naming-1"], "accepted")
+    assert NOT[0] in memory.search(QUESTION, 10).text
+
+
+def test_a_tools_list_says_the_status(workspace: Workspace) -> None:
+    """Whoever lists conventions by a tool sees which of them hold (K8)."""
+    row = answer.brief(workspace.store.find("naming-1"))
+    assert row["status"] == "proposed"

@@ -1,0 +1,634 @@
+"""What a merge could not decide, listed and ended: without the driver, in items, in documents (faults row 43; B3)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twoclones import ITEM, RESULT, TEXT, Clone, Done, clones, joining, memfs, pristine_memory
+
+from memfs import open_workspace
+from memfs.errors import GitBusy
+from memfs.format.conflict_markers import has_markers, sides
+from memfs.model import MemoryItem
+from memfs.team import resolve
+from memfs.team.decisions import DecisionRule
+
+__all__ = ["clones", "joining", "memfs", "pristine_memory"]
+
+Memfs = Callable[..., Done]
+Two = tuple[Clone, Clone]
+
+
+def apart(two: Two) -> Two:
+    """Both sides change the same line, and each another field; Bo's merge of Ada's stops with markers."""
+    ada, bo = two
+    ada.edit("Frankfurt", "Vienna")
+    ada.edit("- ops", "- ops\n- ada")
+    bo.edit("Frankfurt", "Linz")
+    bo.edit("importance: 2", "importance: 4")
+    bo.pull(ada, code=1)
+    return ada, bo
+
+
+# -- without the driver -------------------------------------------------------------------------------------------
+def test_markers_are_survived_and_resolve_finishes(clones: Two, memfs: Memfs) -> None:
+    """Without the driver the last good version is served, resolve joins by the same rules, git commit ends it (43)."""
+    _, bo = apart(clones)
+    assert has_markers(bo.read().encode())
+    answer = memfs(bo, "recall", "deploy target", "--json").json
+    assert "Linz" in answer["hits"][0]["content"]
+    assert "merge conflict markers" in memfs(bo, "status").err + memfs(bo, "status").out
+    listed = memfs(bo, "resolve", "--json").json
+    assert [one["path"] for one in listed["open"]] == [ITEM]
+    assert (listed["situation"], listed["markers"]) == ("MERGE_HEAD", [])
+    done = memfs(bo, "resolve", "--all")
+    assert done.code == 0
+    assert f"joined  {ITEM}" in done.out
+    assert "'git commit' finishes what git began" in done.err
+    text = bo.read()
+    assert "- ops\n- ada\n" in text
+    assert "importance: 4" in text
+    assert "kept: Deploy to" in text
+    assert bo.git("status", "--porcelain").out == f"M  {ITEM}\n"
+    bo.git("commit", "--quiet", "--no-edit")
+    assert bo.clean()
+    assert memfs(bo, "resolve", "--json").json["waiting"] == 1
+    assert memfs(bo, "resolve", "deploy", "--keep").code == 0
+    assert memfs(bo, "resolve", "--json").json["waiting"] == 0
+    assert bo.clean()
+    assert [row["code"] for row in memfs(bo, "check", "--json").json["problems"]] == ["MergeDriverMissing"]
+
+
+def test_resolve_gives_what_the_driver_gives(clones: Two, memfs: Memfs) -> None:
+    """The rules are the same: the outcome is the driver's, to the byte (B3)."""
+    ada, bo = apart(clones)
+    memfs(bo, "resolve", "--all")
+    ada.install()
+    ada.git("fetch", "--quiet", str(bo.root), "main")
+    ada.git("merge", "--quiet", "--no-edit", "FETCH_HEAD")
+    assert ada.read() == bo.read()
+
+
+@pytest.mark.parametrize(("side", "name"), [("--ours", "Linz"), ("--theirs", "Vienna")])
+def test_one_version_may_be_taken_whole(clones: Two, memfs: Memfs, side: str, name: str) -> None:
+    """A person may take one version, also over what was made by hand; that is set aside."""
+    _, bo = apart(clones)
+    before = "content: by hand\ncreated: '2026-03-01T10:00:00Z'\n"
+    bo.write(before)
+    assert memfs(bo, "resolve", "deploy", side).code == 0
+    assert f"Deploy to {name}" in bo.read()
+    assert "conflicts" not in bo.read()
+    bo.git("commit", "--quiet", "--no-edit")
+    assert before in [path.read_text().partition("\n")[2] for path in bo.root.glob(".git/memfs/*/recovered/merge-*")]
+
+
+@pytest.mark.parametrize("by_us", [True, False])
+@pytest.mark.parametrize("side", ["", "removed", "edited"])
+def test_removed_here_and_edited_there(clones: Two, memfs: Memfs, by_us: bool, side: str) -> None:
+    """The edit stays with a record, unless somebody says otherwise; git never asks the driver here (B3)."""
+    ada, bo = clones
+    remover, editor = (bo, ada) if by_us else (ada, bo)
+    remover.git("rm", "--quiet", ITEM)
+    remover.git("commit", "--quiet", "--message", "Gone")
+    editor.edit("Frankfurt", "Vienna")
+    bo.pull(ada, code=1)
+    assert "removed it" in memfs(bo, "resolve").out
+    options = [] if not side else ["--ours" if by_us == (side == "removed") else "--theirs"]
+    assert memfs(bo, "resolve", "deploy", *options).code == 0
+    bo.git("commit", "--quiet", "--no-edit")
+    assert bo.clean()
+    assert (bo.root / ITEM).exists() == (side != "removed")
+    if not side:
+        shown = memfs(bo, "resolve", "--json").json["items"][0]["conflicts"][0]
+        assert (shown["field"], shown["kept"], shown["lost"]) == ("", "edited", "deleted")
+        assert memfs(bo, "resolve", "deploy", "--take").code == 0
+        assert not (bo.root / ITEM).exists()
+        assert bo.clean()
+
+
+def test_an_item_that_one_side_moved_is_one_item(clones: Two, memfs: Memfs) -> None:
+    """Moved on one side and edited on the other, it lies in its new place alone, with both (B3)."""
+    ada, bo = clones
+    moved = ITEM.replace("2026-03", "elsewhere")
+    (ada.root / moved).parent.mkdir(parents=True)
+    text = "content: wholly other words stand here, so that git sees no rename\ncreated: '2026-03-01T10:00:00Z'\n"
+    ada.git("mv", ITEM, moved)
+    ada.write(text, moved)
+    ada.commit()
+    bo.edit("importance: 2", "importance: 4")
+    bo.pull(ada, code=1)
+    assert memfs(bo, "resolve", "deploy").code == 0
+    bo.git("commit", "--quiet", "--no-edit")
+    assert bo.clean()
+    assert list(bo.root.glob("ContextMemory/memories/**/deploy.yaml")) == [bo.root / moved]
+    assert "importance: 4" in bo.read(moved)
+    assert "wholly other words" in bo.read(moved)
+
+
+def test_what_a_person_made_of_it_stands(clones: Two, memfs: Memfs) -> None:
+    """A file that somebody put right by hand is taken as it is: uncommitted edits are never overwritten."""
+    _, bo = apart(clones)
+    mine = "content: Deploy nowhere.\ncreated: '2026-03-01T10:00:00Z'\n# mine\n"
+    bo.write(mine)
+    assert "yours" in memfs(bo, "resolve", "--all").out
+    assert bo.read() == mine
+    bo.git("commit", "--quiet", "--no-edit")
+    assert bo.git("show", f"HEAD:{ITEM}").out == mine
+
+
+def test_what_a_person_left_invalid_is_not_taken(clones: Two, memfs: Memfs) -> None:
+    """Without markers, and no memory either: the versions are joined, and what was there is set aside."""
+    _, bo = apart(clones)
+    bo.write("content: [half\n")
+    assert memfs(bo, "resolve", "--all").code == 0
+    assert "half" not in bo.read()
+    name = memfs(bo, "recover", "--json").json["recoverable"][0]["name"]
+    kept = next(bo.root.glob(f".git/memfs/*/recovered/{name}*"))
+    assert "content: [half" in kept.read_text()
+
+
+def test_half_of_a_persons_work_is_set_aside(clones: Two, memfs: Memfs) -> None:
+    """Edits beside markers that are left cannot be told from git's lines: the file is kept for 'memfs recover'."""
+    _, bo = apart(clones)
+    half = bo.read() + "# half way\n"
+    bo.write(half)
+    assert memfs(bo, "resolve", "--all").code == 0
+    name = memfs(bo, "recover", "--json").json["recoverable"][0]["name"]
+    assert name.startswith("merge-")
+    kept = next(bo.root.glob(f".git/memfs/*/recovered/{name}*"))
+    assert half in kept.read_text()
+
+
+def test_a_rebase_goes_on_after_it(clones: Two, memfs: Memfs) -> None:
+    """In the middle of a rebase nothing of memfs's waits afterwards, and the branch holds what was joined."""
+    ada, bo = clones
+    ada.edit("Frankfurt", "Vienna")
+    bo.edit("Frankfurt", "Linz")
+    bo.edit("Tuesdays", "Fridays")
+    bo.git("fetch", "--quiet", str(ada.root), "main")
+    bo.git("rebase", "--quiet", "FETCH_HEAD", code=1)
+    for _ in range(2):
+        if memfs(bo, "resolve", "--json").json["open"]:
+            done = memfs(bo, "resolve", "--all")
+            assert "git rebase --continue" in done.err
+            bo.git("-c", "core.editor=true", "rebase", "--continue", code=None)
+    assert "rebase" not in bo.git("status").out
+    assert bo.clean()
+    assert memfs(bo, "status", "--json").json["pending_commits"] == 0
+    assert "conflicts:" in bo.read()
+
+
+def test_git_stash_pop_leaves_the_same(clones: Two, memfs: Memfs) -> None:
+    """Where no merge goes on, but the index holds versions, they are joined and staged."""
+    ada, bo = clones
+    ada.edit("Frankfurt", "Vienna")
+    bo.write(bo.read().replace("Frankfurt", "Linz"))
+    bo.git("stash", "--quiet")
+    bo.pull(ada)
+    bo.git("stash", "pop", code=1)
+    done = memfs(bo, "resolve", "--all", "--json").json
+    assert [one["conflicts"][0]["field"] for one in done["files"]] == ["content"]
+    assert bo.git("status", "--porcelain").out == f"M  {ITEM}\n"
+
+
+def test_markers_that_were_committed_are_told_apart(clones: Two, memfs: Memfs) -> None:
+    """Somebody committed the markers: the versions stand between them, what they began from in history (row 43)."""
+    _, bo = apart(clones)
+    bo.commit("Markers and all")
+    assert memfs(bo, "resolve", "--json").json["markers"] == [ITEM]
+    done = memfs(bo, "resolve", "deploy", "--json").json
+    assert done["files"][0]["outcome"] == "joined"
+    assert "importance: 4" in bo.read()
+    assert "- ops\n- ada\n" in bo.read()
+    assert "tags" not in bo.read().partition("conflicts:")[2]
+    assert bo.clean()
+    assert bo.git("log", "-1", "--format=%s").out == "Join the versions that a merge left\n"
+
+
+def test_markers_that_do_not_pair_are_left(clones: Two, memfs: Memfs) -> None:
+    """Where nobody can tell the versions apart, nothing is guessed, and the message says what to do."""
+    ada, _ = clones
+    ada.write("content: x\n<<<<<<< ours\ntitle: a\n")
+    ada.commit()
+    done = memfs(ada, "resolve", "deploy")
+    assert done.code == 1
+    assert "delete the marker lines" in done.err
+    assert memfs(ada, "resolve", "--all").code == 0
+    assert "<<<<<<<" in ada.read()
+
+
+# -- manners ------------------------------------------------------------------------------------------------------
+def test_a_dry_run_writes_nothing(clones: Two, memfs: Memfs) -> None:
+    """It tells the same, and neither file nor index changes."""
+    _, bo = apart(clones)
+    index, text = (bo.root / ".git/index").read_bytes(), bo.read()
+    assert "would be joined" in memfs(bo, "resolve", "--all", "--dry-run").out
+    assert (bo.root / ".git/index").read_bytes() == index
+    assert bo.read() == text
+
+
+def test_files_that_are_no_memory_are_left_to_the_person(clones: Two, memfs: Memfs) -> None:
+    """Only memory is joined; what else is open is counted (row 33)."""
+    ada, bo = clones
+    for one in (ada, bo):
+        one.write(f"print({one.root.name!r})\n", "app.py")
+        one.commit()
+    _, bo = apart((ada, bo))
+    assert "git status" in memfs(bo, "resolve", "--all").err
+    assert memfs(bo, "resolve", "--json").json["others"] == 1
+    assert bo.git("ls-files", "-u").out.count("app.py") == 2
+
+
+def test_a_held_index_is_said_and_repeating_finishes(
+    clones: Two, memfs: Memfs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody holds the index: the message names the lock, and the same command finishes afterwards (row 39)."""
+    monkeypatch.setattr("memfs.git.unmerged._TRIES", 1)
+    _, bo = apart(clones)
+    lock = bo.root / ".git/index.lock"
+    lock.touch()
+    done = memfs(bo, "resolve", "--all")
+    assert done.code == 1
+    assert "index.lock" in done.err
+    lock.unlink()
+    assert memfs(bo, "resolve", "--all").code == 0
+    bo.git("commit", "--quiet", "--no-edit")
+    assert bo.clean()
+
+
+def test_killed_between_file_and_index_it_is_repeated(clones: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is joined, the index is not: the next time gives the same (row 21)."""
+    _, bo = apart(clones)
+    with monkeypatch.context() as patch, open_workspace(bo.root, watch=False) as workspace:
+
+        def killed(*_: object) -> None:
+            raise GitBusy("killed here")
+
+        patch.setattr(resolve, "stage", killed)
+        with pytest.raises(GitBusy):
+            workspace.teams.resolver.finish()
+    joined = bo.read()
+    with open_workspace(bo.root, watch=False) as workspace:
+        outcome = workspace.teams.resolver.finish()[0]
+        assert not outcome.own
+        assert workspace.teams.resolver.waiting().open == ()
+    assert bo.read() == joined
+
+
+def test_what_cannot_be_understood_is_refused(clones: Two, memfs: Memfs) -> None:
+    """Options that contradict each other and names nobody knows are told apart, with the next step."""
+    ada, _ = clones
+    for words in (("--ours",), ("deploy", "--all"), ("deploy", "--keep", "--take"), ("deploy", "--field", "title")):
+        assert memfs(ada, "resolve", *words).code == 2
+    done = memfs(ada, "resolve", "deploy")
+    assert done.code == 1
+    assert "no merge left 'deploy' open" in done.err
+    assert memfs(ada, "resolve", "deploy", "--keep").code == 1
+    assert "nothing waits" in memfs(ada, "resolve").err
+    assert "nothing is open" in memfs(ada, "resolve", "--all").err
+
+
+# -- recorded conflicts -------------------------------------------------------------------------------------------
+def contested(clone: Clone, entries: str, text: str = "") -> None:
+    """Give the item conflicts, as a merge would."""
+    clone.write((text or clone.read()) + "conflicts:\n" + entries)
+    clone.commit("Merge")
+
+
+def test_one_field_after_the_other(clones: Two, memfs: Memfs) -> None:
+    """Each field is decided for itself: kept as it stands, or the other value taken; one commit each (B3)."""
+    ada, _ = clones
+    contested(
+        ada,
+        "- field: content\n  kept: Ask Bo first.\n  lost: Ask Ada first.\n  part: true\n"
+        "- field: title\n  kept: Deploy target\n  lost: Where we deploy\n"
+        "- field: importance\n  kept: 2\n",
+    )
+    assert memfs(ada, "resolve", "--json").json["waiting"] == 3
+    assert memfs(ada, "resolve", "deploy", "--field", "content", "--take").code == 0
+    assert "Deploy to Frankfurt on Tuesdays.\n  Ask Ada first.\n  Then watch" in ada.read()
+    assert memfs(ada, "resolve", "deploy", "--field", "title", "--keep", "--dry-run").code == 0
+    assert memfs(ada, "resolve", "--json").json["waiting"] == 2
+    assert memfs(ada, "resolve", "deploy", "--field", "title", "--keep").code == 0
+    assert "title: Deploy target\n" in ada.read()
+    assert memfs(ada, "resolve", "--all", "--take", "--json").json["decided"][0]["fields"] == ["importance"]
+    assert "importance" not in ada.read()
+    assert "conflicts" not in ada.read()
+    assert ada.clean()
+    assert ada.git("log", "--format=%s", "-3").out.count("(for the value that") == 3
+
+
+def test_of_several_values_that_gave_way_one_is_chosen(clones: Two, memfs: Memfs) -> None:
+    """Nobody guesses which of two values is meant; what has another value by now is in nobody's way (B3)."""
+    ada, _ = clones
+    contested(
+        ada,
+        "- field: importance\n  kept: 7\n  lost: 9\n"
+        "- field: title\n  kept: Deploy target\n  lost: Where we deploy\n"
+        "- field: title\n  kept: Deploy target\n  lost: Where to deploy\n"
+        "- field: content\n  kept: Ask Bo first.\n  lost: Ask Ada first.\n  part: true\n",
+    )
+    assert "\n2. two values of title in deploy\n" in memfs(ada, "resolve").out
+    refused = memfs(ada, "resolve", "deploy", "--take")
+    assert (refused.code, "memfs resolve deploy --take --number 1" in refused.err) == (1, True)
+    assert memfs(ada, "resolve", "deploy", "--take", "--number", "4").code == 1
+    assert memfs(ada, "resolve", "--all", "--take", "--number", "1").code == 2
+    assert memfs(ada, "resolve", "deploy", "--take", "--number", "2").code == 0
+    assert "title: Where to deploy\n" in ada.read()
+    assert memfs(ada, "resolve", "--json").json["waiting"] == 1
+    assert memfs(ada, "resolve", "deploy", "--take").code == 0
+    assert "Ask Ada first." in ada.read()
+    assert "importance: 2\n" in ada.read()
+    assert "conflicts" not in ada.read()
+
+
+def test_nobody_removes_an_item_by_accident(clones: Two, memfs: Memfs) -> None:
+    """Taking everything where one of the conflicts is the item's removal is refused; that one is taken by itself."""
+    ada, _ = clones
+    contested(
+        ada,
+        "- field: title\n  kept: Deploy target\n  lost: Where we deploy\n"
+        "- field: ''\n  kept: edited\n  lost: deleted\n",
+    )
+    refused = memfs(ada, "resolve", "deploy", "--take")
+    assert (refused.code, "--number" in refused.err) == (1, True)
+    assert memfs(ada, "resolve", "deploy", "--take", "--number", "2", "--dry-run").out == "deploy: would be removed\n"
+    assert memfs(ada, "resolve", "deploy", "--take", "--number", "2", "--json").json["decided"][0]["removed"]
+    assert not (ada.root / ITEM).exists()
+
+
+def test_one_item_that_cannot_be_decided_stops_no_other(clones: Two, memfs: Memfs) -> None:
+    """With --all the others are decided and told; the exit code says that something was left."""
+    ada, _ = clones
+    two = "- field: title\n  kept: Deploy target\n  lost: a\n- field: title\n  kept: Deploy target\n  lost: b\n"
+    ada.write(
+        ada.read() + "conflicts:\n- field: title\n  kept: Deploy target\n  lost: c\n", ITEM.replace("deploy", "z")
+    )
+    contested(ada, two)
+    done = memfs(ada, "resolve", "--all", "--take")
+    assert (done.code, "deploy" in done.err, "z: the value that gave way stands for title" in done.out) == (
+        1,
+        True,
+        True,
+    )
+    assert "title: c\n" in ada.read(ITEM.replace("deploy", "z"))
+
+
+def test_a_field_that_was_edited_since_waits_for_nobody(clones: Two, memfs: Memfs) -> None:
+    """A record whose field has another value by now is not listed; taking the old value is refused."""
+    ada, _ = clones
+    contested(ada, "- field: title\n  kept: Another\n  lost: Where we deploy\n")
+    assert memfs(ada, "resolve", "--json").json["waiting"] == 0
+    assert memfs(ada, "resolve", "deploy", "--take").code == 1
+    assert memfs(ada, "resolve", "deploy", "--keep").code == 0
+    assert "conflicts" not in ada.read()
+
+
+def test_a_value_too_long_for_its_record_comes_from_history(joining: Two, memfs: Memfs) -> None:
+    """Where the record names the version alone, taking it looks the value up in the history (B3)."""
+    ada, bo = joining
+    for one in (ada, bo):
+        one.edit("- ops", f"- ops\n- {one.root.name}")
+        one.write(one.read().replace("Deploy to", f"{one.root.name} " * 1500 + "Deploy to"))
+        one.commit()
+    bo.pull(ada)
+    entry = next(
+        one for one in memfs(bo, "resolve", "--json").json["items"][0]["conflicts"] if one["field"] == "content"
+    )
+    assert (entry["lost"], len(entry["lost_sha256"])) == (None, 64)
+    assert memfs(bo, "resolve").out.count("a longer text than is kept here") == 2
+    words = {name: bo.read().count(f"{name} ") for name in ("ada", "bo")}
+    assert memfs(bo, "resolve", "deploy", "--field", "content", "--take").code == 0
+    after = {name: bo.read().count(f"{name} ") for name in ("ada", "bo")}
+    gone, there = ("ada", "bo") if words["ada"] > after["ada"] else ("bo", "ada")
+    assert words[gone] - after[gone] == 1500
+    assert after[there] - words[there] == 1500
+
+
+def test_a_records_document_that_was_removed_on_one_side(clones: Two, memfs: Memfs) -> None:
+    """A state document that one side removed and the other changed stays, recorded, until somebody decides (B3)."""
+    ada, bo = clones
+    ada.git("rm", "--quiet", RESULT)
+    ada.git("commit", "--quiet", "--message", "Gone")
+    bo.edit('"winner": "h1"', '"winner": "h3"', RESULT)
+    bo.pull(ada, code=1)
+    assert memfs(bo, "resolve", "--all").code == 0
+    bo.git("commit", "--quiet", "--no-edit")
+    found = memfs(bo, "resolve", "--json").json["documents"]
+    assert [(one["field"], one["kept"], one["lost"]) for one in found] == [("", "edited", "deleted")]
+    assert memfs(bo, "resolve", found[0]["record"], "--take").code == 0
+    assert not (bo.root / RESULT).exists()
+    assert memfs(bo, "resolve", "--json").json["waiting"] == 0
+
+
+def test_deciding_from_python(clones: Two) -> None:
+    """``workspace.teams.resolver`` lists and decides without the command line."""
+    ada, _ = clones
+    contested(ada, "- field: title\n  kept: Deploy target\n  lost: Where we deploy\n")
+    with open_workspace(ada.root, watch=False) as workspace:
+        waiting = workspace.teams.resolver.waiting()
+        assert waiting.count == 1
+        decided = workspace.teams.resolver.decide("deploy", DecisionRule(take=True))
+        item = workspace.store.get("deploy")
+        assert isinstance(item, MemoryItem)
+        assert item.title == "Where we deploy"
+        assert item.conflicts == ()
+        assert decided == resolve.DecisionResult(id="deploy", path=ITEM, settled=waiting.items[0].conflicts, item=item)
+
+
+def test_keeping_what_stands_decides_about_one_value_alone(clones: Two) -> None:
+    """One of several that gave way is dropped; two that say the same are one decision (B3)."""
+    ada, _ = clones
+    ada.edit("trust: human\n", "trust: human\norigin:\n  agent: bot\n")
+    entry = "- field: title\n  kept: Deploy target\n  lost: {}\n  by: {}\n"
+    contested(ada, "".join(entry.format(*one) for one in (("There", "bo"), ("Nowhere", "bo"), ("There", "cy"))))
+    with open_workspace(ada.root, watch=False) as workspace:
+        kept = workspace.teams.resolver.decide("deploy", DecisionRule(take=False, number=2))
+        assert isinstance(kept, resolve.DecisionResult)
+        assert [one.lost for one in kept.settled] == ["Nowhere"]
+        taken = workspace.teams.resolver.decide("deploy", DecisionRule(take=True))
+        assert isinstance(taken, resolve.DecisionResult)
+        assert taken.item is not None
+        assert (taken.item.title, taken.item.conflicts) == ("There", ())
+        workspace.store.flush()
+    assert "Memfs-Agent" not in ada.git("log", "-1", "--format=%B").out  # a person has decided
+
+
+# -- markers ------------------------------------------------------------------------------------------------------
+LINES = st.lists(st.sampled_from(["a", "b", "c", "d: 1", "  x", ""]), max_size=8).map(
+    lambda lines: "".join(f"{line}\n" for line in lines).encode()
+)
+
+
+@settings(max_examples=60)
+@given(pieces=st.lists(st.tuples(LINES, LINES, LINES), min_size=1, max_size=4), told=st.booleans())
+def test_what_was_marked_is_told_apart(pieces: list[tuple[bytes, bytes, bytes]], told: bool) -> None:
+    """All versions come back from between the markers, at however many places of the file."""
+    text = b"".join(
+        b"same\n<<<<<<< ours\n" + ours + (b"||||||| base\n" + base if told else b"") + b"=======\n" + theirs
+        + b">>>>>>> theirs\nend\n"
+        for ours, base, theirs in pieces
+    )  # fmt: skip
+    found = sides(text)
+    assert found is not None
+    versions = [b"".join(b"same\n" + piece[at] + b"end\n" for piece in pieces) for at in range(3)]
+    assert (found.ours, found.base, found.theirs) == (versions[0], versions[1] if told else None, versions[2])
+
+
+def test_gits_own_markers_are_read(tmp_path: Path) -> None:
+    """With and without the base, at several places of a file, with both line endings."""
+    files = [tmp_path / name for name in ("ours", "base", "theirs")]
+    lines = [f"line {number}" for number in range(20)]
+    for ending in ("\n", "\r\n"):
+        for place, text in zip(files, ("ours", "base", "theirs"), strict=True):
+            changed = [text if number in (3, 15) else line for number, line in enumerate(lines)]
+            place.write_bytes("".join(line + ending for line in changed).encode())
+        for style in ((), ("--diff3",)):
+            done = subprocess.run(["git", "merge-file", "-p", *style, *files], capture_output=True, check=False)
+            found = sides(done.stdout)
+            assert found is not None
+            assert found.ours == files[0].read_bytes()
+            assert found.theirs == files[2].read_bytes()
+            assert found.base == (files[1].read_bytes() if style else None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no markers\n",
+        "<<<<<<< ours\na\n",
+        "<<<<<<< ours\na\n=======\nb\n",
+        "=======\n>>>>>>> theirs\n",
+        "<<<<<<< ours\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n",
+        "<<<<<<< ours\na\n=======\nb\n=======\nc\n>>>>>>> theirs\n",
+    ],
+)
+def test_markers_that_say_nothing_clear(text: str) -> None:
+    """What does not pair, or could be read in two ways, is not read at all."""
+    assert sides(text.encode()) is None
+
+
+def test_the_json_of_a_document_stays_one(clones: Two, memfs: Memfs) -> None:
+    """A state document with markers is joined like an item; without a record of its own it is valid JSON (B3)."""
+    ada, bo = clones
+    for one, name in ((ada, "h2"), (bo, "h3")):
+        one.edit('"winner": "h1"', f'"winner": "{name}"', RESULT)
+    bo.pull(ada, code=1)
+    assert memfs(bo, "resolve", RESULT).code == 0
+    assert json.loads(bo.read(RESULT))["winner"] in ("h2", "h3")
+    assert len(memfs(bo, "resolve", "--json").json["spooled"]) == 1
+    bo.git("commit", "--quiet", "--no-edit")
+    assert len(memfs(bo, "resolve", "--json").json["documents"]) == 1
+    assert bo.clean()
+
+
+def moved_by_both(clones: Two) -> dict[str, str]:
+    """Both move the item to places of their own, and edit it: where it lies in each clone."""
+    places = {}
+    for one in clones:
+        places[one.root.name] = ITEM.replace("2026-03", one.root.name)
+        (one.root / places[one.root.name]).parent.mkdir(parents=True)
+        one.git("mv", ITEM, places[one.root.name])
+        one.edit("Frankfurt", one.root.name, places[one.root.name])
+    return places
+
+
+def items_of(clone: Clone) -> list[str]:
+    """Where the item lies."""
+    return [str(path.relative_to(clone.root)) for path in clone.root.glob("ContextMemory/memories/**/deploy.yaml")]
+
+
+def test_both_sides_moved_the_item(clones: Two, memfs: Memfs) -> None:
+    """Two new places and an old one are one item, in the same place whoever joins them (B3)."""
+    ada, bo = clones
+    places = moved_by_both(clones)
+    for one, other in ((bo, ada), (ada, bo)):
+        other.git("branch", "moved", *(["HEAD^1"] if one is ada else []))
+        one.git("fetch", "--quiet", str(other.root), "moved")
+        one.git("merge", "--quiet", "--no-edit", "FETCH_HEAD", code=1)
+        assert memfs(one, "resolve", "--all").code == 0
+        one.git("commit", "--quiet", "--no-edit")
+        assert one.clean()
+        assert items_of(one) == [places["bo"]]
+        assert "conflicts:" in one.read(places["bo"])
+    assert ada.read(places["bo"]) == bo.read(places["bo"])
+
+
+def test_lines_that_crossed_with_the_item_in_two_places(clones: Two, memfs: Memfs) -> None:
+    """Where each had left the item at its own place, it still is one item, and both edits are in it (B3)."""
+    ada, bo = clones
+    places = moved_by_both(clones)
+    for one, other in ((ada, bo), (bo, ada)):
+        one.git("fetch", "--quiet", str(other.root), "main")
+    for one in clones:
+        one.git("merge", "--quiet", "--no-commit", "--strategy=ours", "FETCH_HEAD")
+        one.commit("Left at its place")
+        one.edit("- ops", f"- ops\n- {one.root.name}", places[one.root.name])
+    bo.pull(ada, code=1)
+    assert len(bo.git("status", "--porcelain").out.splitlines()) == 2
+    assert memfs(bo, "resolve", "--json").json["waiting"] == 1
+    assert memfs(bo, "resolve", "--all").code == 0
+    bo.git("commit", "--quiet", "--no-edit")
+    (place,) = items_of(bo)
+    assert place in places.values()
+    assert "- ada\n" in bo.read(place)
+    assert "- bo\n" in bo.read(place)
+    assert bo.clean()
+
+
+def test_a_persons_choice_of_the_place_stands(clones: Two, memfs: Memfs) -> None:
+    """Whoever ended the merge at one of two places keeps that file; work at the other place is set aside (row 43)."""
+    ada, bo = clones
+    places = moved_by_both(clones)
+    bo.pull(ada, code=1)
+    bo.write(TEXT.replace("Frankfurt", "Vienna"), places["ada"])
+    (bo.root / places["bo"]).unlink()
+    assert memfs(bo, "resolve", "--all", "--json").json["files"][0]["outcome"] == "own"
+    assert items_of(bo) == [places["ada"]]
+    assert "Vienna" in bo.read(places["ada"])
+    bo.git("reset", "--quiet", "--hard")
+    bo.pull(ada, code=1)
+    for name, place in places.items():
+        bo.write(TEXT.replace("Frankfurt", f"Vienna of {name}"), place)
+    assert memfs(bo, "resolve", "--all", "--json").json["files"][0]["outcome"] == "own"
+    assert "Vienna of bo" in bo.read(places["bo"])
+    assert "merge-" in memfs(bo, "recover").out
+
+
+def test_what_is_no_file_is_left(clones: Two, memfs: Memfs) -> None:
+    """A link in the place of an item on one side is git's to solve: nothing is written through it (row 12)."""
+    ada, bo = clones
+    (ada.root / ITEM).unlink()
+    (ada.root / ITEM).symlink_to("/etc/hostname")
+    ada.commit()
+    bo.edit("importance: 2", "importance: 4")
+    bo.pull(ada, code=1)
+    listed = memfs(bo, "resolve", "--json").json
+    assert (listed["open"], listed["others"]) == ([], 2)
+    assert memfs(bo, "resolve", "--all").code == 0
+    assert bo.git("ls-files", "-u").out
+
+
+def test_resolve_says_who_wrote_which_value_and_when(joining: Two, memfs: Memfs) -> None:
+    """Beside each value stand its author, the time and the commit, for people and programs (B3)."""
+    ada, bo = joining
+    ada.git("config", "user.name", "Ada")
+    bo.git("config", "user.name", "Bo")
+    ada.edit("Frankfurt", "Vienna")
+    bo.edit("Frankfurt", "Linz")
+    bo.pull(ada)
+    told = memfs(bo, "resolve").out
+    (one,) = memfs(bo, "resolve", "--json").json["items"][0]["conflicts"]
+    by = {"Vienna": "Ada", "Linz": "Bo"}
+    for word, whose in (("kept", "kept_by"), ("lost", "lost_by")):
+        city = next(city for city in by if city in one[word])
+        (clone,) = (clone for clone in joining if (clone is ada) == (by[city] == "Ada"))
+        made = clone.git("log", "-1", "--format=%H", f"--author={by[city]}", f"-S{city}").out.strip()
+        assert (one[whose]["author"], one[whose]["commit"]) == (by[city], made)
+        assert f"by {by[city]}, {one[whose]['time']}, {made[:10]}" in told

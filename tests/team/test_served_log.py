@@ -1,0 +1,381 @@
+"""The record of what was handed out: complete, private, bounded, and never in the way of an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from memfs.errors import StorageIO
+from memfs.facades.agent_tools import AgentMemory
+from memfs.facades.entries import Entries, EntryChange
+from memfs.facades.layered import MultiLayeredMemorySystem
+from memfs.facades.memory_context import MemoryContext
+from memfs.facades.pages import Pages
+from memfs.fs import io
+from memfs.model import MemoryItem, Origin, Query
+from memfs.model.episode import StateSnapshot
+from memfs.store.access_log import FOLDER, ServedLog, not_handed_out, served_to
+from memfs.workspace import Workspace
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def workspace(opened: Callable[..., Workspace]) -> Workspace:
+    """Three apples and a preference."""
+    found = opened()
+    for name in ("a", "b", "c"):
+        found.store.put(MemoryItem(f"an apple called {name}", id=name))
+    found.store.put(MemoryItem("Answer briefly", "preference", id="brief"))
+    found.store.flush()
+    return found
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ServedLog:
+    """A record of its own."""
+    return ServedLog(
+        tmp_path / "git" / "memfs" / "key" / FOLDER, head=lambda: "c" * 40, version=lambda one, _: f"blob {one}"
+    )
+
+
+@pytest.fixture(autouse=True)
+def _git_folder(tmp_path: Path) -> None:
+    (tmp_path / "git").mkdir()
+
+
+# -- what is noted ------------------------------------------------------------------------------------------------
+def test_a_recall_is_on_record_with_version_and_commit(workspace: Workspace) -> None:
+    """Each time items are handed out, it is known when, which, in which version, and what HEAD was (B2)."""
+    before = datetime.now(UTC)
+    with served_to("a door", "scout", "s-1"):
+        hits = workspace.recall.search(Query(text="apple", limit=2)).hits
+    (row,) = workspace.usage.served.find()
+    assert row.ids == tuple(hit.item.id for hit in hits)
+    assert (row.way, row.door, row.agent, row.session) == ("recall", "a door", "scout", "s-1")
+    assert before <= row.time <= datetime.now(UTC)
+    assert row.commit == workspace.repository.head_commit()
+    head = workspace.repository.tree("HEAD")
+    assert dict(row.items) == {hit.item.id: head[hit.item.path] for hit in hits}
+
+
+def test_every_way_out_is_on_record(workspace: Workspace) -> None:
+    """Recall, automatic delivery, an agent's tools, pages and entries are all told apart (B2)."""
+    memory = AgentMemory(workspace=workspace)
+    memory.search("apple", 1, agent="scout")
+    memory.beginning("scout")
+    memory.get("b")
+    asyncio.run(workspace.recall.search_async("apple"))
+    pages = Pages(workspace=workspace, origin=Origin(agent="scribe", session="s-2"), source="anthropic")
+    pages.create("plan.md", "first the roof")
+    pages.read("plan.md")
+    entries = Entries(workspace=workspace, origin=Origin(agent="graph"), source="langgraph")
+    entries.apply([EntryChange(namespace=("users",), key="ada", value={"likes": "pears"}, text="pears")])
+    entries.get(("users",), "ada")
+    entries.search(("users",), lambda _: True, "pears")
+    rows = workspace.usage.served.find()
+    found = [(row.way, row.door, row.agent) for row in reversed(rows)]
+    assert found == [
+        ("recall", "python", "scout"),
+        ("automatic", "python", "scout"),
+        ("read", "python", ""),
+        ("recall", "python", ""),
+        ("read", "anthropic", "scribe"),
+        ("read", "langgraph", "graph"),
+        ("recall", "langgraph", "graph"),
+    ]
+    assert [row.ids for row in reversed(rows)][1] == ("brief",)
+
+
+def test_what_is_got_by_name_or_layer_is_on_record(workspace: Workspace) -> None:
+    """The facades that hand out items without a question note them, too; what is not there is not noted (B2)."""
+    layered = MultiLayeredMemorySystem(workspace=workspace)
+    layered.retrieve("a")
+    layered.retrieve("nothing")
+    layered.get_items_by_layer("semantic")
+    MemoryContext(workspace=workspace).get("b")
+    rows = workspace.usage.served.find()[::-1]
+    assert [(row.way, set(row.ids) & {"a", "b", "c"}) for row in rows] == [
+        ("read", {"a"}),
+        ("read", {"a", "b", "c"}),
+        ("read", {"b"}),
+    ]
+
+
+def test_only_what_an_agent_is_given_is_on_record(workspace: Workspace) -> None:
+    """What was found and had no room was not handed out (B2)."""
+    for name in "defgh":
+        workspace.store.put(MemoryItem(f"an apple called {name}, which is a long story about trees " * 5, id=name))
+    given = workspace.sources.delivery.recall("apple", limit=8, max_tokens=500)
+    (row,) = workspace.usage.served.find()
+    assert 0 < len(given.ids) < 8
+    assert row.ids == given.ids
+    with not_handed_out():
+        workspace.recall.search("apple")
+    assert len(workspace.usage.served.find()) == 1
+
+
+def test_a_background_answer_goes_to_whoever_asked(workspace: Workspace) -> None:
+    """A question that a thread answers is on record for the one who put it (B2)."""
+    with served_to("a door", "scout", "s-1"):
+        waiting = workspace.recall.submit("apple")
+    waiting.result()
+    (row,) = workspace.usage.served.find()
+    assert (row.door, row.agent) == ("a door", "scout")
+
+
+def test_before_a_step_the_agent_of_the_situation_is_on_record(workspace: Workspace) -> None:
+    """Automatic delivery names the agent and session that the situation names (B2)."""
+    workspace.sources.delivery.automatic(StateSnapshot(agent="scout", session="s-3"))
+    (row,) = workspace.usage.served.find(session="s-3")
+    assert (row.way, row.agent, row.ids) == ("automatic", "scout", ("brief",))
+
+
+def test_questions_stay_out_unless_the_settings_say_so(opened: Callable[..., Workspace], workspace: Workspace) -> None:
+    """What was asked is nobody's business, unless a person wants it kept (B2)."""
+    workspace.recall.search("apple of my eye")
+    files = list((workspace.repository.state / FOLDER).iterdir())
+    assert b"my eye" not in b"".join(path.read_bytes() for path in files)
+    asking = opened(workspace.root, served__questions=True)
+    asking.recall.search("apple of my eye")
+    assert [row.question for row in asking.usage.served.find()] == ["apple of my eye", ""]
+
+
+def test_a_repository_cannot_have_questions_kept(workspace: Workspace, opened: Callable[..., Workspace]) -> None:
+    """A repository's own settings do not have questions written down where it is not trusted (faults row 41)."""
+    (workspace.root / "memfs.toml").write_text("[served]\nquestions = true\n")
+    assert opened(workspace.root).settings.served.questions is False
+
+
+def test_it_can_be_switched_off(workspace: Workspace, opened: Callable[..., Workspace]) -> None:
+    """Without ``served.log`` nothing is written down, and no folder is made (B2)."""
+    quiet = opened(workspace.root, served__log=False)
+    quiet.recall.search("apple")
+    assert not (quiet.repository.state / FOLDER).exists()
+
+
+def test_a_server_names_its_door_and_its_client(workspace: Workspace) -> None:
+    """What goes out by MCP is on record for the client and its session (B2, B5)."""
+    mcp = pytest.importorskip("mcp")
+    from memfs.doors.mcp import build_server
+
+    async def ask() -> None:
+        server = build_server(opener=lambda: workspace)
+        async with mcp.Client(server.protocol) as client:
+            await client.call_tool("memory_search", {"query": "apple"})
+            await client.call_tool("memory_get", {"id": "b"})
+
+    asyncio.run(ask())
+    rows = workspace.usage.served.find()
+    assert [(row.way, row.door) for row in rows] == [("read", "mcp"), ("recall", "mcp")]
+    assert all(row.agent and row.session for row in rows)
+
+
+# -- bounded and private ------------------------------------------------------------------------------------------
+def test_only_this_user_may_read_it(log: ServedLog, tmp_path: Path) -> None:
+    """The record is readable by its user alone (B2)."""
+    log.note("recall", ["a"], NOON)
+    folder = tmp_path / "git/memfs/key" / FOLDER
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+def test_it_stays_within_its_size_and_age(tmp_path: Path) -> None:
+    """Old lines go, and so do the oldest where there are too many (B2)."""
+    folder = tmp_path / "git/memfs/key" / FOLDER
+    log = ServedLog(folder, days=8, megabytes=2)
+    for number in range(700):
+        log.note("recall", [f"{number}-{'x' * 100}-{each}" for each in range(60)], NOON + timedelta(seconds=number))
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 3.2 * (1 << 20)
+    rows = log.find(now=NOON)
+    assert rows[0].ids[0].startswith("699-")
+    assert not log.find([rows[-1].ids[0].replace(rows[-1].ids[0].split("-")[0], "0")], now=NOON)
+    log.note("recall", ["late"], NOON + timedelta(days=2))
+    log.note("recall", ["later"], NOON + timedelta(days=10, seconds=1))
+    log.note("recall", ["last"], NOON + timedelta(days=10, seconds=2))
+    assert [row.ids for row in log.find(now=NOON + timedelta(days=10, seconds=3))] == [("last",), ("later",)]
+    assert len(list(folder.iterdir())) <= 3
+    log.note("recall", ["alone"], NOON + timedelta(days=30))
+    log.note("recall", ["now"], NOON + timedelta(days=39))
+    log.note("recall", ["then"], NOON + timedelta(days=41))
+    assert b"last" not in b"".join(path.read_bytes() for path in folder.iterdir()), "too old, though there is room"
+
+
+def test_lines_that_are_none_are_passed_over(log: ServedLog, tmp_path: Path) -> None:
+    """A line that was cut short, or that somebody wrote into the file, spoils no other (B2)."""
+    log.note("recall", ["a"], NOON)
+    path = tmp_path / "git/memfs/key" / FOLDER / "log.jsonl"
+    with path.open("ab") as file:
+        file.write(b'\n{"at": "2026-03-01T12:00:00+00:00", "items": [["x"')
+        file.write(
+            b'\n[]\n{"at": 1, "items": []}\nnull\n{"at": "soon", "items": [["a", "b"]]}\n\xff\xfe\n' + b"[" * 9000
+        )
+    log.note("recall", ["b"], NOON + timedelta(seconds=1))
+    assert [row.ids for row in log.find(now=NOON)] == [("b",), ("a",)]
+
+
+def test_find_filters(log: ServedLog) -> None:
+    """By item in any letter case, by agent, by session and by time (B2)."""
+    with served_to("cli", "scout", "s-1"):
+        log.note("recall", ["Apple", "pear"], NOON)
+    log.note("triggered", ["pear"], NOON + timedelta(hours=1), agent="coder", session="s-2")
+    find = lambda *ids, **named: [row.way for row in log.find(ids, now=NOON, **named)]  # noqa: E731
+    assert find("apple") == ["recall"]
+    assert find("pear") == ["triggered", "recall"]
+    assert find(agent="coder") == find(session="s-2") == find(since=NOON + timedelta(minutes=1)) == ["triggered"]
+    assert find("plum") == []
+
+
+# -- never in the way ---------------------------------------------------------------------------------------------
+def test_an_answer_comes_though_nothing_can_be_noted(workspace: Workspace) -> None:
+    """A full disk, or something else in the record's place, costs lines and never an answer (B2)."""
+
+    def full(name: str, path: str) -> None:
+        if FOLDER in path:
+            raise OSError(errno.ENOSPC, "no space")
+
+    before = io.set_hook(full)
+    try:
+        assert len(workspace.recall.search("apple").hits) == 3
+    finally:
+        io.set_hook(before)
+    assert "handed out" in workspace.usage.served.problem
+    (workspace.repository.state / FOLDER).mkdir(exist_ok=True)
+    place = workspace.repository.state / FOLDER / "log.jsonl"
+    os.mkfifo(place)
+    assert len(workspace.recall.search("apple").hits) == 3
+    place.unlink()
+    place.symlink_to(workspace.root / "victim")
+    assert len(workspace.recall.search("apple").hits) == 3
+    assert not (workspace.root / "victim").exists()
+
+
+def test_a_repository_that_was_moved_away_is_not_made_anew_for_the_record(log: ServedLog, tmp_path: Path) -> None:
+    """Where the repository is gone, nothing stands in its place (B2)."""
+    (tmp_path / "git").rmdir()
+    log.note("recall", ["a"], NOON)
+    assert not (tmp_path / "git").exists()
+    assert "gone" in log.problem
+
+
+def test_it_costs_next_to_nothing(log: ServedLog) -> None:
+    """Noting ten items opens one file, writes one line, and waits for no disk (B2)."""
+    ids = [f"item-{number}" for number in range(10)]
+    log.note("recall", ids, NOON)
+    done: list[str] = []
+    io.set_hook(lambda name, path: done.append(name))
+    log.note("recall", ids, NOON)
+    io.set_hook(None)
+    assert done == ["open", "stat", "write"]
+
+
+_WRITER = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from memfs.store import access_log as module
+from memfs.store.access_log import ServedLog
+module._WAIT = 60.0  # on a busy machine the other may be stopped for longer with the file in its hands
+log = ServedLog(Path(sys.argv[1]), megabytes=50)
+for number in range(400):
+    log.note("recall", [f"{sys.argv[2]}-{number}-{'x' * 60}-{each}" for each in range(60)], datetime.now(UTC))
+print(log.problem)
+"""
+
+
+def test_processes_share_it(tmp_path: Path) -> None:
+    """Two processes that write at once lose no line, though files are closed meanwhile (B2)."""
+    folder = tmp_path / "git/memfs/key" / FOLDER
+    writers = [
+        subprocess.Popen([sys.executable, "-c", _WRITER, str(folder), name], stdout=subprocess.PIPE, text=True)
+        for name in ("one", "two")
+    ]
+    assert [writer.communicate()[0].strip() for writer in writers] == ["", ""]
+    rows = ServedLog(folder).find()
+    assert len({row.ids[0] for row in rows}) == len(rows) == 800
+    assert len(list(folder.iterdir())) > 2
+
+
+# -- forgetting ---------------------------------------------------------------------------------------------------
+def test_an_erase_takes_the_record_along(workspace: Workspace) -> None:
+    """An erased item's id is in no line, nor is a question that quotes it (B6)."""
+    for _ in range(2):
+        workspace.recall.search(Query(text="apple", limit=3))
+    log = ServedLog(workspace.repository.state / FOLDER, questions=True)
+    log.note("recall", ["b"], datetime.now(UTC), question="is it an apple called a")
+    erased = workspace.eraser.erase("a")
+    assert erased.purged["record of what was handed out"] == 3
+    rows = workspace.usage.served.find()
+    assert {one for row in rows for one in row.ids} == {"b", "c"}
+    assert {row.question for row in rows} == {""}
+    log.note("recall", ["b", "c"], datetime.now(UTC), question="what else is there")
+    assert log.forget(["c"]) > 0
+    assert ("b",) in {row.ids for row in log.find()}
+    assert {row.question for row in log.find()} == {""}, "a question that brought what is gone tells of it"
+    data = (workspace.repository.state / FOLDER / "log.jsonl").read_bytes()
+    assert all(pair[0] != "a" for line in data.split(b"\n") if line for pair in json.loads(line)["items"])
+
+
+def closed_after(log: ServedLog, looks: int) -> Callable[[], list[Path]]:
+    """What lists the closed files, but that another process closes the current one right after so many looks."""
+    list_closed, other, seen = log._closed, ServedLog(log._folder), count(1)
+
+    def look() -> list[Path]:
+        found = list_closed()
+        if next(seen) == looks:
+            with suppress(StorageIO):  # it does not get it
+                other._close_file(log._folder / "log.jsonl", NOON)
+        return found
+
+    return look
+
+
+def test_an_erase_finds_lines_whose_file_is_closed_meanwhile(log: ServedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file goes out of sight between two looks (B6)."""
+    log.note("recall", ["a", "b"], NOON)
+    folder = log._folder
+    monkeypatch.setattr(log, "_closed", closed_after(log, 1))
+    assert log.forget(["a"]) == 1
+    assert [row.ids for row in ServedLog(folder).find(now=NOON)] == [("b",)]
+    assert [path for path in folder.iterdir() if b'"a"' in path.read_bytes()] == []
+
+
+def test_an_erase_takes_what_a_killed_one_left(log: ServedLog) -> None:
+    """The half-written file of a process that has ended goes, too (B6)."""
+    log.note("recall", ["a", "b"], NOON)
+    ended = subprocess.Popen(["true"])
+    assert ended.wait(60) == 0
+    left = log._folder / f".log.jsonl.{ended.pid}.tmp"
+    left.write_bytes((log._folder / "log.jsonl").read_bytes())
+    log.forget(["a"])
+    assert not left.exists()
+
+
+def test_an_answer_lacks_no_line_whose_file_is_closed_meanwhile(
+    log: ServedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is told once (B2)."""
+    log.note("recall", ["a"], NOON)
+    monkeypatch.setattr(log, "_closed", closed_after(log, 1))
+    assert [row.ids for row in log.find(now=NOON)] == [("a",)]
+
+
+def test_what_another_process_pruned_first_is_no_loss(log: ServedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes that make room at once do not tell of lost lines (B2)."""
+    log.note("recall", ["a"], NOON)
+    monkeypatch.setattr(log, "_closed", lambda: [log._folder / "until-20260101T000000000000-1-1.jsonl"])
+    log._close_file(log._folder / "log.jsonl", NOON)
+    log.note("recall", ["b"], NOON)
+    assert log.problem == ""

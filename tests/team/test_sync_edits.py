@@ -1,0 +1,115 @@
+"""A sync publishes an edit by hand that is not committed only where somebody said so (D1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from memfs.doors.cli import sync
+from memfs.doors.cli.app import run
+from memfs.errors import PushRefused
+from memfs.model import MemoryItem
+from memfs.workspace import Workspace, open_workspace
+
+Git = Callable[..., str]
+EDITED = "ContextMemory/memories/semantic/2026-01/half-done.yaml"
+
+
+@pytest.fixture
+def ada(tmp_path: Path, git: Git) -> Workspace:
+    """A workspace in step with a remote, with an edit that is not committed, and a commit that the remote lacks."""
+    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")
+    with open_workspace(tmp_path / "ada", create=True, watch=False) as workspace:
+        git(workspace.root, "symbolic-ref", "HEAD", "refs/heads/main")
+        workspace.store.put(MemoryItem("first", "semantic", id="first"))
+        workspace.store.flush()
+        git(workspace.root, "remote", "add", "origin", str(tmp_path / "remote.git"))
+        workspace.teams.syncer.sync()
+        (workspace.root / EDITED).parent.mkdir(parents=True)
+        (workspace.root / EDITED).write_text("content: half a tho\n")
+        workspace.store.put(MemoryItem("second", "semantic", id="second"))
+        workspace.store.flush(adopt=False)
+        return workspace
+
+
+@pytest.fixture
+def published(tmp_path: Path, git: Git) -> Callable[[], set[str]]:
+    """The names of the items that the remote holds."""
+    return lambda: {
+        Path(path).stem
+        for path in git(tmp_path / "remote.git", "ls-tree", "-r", "--name-only", "main").splitlines()
+        if "/memories/" in path
+    }
+
+
+Published = Callable[[], set[str]]
+
+
+def test_without_a_terminal_it_refuses_and_names_the_files(
+    ada: Workspace, published: Published, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is pushed; the error names the files and both ways on (D1)."""
+    assert run(["-C", str(ada.root), "sync"]) == 1
+    said = capsys.readouterr().err
+    assert all(word in said for word in (EDITED, "--yes", "memfs commit"))
+    assert run(["-C", str(ada.root), "sync", "--json"]) == 1
+    assert published() == {"first"}
+
+
+def test_yes_publishes_them(ada: Workspace, published: Published, git: Git) -> None:
+    """``--yes`` commits the edit as the person's own and pushes it with the rest (D1)."""
+    assert run(["-C", str(ada.root), "sync", "--yes"]) == 0
+    assert published() == {"first", "second", "half-done"}
+    assert git(ada.root, "log", "--format=%an", "--", EDITED).strip() == "Ada Person"
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_at_a_terminal_it_lists_and_asks(
+    ada: Workspace,
+    published: Published,
+    git: Git,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answer: bool,
+) -> None:
+    """On yes the edit goes along; on no it stays as it is, and the rest is synced (D1)."""
+    monkeypatch.setattr(sync, "is_interactive", lambda: True)
+    monkeypatch.setattr(click, "confirm", lambda *_, **__: answer)
+    assert run(["-C", str(ada.root), "sync"]) == 0
+    assert EDITED in capsys.readouterr().err
+    assert published() == {"first", "second"} | ({"half-done"} if answer else set())
+    assert (EDITED in git(ada.root, "status", "--porcelain", "-uall")) is not answer
+
+
+def test_what_is_only_taken_or_tried_publishes_nothing(
+    ada: Workspace, published: Published, git: Git, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--no-push`` and ``--dry-run`` ask nothing, name the edit and leave it uncommitted (D1)."""
+    for option in ("--no-push", "--dry-run"):
+        capsys.readouterr()
+        assert run(["-C", str(ada.root), "sync", option, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["edits"] == [EDITED]
+    assert published() == {"first"}
+    assert EDITED in git(ada.root, "status", "--porcelain", "-uall")
+
+
+def test_a_program_must_say_so_too(ada: Workspace, published: Published) -> None:
+    """``Syncer.sync`` refuses by default, leaves with ``edits=False`` and publishes with ``edits=True`` (D1)."""
+    with open_workspace(ada.root, watch=False) as workspace:
+        with pytest.raises(PushRefused, match="half-done"):
+            workspace.teams.syncer.sync()
+        assert workspace.teams.syncer.sync(edits=False).edits == (EDITED,)
+        assert published() == {"first", "second"}
+        assert workspace.teams.syncer.sync(edits=True).pushed
+    assert "half-done" in published()
+
+
+def test_where_edits_are_left_to_the_person_nothing_is_asked(ada: Workspace, published: Published, git: Git) -> None:
+    """Under ``history.adopt = "leave"`` a sync never takes an edit along, so that it has nothing to ask (D1)."""
+    assert run(["-C", str(ada.root), "--set", "history.adopt=leave", "sync"]) == 0
+    assert published() == {"first", "second"}
+    assert EDITED in git(ada.root, "status", "--porcelain", "-uall")
