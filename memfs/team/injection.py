@@ -1,30 +1,31 @@
-"""Hidden instructions: texts that give orders to whoever reads them, where a memory should tell a fact (faults row 18).
+"""Finds hidden instructions: texts that give orders to the model that reads them, where a memory should state a fact.
 
-Owns the signs by which that is told, offline, and the disguises that are taken off first: letters of other scripts,
-characters that nobody sees, marks of Markdown, entities, text in base64. It is precise rather than greedy: a
-convention may order people and agents about ("never use tabs", "always run the tests"); what it may not do is set
-itself above other instructions, hide from the person, send things away, or pass for the frame in which it is quoted.
-What becomes of a finding is the review's business.
+Works offline, and takes off the disguises first: letters of other scripts, characters that nobody sees, Markdown,
+entities, text in base64. It is precise rather than greedy: a convention may order people and agents about ("never
+use tabs", "always run the tests"); what it may not do is set itself above other instructions, hide from the person,
+send things away, or pass for the frame in which it is quoted. The wordings lie in ``injection.toml`` beside this module.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import codecs
 import html
 import re
+import tomllib
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from memfs.format.text_guard import shown
-from memfs.team.injection_rules import COMPILED, RULES, InjectionRule
 
 MARKED = "marks of Markdown"
+_MACRO = re.compile(r"\{([a-z_]+)\}")
 _MOST_COMMENTS = 50
 _LONGEST_LINE = 2_000
 _UNSEEN = re.compile(
@@ -42,21 +43,6 @@ _MARKUP = re.compile(
 )
 _HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){24,2000}(?![0-9A-Fa-f])")
 _ESCAPED = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2}))")
-_DIGITS = re.compile(
-    r"(?<![\w.+/=-])(?=[0-9]{0,4}[A-Za-z])[A-Za-z013457]{0,24}[013457][A-Za-z013457]{0,24}(?![\w+/=-])"
-)
-"""A word that has letters, and digits that look like some."""
-_TWO_OF_THEM = re.compile(rf"{_DIGITS.pattern}\s{{1,4}}{_DIGITS.pattern}")
-_SPELLED = str.maketrans("013457", "oieast")
-_TURNED = re.compile(
-    r"\b(?:vtaber|qvfertneq|sbetrg|cerivbhf|vafgehpgvba|flfgrz|frperg|cnffjbeq|perqragvny|rkrphgr|hfre)f?\b",
-    re.IGNORECASE,
-)
-_BACKWARDS = re.compile(
-    r"\b(?:erongi|dragersid|tegrof|suoiverp|s?noitcurtsni|tpmorp|s?terces|s?drowssap|s?laitnederc|etucexe)\b",
-    re.IGNORECASE,
-)
-"""Words of orders in rot13, and backwards."""
 _COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕԁһԛԝАВЕКМНОРСТХІЈЅοαενιτρκυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
@@ -92,12 +78,6 @@ def _respelled(bare: str) -> Iterator[tuple[str, str]]:
         yield unescaped, "entities"
     if _ESCAPED.search(bare):
         yield _ESCAPED.sub(lambda one: chr(int(one[1] or one[2], 16)), bare), "escapes"
-    if _TWO_OF_THEM.search(bare):
-        yield _DIGITS.sub(lambda word: word[0].translate(_SPELLED), bare), "digits for letters"
-    if _TURNED.search(bare):
-        yield codecs.decode(bare, "rot13"), "letters moved by thirteen"
-    if _BACKWARDS.search(bare):
-        yield "\n".join(line[::-1] for line in bare.split("\n")), "letters written backwards"
     if _PERCENT.search(bare):
         yield unquote(bare, errors="replace"), "percent signs"
 
@@ -173,297 +153,14 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 
-_MODEL = (
-    r"(?:(?:AI|LLM|coding|autonomous|code)[\s-]+){0,2}(?:agents?|assistants?|models?|LLMs?|bots?|chatbots?|copilots?|"
-    r"claude|chatgpt|gpt|gemini|cursor|codex)"
-)
-_WATCHER = r"(?:developers?|reviewers?|maintainers?|owners?|operators?|humans?|people|persons?|anyone|anybody|admins?)"
-_ACT = (
-    r"(?:take|read|collect|gather|get|grab|open|look|find|search|make|render|show|summari[sz]e|copy|spread|"
-    r"store|add|set|"
-    r"edit|change|write|install|disable|leave|download|execute|run|start|send|post|upload|e-?mail|forward|"
-    r"attach|include|"
-    r"put|paste|pass|fetch|call|transfer|wire|pay|delete|tell|pretend|claim|report|say|act|drop|obey|skip|omit|reveal|"
-    r"print|share|encode|embed|append|submit|use|create|visit|load|push|commit|insert|provide|give|list|turn|switch|"
-    r"modify|update|generate|implement|approve|merge|remember|save|access|export|serialize|book|buy|order|"
-    r"exfiltrate|dump|leak|copy|zip|invoke|query)"
-)
-_LEAD = (
-    r"(?:(?:please|now|also|then|first|next|always|silently|just|simply|kindly|quietly|immediately|secretly)\s*,?\s+)"
-    r"{0,3}"
-)
-_DUTY = (
-    r"(?:must|should|shall|need\s+to|have\s+to|has\s+to|ought\s+to|(?:are|is)\s+(?:required|expected|obliged|"
-    r"instructed|"
-    r"asked|supposed)\s+to|(?:are|is)\s+to)"
-)
-_SELF = r"(?:this|these)\s+(?:\w+\s+)?(?:instructions?|notes?|memory|memories|messages?|prompts?|directives?|orders?)"
-_STEP = (
-    r"(?:so|it|this|that|these|(?:this|the)\s+(?:\w+\s+)?(?:step|command|action|call|change|request|edit|file|"
-    r"line|fact))"
-)
-_TO_YOURS = (
-    r"(?:in|to|among|with|on)\s+(?:your\b|(?:the\s+)?(?:chat|transcript|report|summary|answer|reply|response|"
-    r"user|developer|"
-    r"reviewers?)\b)"
-)
-_LIMITS = (
-    r"(?:instructions?|guidelines|rules|directives?|orders|limits|limitations|restrictions|guardrails|safety\s+checks|"
-    r"safeguards|policies|constraints)"
-)
 
-_TRAITS: dict[str, str] = {
-    # -- mood and reader -----------------------------------------------------------------------------------------
-    "commands": (
-        rf"^\W{{0,12}}(?:[\w .-]{{1,60}}:\s+)?{_LEAD}{_ACT}\b|"
-        rf"^\W{{0,12}}(?:before|after|when|whenever|while|if|once|at|as|in|during|for|on|every\s+time|each\s+time)\b"
-        rf"[^\n]{{0,140}}?,\s+{_LEAD}{_ACT}\b|"
-        rf"\b(?:you|{_MODEL})\s+(?:\w+\s+)?{_DUTY}\s+{_LEAD}{_ACT}\b|\bplease\s+{_LEAD}{_ACT}\b|"
-        rf"\byour\s+(?:real\s+)?task\s+is\s+to\b"
-    ),
-    "forbids": r"^\W{0,12}(?:[\w .-]{1,60}:\s+)?(?:please\s+)?(?:do\s+not|don't|never)\b",
-    "calls_the_reader": (
-        rf"^\W{{0,12}}(?:(?:\w+\s+){{0,3}}(?:to|for)\s+)?(?:(?:the|all|any|every)\s+){{0,2}}{_MODEL}\s*[,:]\s|"
-        rf"\bif\s+you\s+are\s+(?:an?\s+)?{_MODEL}\b|\b(?:must|should|shall|has\s+to|"
-        rf"have\s+to)\s+be\s+\w+\s+by\s+(?:the|every|any)\s+{_MODEL}\b|"
-        rf"\b{_MODEL}\s+(?:that\s+(?:read|see)|reading|who\s+read)\s+this\b|\byou\s+{_DUTY}\s+(?:now|immediately|"
-        rf"first)\b"
-    ),
-    # -- what it is about ----------------------------------------------------------------------------------------
-    "secret": (
-        r"(?<![\w.])\.(?:env|netrc|npmrc|pypirc|pgpass)\b|\b(?:api|private|ssh|secret|access|signing|"
-        r"encryption)[\s_-]?keys?\b|"
-        r"(?-i:\b[A-Z][A-Z0-9_]{0,40}(?:SECRET|TOKEN|PASSWORD|API_KEY|ACCESS_KEY)[A-Z0-9_]{0,40}\b)|\bpasswords?\b|"
-        r"\bcredentials?\b|"
-        r"\bsecrets?\b|(?<!\w)(?<!number of )(?<!many )tokens?\b(?!\s+(?:counts?|budgets?|usage|limits?|sizes?|"
-        r"costs?)\b)|\benv(?:ironment)?\s+var(?:iable)?s\b|\bid_(?:rsa|ed25519)\b|"
-        r"~/\.(?:ssh|aws|gnupg|kube|config|cursor|claude|docker)\b|\bmcp\.json\b|\bkeychain\b|\bsession\s+cookies?\b|"
-        r"\bsystem\s+prompt\b|/etc/(?:passwd|shadow)\b"
-    ),
-    "talk": (
-        r"\b(?:conversations?|chat|message)\s+(?:history|log)\b|\b(?:whole|entire|full|this|"
-        r"current)\s+(?:conversation|chat)\b|"
-        r"\bwhat\s+(?:the\s+)?users?\s+(?:told|said|wrote|typed|asked)\b|\b(?:last|latest|previous|user's|"
-        r"user)\s+(?:user\s+)?"
-        r"(?:messages?|questions?|prompts?|inputs?)\b|\b(?:c|q|d|data|msg|text|history)=(?:CONVERSATION|CHAT|"
-        r"HISTORY|MESSAGE|"
-        r"DATA|SECRETS?|PROMPT)\b"
-    ),
-    "every_secret": (
-        r"\b(?:all|every|any|each)\s+(?:\w+\s+){0,3}?(?:(?:api|private|ssh|access)\s+keys?|secrets?|tokens?|"
-        r"passwords?|credentials?)\b"
-    ),
-    "yours": (
-        r"\byour\s+(?:\w+\s+){0,2}(?:memory|memories|knowledge(?:\s+base)?|context|instructions|"
-        r"system\s+prompt)\b"
-    ),
-    "exfiltrates": r"(?:\b(?:always|must|should|now|then|please|is\s+to|and)\s|:\s|^\W{0,12})exfiltrate\b",
-    "elsewhere": (
-        r"\bhttps?://(?!localhost|127\.0\.0\.1)|\bftp://|\bwebhooks?\b|\b[\w.+-]{1,64}@[\w-]{1,60}\.\w|\bpastebin\b"
-    ),
-    "open_place": (
-        r"\bas\s+(?:a|an|the|its|your)\s+(?:'\w+'|\"\w+\"|`\w+`|\w+)?\s*(?:argument|parameter|field|comment|value|"
-        r"attachment|city)\b|"
-        r"\bas\s+['\"`]\w+['\"`]|"
-        r"\b(?:in|into|to|on|as|with)\s+(?:(?:a|an|the|every|each|your|this|that|any|new|next|public|"
-        r"of)\s+){0,3}(?:\w+\s+)?"
-        r"(?:comments?|issues?|gists?|pull\s+requests?|commits?(?:\s+messages?)?|user-agent|query(?:\s+string)?|url|"
-        r"image|bug\s+reports?|public\s+channel|answers?|reply|replies|responses?|outputs?)\b|"
-        r"\b(?:open|create|make|file)\s+(?:a|an)\s+(?:\w+\s+)?(?:gist|paste|issue|pull\s+request)\b|"
-        r"\bto\s+(?:the|a|an)\s+\w+\s+tool\b"
-    ),
-    "spared": (
-        r"\b(?:never|not)\s+(?:in|into|to|as|on|with)\b|"
-        r"\b(?:never|do\s+not|don't|must\s+not|should\s+not|nor|not|no|without|instead\s+of|except|"
-        r"minus)\b(?:\s+(?:the|any|"
-        r"a|your|their|its|with|real)\b)*\s*(?:print|send|post|write|paste|log|share|put|include|commit|expose|"
-        r"secrets?|tokens?|keys?|passwords?|values?|credentials?|(?:api|private)\s+keys?)|"
-        r"\bredact|\bmask|\bstrip|\banonymi|\bremov|\bplaceholder|\bdummy|\bfake\b|\bleav\w+\s+(?:\w+\s+){1,3}out\b|"
-        r"\bprompts?\s+for\b"
-    ),
-    "drastic": (
-        r"\b(?:delet|wip|eras|destroy|overwrit)\w*|\bremov\w+\s+(?:the\s+|all\s+|every\s+)?(?:backups?|branch\w*|"
-        r"data\w*|files|"
-        r"users?|history)\b|\bforce[- ]push|\bpush\w*\s+(?:\w+\s+)?to\s+(?:main|master|production)\b|"
-        r"\bdrop\w*\s+(?:the\s+|all\s+)?"
-        r"(?:tables?|databases?)\b|\b(?:wire|transfer)\w*\b|\bpay(?:ment|ments|ing)?\b|\bmoney\b|\bIBAN\b|"
-        r"\bdollars?\b|\beuros?\b|"
-        r"\bdeploy\w*\s+to\s+production\b|\brm\s+-\w*r"
-    ),
-    "power": (
-        r"\bowner\s+of\b|\badmin(?:istrator)?\s+(?:rights|access|role)\b|\bcollaborators?\b|\bauthorized_keys\b|"
-        r"\binsteadOf\b|"
-        r"\b(?:transfer|wire|pay)\b[^\n]{0,60}(?:\d|\b(?:money|funds|IBAN|account)\b)|\b(?:reveal|exfiltrate)\b|"
-        r"\b(?:e-?mail|forward|upload|send)\b[^\n]{0,80}(?:https?://|\w@\w)|"
-        r"\bdelete\s+(?:all|every|the)\s+(?:\w+\s+){0,2}(?:backups?|data|databases?|branch(?:es)?|history|repositor\w+|"
-        r"users?|accounts?|logs?|memor\w+|tables?|tests?)\b|"
-        r"\bstop\s+(?:what|whatever|answering|doing)\b|"
-        r"\bdrop\s+(?:the|your|this)\s+\w*\s*task\b"
-    ),
-    # -- kept from the person ------------------------------------------------------------------------------------
-    "unsaid": (
-        r"\b(?:do\s+not|don't|never|must\s+not|without|nor)\s+(?:say|mention|tell|explain|comment|disclos|reveal|"
-        r"announc)\w*\s+"
-        rf"(?:on\s+|about\s+)?{_STEP}(?=\s*(?:[.,;:!)]|$)|\s+(?:and|or|when|if)\b|\s+{_TO_YOURS})|"
-        r"\b(?:do\s+not|don't|never|must\s+not|without|nor)\s+(?:log|list|report|show|writ|not|record|document|"
-        r"includ)\w*\s+"
-        rf"{_STEP}\s+{_TO_YOURS}"
-    ),
-    "unseen": (
-        rf"\bso\s+(?:that\s+)?(?:the\s+)?{_WATCHER}\s+(?:(?:do|does|will|can|may)\s*(?:not|n't)|cannot|"
-        rf"never)\s+(?:notice|see|know|"
-        r"find|reali[sz]e|suspect|detect|spot)\b|"
-        r"\bso\s+(?:that\s+)?(?:the\s+)?users?\s+(?:(?:do|does|will|can)\s*(?:not|n't)|cannot|never)\s+(?:notice|"
-        r"see|know|reali[sz]e|"
-        r"suspect|find\s+out)\s+(?:(?:about|of)\s+)?(?:it|this|that|the\s+(?:\w+\s+)?(?:call|request|command|change|"
-        r"step|commit))\b|"
-        rf"\bwithout\s+(?:the\s+)?(?:users?|{_WATCHER})(?:'s?)?\s+(?:notic|know|see|reali[sz])\w+|"
-        rf"\bbehind\s+the\s+users?'?s?\s+back\b|"
-        rf"\bmust\s+(?:not|never)\s+be\s+(?:shown|told|mentioned|reported|disclosed|visible|"
-        rf"known)\s+to\s+(?:the\s+)?(?:users?|{_WATCHER})\b|"
-        rf"\b(?:omit|hide|conceal|exclude)\b[^\n]{{0,60}}\bfrom\s+(?:the\s+)?(?:users?|{_WATCHER})\b"
-    ),
-    "hushed": (
-        r"\b(?:rules?|memory|memories|notes?|instructions?|steps?)\s+(?:that|which)\s+(?:the\s+)?users?\s+(?:cannot|"
-        r"can't|do\s+not|don't|"
-        r"never)\s+see\b|"
-        r"\bleav\w+\s+no\s+(?:trace|record|log|sign)s?\s+of\s+(?:this|it|your|what\s+you)\b|"
-        r"\bleave\s+(?:it|this|them|these)\s+out\s+of\s+your\b|\b(?:nobody|no\s+one|no-one)\s+(?:needs|has|ought|"
-        r"is)\s+to\s+(?:know|"
-        r"learn|hear|find\s+out)\s+(?:that|about|of)\s+(?:this|you|it|these)\b|\b(?:do\s+not|don't|never)\s+let\s+on\b|"
-        r"\bkeep\s+(?:quiet|silent|mum)\s+about\s+(?:this|these|it|what\s+you)\b|\bact\s+(?:normal|naturally|"
-        r"as\s+if\s+nothing)\b|"
-        rf"\b(?:keep|treat)\s+(?:this|these|{_SELF})\s+(?:as\s+)?(?:strictly\s+)?(?:a\s+)?(?:secret|confidential|"
-        rf"hidden|between\s+us)"
-        r"(?:\s+from\s+(?:the\s+)?user|\s*[.,;!]|\s*$)"
-    ),
-    "lies": (
-        r"\bpretend\s+(?:that\s+)?(?:all\s+)?(?:the\s+|every\s+)?\w+\s+(?:pass|succeed|work|compil|ran|run|fail)\w*\b|"
-        r"\b(?:report|say|claim|tell|answer|state|assure)\b[^\n]{0,40}\bthat\s+(?:nothing\s+(?:happened|changed|"
-        r"was)|there\s+(?:are|is)\s+"
-        r"(?:none|nothing|no\s+memor\w+|no\s+instructions?))|"
-        r"\b(?:report|say|claim|tell|answer|state|assure)\b[^\n]{0,60}\b(?:succeeded|passed|worked|went\s+well|"
-        r"is\s+(?:fine|safe|"
-        r"secure|clean|done|complete))\b[^\n]{0,20}\b(?:whatever|regardless|even\s+if|even\s+when|no\s+matter|"
-        r"although|in\s+any\s+case)\b"
-    ),
-    # -- above other orders --------------------------------------------------------------------------------------
-    "yours_are_off": (
-        r"\b(?:safety|content)\s+(?:restrictions?|filters?|limits|guidelines|protocols?|rules|modules?)\s+"
-        r"(?:(?:are|is)\s+now|ha(?:ve|s)\s+been|were)\s+"
-        r"(?:temporarily\s+)?(?:disabled|lifted|removed|suspended|off)\b|"
-        r"\ball\s+restrictions\s+(?:are\s+|have\s+been\s+)?lifted\b|"
-        r"\b(?:ignore|override|bypass|disregard)\s+(?:(?:all|any|the|your)\s+){0,2}(?:safety|content)\s+(?:filters?|"
-        r"protocols?|measures?|"
-        r"restrictions?|controls?)\b|\byou(?:'re|\s+are)\s+(?:now\s+)?(?:\w+\s+){0,4}?(?:unrestricted|uncensored|"
-        r"unfiltered|(?:with(?:out|\s+no))\s+"
-        r"(?:any\s+)?(?:restrictions|safety\s+guidelines))\b|"
-        rf"\byour\s+(?:\w+\s+){{0,2}}{_LIMITS}\s+(?:have\s+(?:been\s+)?(?:changed|replaced|updated|revoked|lifted)|"
-        rf"changed|"
-        r"(?:do|does)(?:\s+not|n't)\s+(?:apply|count|matter|hold)|no\s+longer\s+\w+|are\s+(?:now\s+)?(?:suspended|"
-        r"void|lifted|off|"
-        rf"revoked|obsolete|outdated|wrong))\b|\b(?:break|ignore|violate|bypass|disregard|forget|"
-        rf"drop)\s+your\s+(?:\w+\s+)?{_LIMITS}\b|"
-        rf"\b(?:no\s+matter|regardless\s+of|whatever|despite)\s+(?:what\s+)?your\s+(?:\w+\s+)?{_LIMITS}\b"
-    ),
-    "rules_are_off": (
-        rf"\b{_LIMITS}\s+(?:(?:above|before|so\s+far|until\s+now)\s+)?(?:no\s+longer\s+(?:apply|count|hold|bind)|"
-        rf"(?:do\s+not|don't)\s+"
-        r"(?:apply|count)|are\s+(?:now\s+)?(?:suspended|void|lifted|off|revoked|cancelled)|were\s+(?:(?:only|"
-        r"just)\s+)?(?:a|an)\s+"
-        r"(?:test|joke|example|trick|drill))\b"
-    ),
-    "sets_itself_above": (
-        r"\b(?:for|in)\s+this\s+(?:session|conversation|chat)\b|\bfrom\s+(?:now|here)\s+on\b|\breal\s+(?:rules|"
-        r"orders|instructions|"
-        r"task|goal|mission)\b|\bnew\s+(?:directive|orders|mission|instructions)\b|\bproceed\b|\bfollow\s+only\b|"
-        r"\bonly\s+follow\b"
-    ),
-    "takes_over": (
-        rf"\b(?:only\s+(?:follow|obey)|(?:follow|obey)\s+only|obey)\s+(?:what\s+(?:comes|follows|stands|is|it|I|he|"
-        rf"she)|her|his|my|me|whoever|{_SELF})\b"
-        r"(?!\s+(?:laws?|rules?\s+of|conventions?|guidelines?|style)\b)|\bmust\s+be\s+obeyed\b|"
-        r"\b(?:your\s+(?:real|true|actual|new|only|secret)\s+(?:task|job|goal|orders|mission|purpose|objective|"
-        r"instructions|rules)|the\s+(?:real|true|actual|new|secret)\s+(?:task|orders|mission|instructions|rules))\s+"
-        r"(?:is|are|begins?|starts?)\b(?=[^\n]{0,10}\b(?:to|now|here|below|that|you)\b)|"
-        r"\b(?:drop|abandon|stop|set\s+aside|cancel|interrupt|pause)\s+(?:the\s+|your\s+)?(?:current|present|user's|"
-        r"original|what\s+you\s+"
-        r"are|answering)\b[^\n]{0,20}\b(?:task|request|question|work|doing|conversation|job)\b[^\n]{0,20}\b(?:and|"
-        r"obey|instead|first|then)\b"
-    ),
-    # -- the person's say ----------------------------------------------------------------------------------------
-    "unasked": (
-        r"\bno\s+need\s+to\s+(?:ask|confirm|check\s+with)\b|\b(?:do\s+not|don't|never|need\s+not|needn't)\s+(?:ask|"
-        r"wait|check\s+with|"
-        r"confirm)\b|\bskip\s+(?:the\s+|any\s+|all\s+)?(?:confirmations?|approvals?|permission)\b|\b(?:do\s+not|"
-        r"don't)\s+(?:need|require)\s+"
-        r"(?:the\s+|a\s+|any\s+)?(?:\w+'s?\s+)?(?:consent|permission|approval|confirmation|authori[sz]ation)\b|"
-        r"\bwithout\s+(?:asking|(?:the\s+)?user's|(?:any\s+)?(?:confirmation|approval|permission|consent))\b"
-    ),
-    "throwaway": r"\b(?:te?mp|temporary|build|dist|caches?|generated|artifacts?|fixtures?|scratch|worktrees?)\b",
-    "in_a_case": r"\bunless\b|\b(?:when|if|where)\s+(?:nothing|none|there\s+(?:is|are|was)\s+(?:nothing|none|no))\b",
-    "asked_for": (
-        r"\b(?:not|never|cannot|can't|don't|nobody|nothing|no\s+\w+)\b(?!\s+(?:ask|wait|need|require))[^\n]{0,80}?"
-        r"\bwithout\s+(?:asking|(?:\w+\s+){0,2}(?:user's|confirmation|approval|permission|consent))\b"
-    ),
-    "you_or_user": (
-        r"\byou\b|\byour\b|\bthe\s+user\b|\bask\s+again\b|"
-        r"^\W{0,12}(?:skip|do\s+not|don't|never|there\s+is\s+no\s+need|no\s+need)\b"
-    ),
-    "does_anything": (
-        r"\b(?:comply|obey|execute|run|perform|accept|carry\s+out)\b[^\n]{0,30}\b(?:any|all|every|commands?|"
-        r"requests?)\b[^\n]{0,40}"
-        r"\bwithout\s+(?:any\s+)?(?:confirmations?|restrictions?|questions?|asking|approval|limits?)\b"
-    ),
-    "opens_the_gate": (
-        r"\bauto[- _]?(?:approve|accept|run)\w*\W{1,4}(?:\w+\s+){0,2}(?:true|on|all|always|\*)|\byolo\s+mode\b|"
-        r"\ballow\w*\s+(?:all|every|any)\s+(?:\w+\s+)?(?:bash|shell|commands?|tools?|permissions?)\b"
-    ),
-    # -- code and settings ---------------------------------------------------------------------------------------
-    "each_session": (
-        r"\b(?:at\s+the\s+)?(?:beginning|start)\s+of\s+(?:each|every|any|a|the)\s+session\b|\bbefore\s+(?:any|every|"
-        r"each|all)\s+(?:other\s+)?"
-        r"(?:task|answer|step|tool\s+call|action)s?\b|\bfirst\s+thing\s+in\b|\b(?:in|on|with)\s+every\s+session\b|"
-        r"\bbefore\s+you\s+(?:answer|do\s+"
-        r"anything|start|begin)\b|\bevery\s+(?:hour|day|minute)\b"
-    ),
-    "foreign_code": (
-        r"\b(?:execut|run|install|unpack|follow|launch|source)\w*\b[^\n]{0,80}(?:https?://|\b(?:curl|"
-        r"wget)\s+(?:-\S+\s+)*[\w-]+\.\w)|"
-        r"https?://\S{1,200}+[^\n]{0,60}\b(?:execut|run|install|"
-        r"unpack|follow|launch)\w*\b"
-    ),
-    "at_a_word": r"\bwhen(?:ever)?\s+(?:you\s+(?:see|read|hear)|(?:the|a|any)\s+users?\s+(?:asks?|says?|mentions?))\b",
-    "foreign_orders": (
-        r"\b(?:fetch|get|download|load|read|poll)\w*\s+(?:new|further|more|your|its|the\s+next)\s+(?:instructions|"
-        r"orders|commands|tasks)\s+from\b"
-    ),
-    "own_key": r"\bssh-(?:rsa|ed25519)\s+AAAA\S{0,400}[^\n]{0,40}\bauthorized_keys\b",
-    "claims_power": (
-        r"\bI\s+am\s+your\s+(?:administrator|admin|owner|developer|creator|operator|master)\b|"
-        r"\bI\s+am\s+(?:the|an)\s+(?:administrator|admin|developer|operator)\b[^\n]{0,60}"
-        r"\byou\s+(?:must|will|shall|should|have\s+to|are\s+to|need\s+to|can\s+now|may\s+now)\b"
-    ),
-    "own_vouching": (
-        r"\b(?:is|are|as|be)\s+(?:fully\s+)?(?:trustworthy|trusted|safe|reliable)\b[^\n]{0,30}\b(?:never|not|"
-        r"no)\s+(?:longer\s+)?(?:needs?|has|have|require[sd]?|to)?\s*(?:to\s+)?(?:be\s+)?"
-        r"(?:any\s+)?(?:check|verif|review|scan|question|validat)\w*"
-    ),
-    # -- carried on ----------------------------------------------------------------------------------------------
-    "carried_on": (
-        r"\b(?:add|save|store|write|inject|insert|put)\s+(?:this|these|it|them|the\s+following|what\s+follows)\b[^\n]{0,60}"
-        r"\b(?:in|into|to)\s+your\s+(?:\w+[\s-]+){0,2}(?:memory|memories|knowledge(?:\s+base)?)\b|"
-        r"\b(?:(?:add|save|store|write|inject|insert|put)\b[^\n]{0,60}\b(?:in|into|to)|populate|update)\s+"
-        r"your\s+(?:\w+[\s-]+){0,2}(?:vector\s+(?:database|store)|system\s+prompt|permanent\s+instructions)\b|"
-        rf"\b(?:copy|paste|put|write|add|append|store|save|insert|repeat|propagate|"
-        rf"include)\s+{_SELF}\b[^\n]{{0,60}}\b(?:AGENTS\.md|"
-        r"CLAUDE\.md|\.cursorrules|every|each|all|any\s+other|other|memory|memories|system\s+prompt)\b|"
-        r"\bspread\s+(?:this|these)\b|"
-        r"\b(?:add|save|write|commit)\s+(?:this\s+|it\s+)?to\s+your\s+(?:\w+[\s-]+)?(?:memory|memories)\b|"
-        r"\bremember\s+(?:this\s+)?(?:permanently|forever|for\s+ever|for\s+all\s+time|in\s+(?:all|"
-        r"every)\s+\w+\s+(?:sessions?|conversations?))\b"
-    ),
-}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectionRule:
+    """One sign: its name, what it is in words, and the wordings that show it."""
+
+    id: str
+    what: str
+    patterns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -475,34 +172,30 @@ class Together:
     unless: tuple[str, ...] = ()
 
 
-SIGNS: tuple[Together, ...] = (
-    Together(rule="sending", traits=("secret", "open_place", "commands"), unless=("spared",)),
-    Together(rule="sending", traits=("talk", "elsewhere", "commands")),
-    Together(rule="sending", traits=("every_secret", "elsewhere", "commands"), unless=("spared",)),
-    Together(rule="sending", traits=("yours", "elsewhere", "commands")),
-    Together(rule="sending", traits=("exfiltrates",)),
-    Together(rule="secrecy", traits=("hushed",), unless=("in_a_case",)),
-    Together(rule="secrecy", traits=("lies",)),
-    Together(rule="secrecy", traits=("unsaid", "commands")),
-    Together(rule="secrecy", traits=("unsaid", "calls_the_reader")),
-    Together(rule="secrecy", traits=("unsaid", "forbids"), unless=("in_a_case",)),
-    Together(rule="secrecy", traits=("unseen", "commands")),
-    Together(rule="secrecy", traits=("unseen", "calls_the_reader")),
-    Together(rule="override", traits=("yours_are_off",)),
-    Together(rule="override", traits=("rules_are_off", "sets_itself_above")),
-    Together(rule="override", traits=("takes_over",)),
-    Together(rule="override", traits=("power", "calls_the_reader"), unless=("spared",)),
-    Together(rule="permission", traits=("unasked", "drastic", "you_or_user"), unless=("asked_for", "throwaway")),
-    Together(rule="permission", traits=("opens_the_gate", "commands")),
-    Together(rule="permission", traits=("does_anything", "commands")),
-    Together(rule="running", traits=("foreign_code", "each_session")),
-    Together(rule="running", traits=("foreign_code", "at_a_word")),
-    Together(rule="running", traits=("foreign_orders",)),
-    Together(rule="running", traits=("own_key", "commands")),
-    Together(rule="trust", traits=("own_vouching",)),
-    Together(rule="trust", traits=("claims_power",)),
-    Together(rule="spreading", traits=("carried_on",)),
+def _table() -> dict[str, Any]:
+    """The wordings, with the macros in them replaced."""
+    table = tomllib.loads(Path(__file__).with_name("injection.toml").read_text(encoding="utf-8"))
+
+    def whole(pattern: str) -> str:
+        filled = _MACRO.sub(lambda name: table["macros"][name[1]], pattern)
+        return filled if filled == pattern else whole(filled)
+
+    for rule in table["rules"]:
+        rule["patterns"] = tuple(map(whole, rule["patterns"]))
+    table["traits"] = {name: "|".join(map(whole, patterns)) for name, patterns in table["traits"].items()}
+    return table
+
+
+_TABLE = _table()
+RULES = tuple(InjectionRule(**rule) for rule in _TABLE["rules"])
+SIGNS = tuple(
+    Together(rule=sign["rule"], traits=tuple(sign["traits"]), unless=tuple(sign.get("unless", ())))
+    for sign in _TABLE["signs"]
 )
+_WORDINGS = tuple(
+    (rule, re.compile(pattern, re.IGNORECASE | re.MULTILINE)) for rule in RULES for pattern in rule.patterns
+)
+_TRAITS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _TABLE["traits"].items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -514,9 +207,6 @@ class InjectionFinding:
     told: int
 
 
-_COMPILED = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _TRAITS.items()}
-
-
 def signs(text: str) -> Iterator[tuple[str, Iterator[InjectionFinding]]]:
     """Each sign with the sentences that show it, in the order of the text."""
     flat = text.replace("\n", " ")
@@ -526,8 +216,8 @@ def signs(text: str) -> Iterator[tuple[str, Iterator[InjectionFinding]]]:
 
 
 def _orders(sign: Together, flat: str, ends: list[int]) -> Iterator[InjectionFinding]:
-    first, *others = (_COMPILED[trait] for trait in sign.traits)
-    excuses = [_COMPILED[trait] for trait in sign.unless]
+    first, *others = (_TRAITS[trait] for trait in sign.traits)
+    excuses = [_TRAITS[trait] for trait in sign.unless]
     seen = -1
     for match in first.finditer(flat):
         if match.start() < seen:
@@ -646,7 +336,7 @@ def _in_plain(plain: str, disguise: str, offset: int, text: str) -> Iterator[Ins
 def _signs(plain: str) -> Iterator[tuple[InjectionRule, Iterator[tuple[int, int, bool]]]]:
     """Each sign with the places that show it: where they begin and end, and whether they are only spoken of."""
     if _CALLS.search(plain):
-        for rule, pattern in COMPILED:
+        for rule, pattern in _WORDINGS:
             yield rule, _worded(plain, pattern, rule.id)
     for name, sentences in signs(plain):
         yield _BY_ID[name], ((one.start, one.end, _is_told_of(plain, one, name)) for one in sentences)
