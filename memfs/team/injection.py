@@ -3,7 +3,7 @@
 Works offline, and takes off the disguises first: letters of other scripts, characters that nobody sees, Markdown,
 entities, text in base64. It is precise rather than greedy: a convention may order people and agents about ("never
 use tabs", "always run the tests"); what it may not do is set itself above other instructions, hide from the person,
-send things away, or pass for the frame in which it is quoted. The wordings lie in ``injection.toml`` beside this module.
+send things away, or pass for the frame in which it is quoted. The wordings lie in ``injection.toml``.
 """
 
 from __future__ import annotations
