@@ -185,6 +185,11 @@ def _running(repository: Repository) -> str:
 def _no_other_trees(repository: Repository) -> None:
     folder = repository.common_dir / "worktrees"
     others = sorted(os.listdir(folder)) if folder.is_dir() else []
+    if repository.work_tree.is_relative_to(repository.common_dir):
+        raise EraseRefused(
+            "a memory on its own branch shares its repository with code",
+            hint="do it in a clone of that branch alone: see 'Erasing' in docs/teams/own-branch.md",
+        )
     if repository.git_dir != repository.common_dir:
         raise EraseRefused(
             "this is a linked working tree, and others use the same history",

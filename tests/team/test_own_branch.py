@@ -429,3 +429,11 @@ def test_its_history_is_not_cut_within_a_repository_of_code(code: Path, git: Git
     assert "does not rewrite" in memfs(code, *cut, code=1)
     assert git(code, "for-each-ref") == before
     assert ids(memfs, code) == {"fact"}
+
+
+def test_an_erase_names_the_way_that_there_is(code: Path, memfs: Said) -> None:
+    """It is refused among the code, and points to a clone of the branch alone (A4)."""
+    memfs(code, "init", "--own-branch")
+    memfs(code, "remember", "a word", "--type", "knowledge", "--id", "word")
+    assert "a clone of that branch alone" in memfs(code, "erase", "word", "--yes", code=1)
+    assert ids(memfs, code) == {"word"}
