@@ -1,8 +1,7 @@
-"""From bytes to items and documents, and back.
+"""Reads items and documents from bytes and writes them back, and lists the warnings for a valid file.
 
-Owns the whole way of a file's content: decode, guard, parse, check against the schema, build; and on the way out write,
-read back and compare, so that nothing leaves that could not be read as the same again. Must not know where files lie on
-a disk, git or the index.
+Reading decodes, guards, parses and checks against the schema; writing reads its result again and compares, so that
+nothing is written that would not be read as the same.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _FREE = frozenset({"context", "metadata", "data"})
 
 
 def remarks(text: Text, path: str) -> list[Problem]:
-    """The warnings for a file that was read without error (faults rows 6, 10 and 17)."""
+    """The warnings for a file that was read without error."""
     found = [*_layout(text, path), *_unseen(text.text, path)]
     if not path.endswith(".json") and _ENDS_IN_ZERO.search(text.text):
         found.extend(_perhaps_names(text.text, path))
@@ -113,11 +112,11 @@ class Codec:
 
     # -- items ----------------------------------------------------------------------------------------------------
     def read(self, data: bytes, path: str, fallback: datetime, *, checked: bool = False) -> MemoryItem:
-        """The item in a file (K2, K3).
+        """The item in a file.
 
         Args:
             data: the file's bytes.
-            path: where it lies, below the workspace.
+            path: its path below the workspace.
             fallback: when it happened if the file says neither ``timestamp`` nor ``created``: the file's time.
             checked: these very bytes obeyed the schema before; spare the check.
 

@@ -1,7 +1,4 @@
-"""Conflict markers: the two versions that a text merge left in one file, told apart again.
-
-Owns the form of the markers. Which of the versions is right, or how they are joined, it does not know.
-"""
+"""Finds merge conflict markers in a file and separates the two versions between them again."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ def spans(data: bytes) -> list[tuple[int, int]]:
 
 
 def sides(data: bytes) -> Sides | None:
-    """The versions between the markers, each with what stands around them; None where the markers do not pair."""
+    """The versions between the markers, each with what is around them; None where the markers do not pair."""
     first = _FIRST.search(data)
     size = len(first[1]) if first else 0
     ours: list[bytes] = []
@@ -72,7 +69,7 @@ def sides(data: bytes) -> Sides | None:
 
 
 def _after(line: bytes, place: int, size: int) -> int | None:
-    """Where the text after a line is; None where a marker stands in the wrong place."""
+    """Where the text after a line is; None where a marker is in the wrong place."""
     if _is(line, _OURS, size):
         return _IN_OURS if place == _BETWEEN else None
     if _is(line, _THEIRS, size):

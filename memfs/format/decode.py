@@ -1,7 +1,7 @@
-"""From a file's bytes to text.
+"""Decodes a file's bytes to text.
 
-Owns the encoding: UTF-8 and nothing else, byte order mark and CRLF accepted and remembered, merge conflict markers and
-characters that no YAML or JSON reader agrees on refused. Must not know items or schemas.
+Accepts UTF-8 only. A byte order mark and CRLF are accepted and remembered; merge conflict markers and characters on
+which YAML and JSON readers disagree are refused.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Text:
 
 
 def decode(data: bytes) -> Text:
-    """Read bytes as a text file (faults rows 10 and 43).
+    """Read bytes as a text file.
 
     Raises:
         ItemSyntaxError: not UTF-8, forbidden control characters, an empty file, merge conflict markers; with the line.

@@ -1,7 +1,7 @@
-"""Merging: how two changed copies of one document become one, field by field.
+"""Merges two changed copies of one document field by field, and of one text line by line.
 
-Owns the rules that the schemas name as ``x-merge``, as a pure function of the three versions. It knows neither files
-nor what a field means; who records a conflict is not its business.
+Follows the rules that the schemas name as ``x-merge``. The result depends on the three versions alone, and names every
+field in which one side's value was overridden.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Hunk(Generic[Element]):
 
     @property
     def joined(self) -> Sequence[Element]:
-        """What stands in the result where the two do not clash: the side's that changed it."""
+        """What the result has where the two do not clash: the side's that changed it."""
         return self.theirs if self.ours == self.base else self.ours
 
 
 @dataclass(frozen=True, slots=True)
 class LineMerge:
-    """A file joined by lines; ``clean`` says that no two changes clashed, so that no markers stand in it."""
+    """A file joined by lines; ``clean`` says that no two changes clashed, so that it has no markers."""
 
     data: bytes
     clean: bool
@@ -76,7 +76,7 @@ def hunks(base: Sequence[Element], ours: Sequence[Element], theirs: Sequence[Ele
 
 
 def merge_lines(base: bytes, ours: bytes, theirs: bytes, marker_size: int = MARKER) -> LineMerge:
-    """Three versions of a file joined by lines, as ``git merge-file`` does; clashes stand between conflict markers."""
+    """Three versions of a file joined by lines, as ``git merge-file`` does, with conflict markers around clashes."""
     found: list[bytes] = []
     clean = True
     for hunk in hunks(_split(base), _split(ours), _split(theirs)):
@@ -90,7 +90,7 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes, marker_size: int = MARK
 
 
 def whole_marked(ours: bytes, theirs: bytes, marker_size: int = MARKER) -> bytes:
-    """Two files between conflict markers, where no part of one can be told from the other."""
+    """Two files between conflict markers, where no part of one can be distinguished from the other."""
     return b"".join(_marked(Hunk((), (ours,), (theirs,), clash=True), b"\n", marker_size))
 
 
@@ -98,7 +98,7 @@ def pairs(one: Sequence[Element], other: Sequence[Element]) -> list[Pair]:
     """Positions of equal elements in two sequences, rising in both.
 
     Elements that are unique in both sequences are matched so that as many as possible keep their order; then those
-    between them, where each stretch is looked at by itself. What repeats too often to be told apart stays unmatched.
+    between them, where each stretch is looked at by itself. What repeats too often to be distinguished stays unmatched.
     """
     found: list[Pair] = []
     waiting = [(0, len(one), 0, len(other), 0)]
@@ -123,7 +123,7 @@ def pairs(one: Sequence[Element], other: Sequence[Element]) -> list[Pair]:
 
 
 def rising(numbers: Sequence[int]) -> list[int]:
-    """Where the numbers of a longest subsequence stand that rises, in order (by patience sorting)."""
+    """Positions of a longest rising subsequence, in order (by patience sorting)."""
     tops: list[int] = []
     piles: list[int] = []
     before: list[int] = []
@@ -242,9 +242,9 @@ class Clash:
 
     Attributes:
         field: its dotted name.
-        kept: what stands in the result; None where the field is gone.
-        lost: what would stand there if the other side's change had been taken; None where it had removed the field.
-        yielded: whether it was our change that gave way.
+        kept: the value in the result; None where the field is gone.
+        lost: the value it would have if the other side's change had been taken; None where it had removed the field.
+        yielded: whether it was our change that was overridden.
     """
 
     field: str
@@ -255,7 +255,7 @@ class Clash:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldMerge:
-    """The joined document, and the fields in which one side's value gave way."""
+    """The joined document, and the fields in which one side's value was overridden."""
 
     values: dict[str, Any]
     conflicts: tuple[Clash, ...] = ()
@@ -269,7 +269,7 @@ def merge(
     *,
     removals_stand: bool = False,
 ) -> FieldMerge:
-    """Join two versions of a document that began from one (issue 5, 8; K4, B3).
+    """Join two versions of a document that began from one.
 
     A field that one side left alone is taken from the other. One that both changed is joined as its ``x-merge`` says:
     ``sum`` adds both changes; ``max`` and ``min`` take one of the two; ``union`` has what either added and neither
@@ -335,7 +335,7 @@ class _LineJoin:
             return theirs
         rule = schema.get("x-merge", "")
         empty = _empty_of(versions, rule)
-        if empty is not None:  # an empty collection is left out: whoever left it out removed what was in it
+        if empty is not None:  # an empty collection is left out: the side that left it out removed what was in it
             filled = tuple(empty if one is _ABSENT else one for one in versions)
             return self._value(filled, schema, where) or _ABSENT
         if rule in _KEYED and _has_keys(ours) and _has_keys(theirs):
@@ -379,7 +379,7 @@ def _has_keys(value: Any) -> bool:
 
 
 def _empty_of(versions: tuple[Any, ...], rule: str) -> Any:
-    """The empty collection that a side which has none stands for; None where the versions are none of the rule's."""
+    """The empty collection that a side without one means; None where the rule does not cover the versions."""
     if _ABSENT not in versions[1:]:
         return None
     there = [one for one in versions if one is not _ABSENT]
@@ -467,7 +467,7 @@ class _Lines:
     is_text: bool
 
     def joined(self, removals_stand: bool) -> tuple[Any, Any, bool, bool]:
-        """What stands, what would with the other side's parts, whether any clashed, whether only ours gave way."""
+        """The result, that with the other side's parts, whether any clashed, whether only ours was overridden."""
         kept: list[_Element] = []
         lost: list[_Element] = []
         sides = set()

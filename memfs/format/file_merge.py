@@ -1,7 +1,7 @@
-"""Files: how two changed versions of one memory file become one (K4, B3).
+"""Merges two changed versions of one memory file: values, comments, layout and trust.
 
-Owns the way from three files' bytes to one: what is taken as it is, which version wins where only one can, and what
-becomes of a file that nobody can read. Must not know git, nor who records a conflict that a file cannot carry itself.
+The result is valid wherever both versions are, keeps the comments of both, and is no better trusted than the version
+its words come from. What cannot be merged is kept whole, with the reason.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Comment:
     """A comment: the keys that lead to its field, and its text. Places in lists do not count: parts move.
 
     Attributes:
-        field: of the key that follows it, or that it stands behind on one line; what no key follows has a field of its
+        field: of the key that follows it, or that it follows on one line; what no key follows has a field of its
             own, and so has what begins the file.
         text: from the number sign on.
     """
@@ -116,7 +116,7 @@ def _taken(text: str, node: Node) -> Iterator[tuple[int, int]]:
 
 
 def _keys(node: Node, above: Keys) -> Iterator[tuple[KeyNode, Keys]]:
-    """Every key with the keys that lead to it, as they stand in the text."""
+    """Every key with the keys that lead to it, as written in the text."""
     for entry in node.entries:
         here = (*above, entry.key)
         yield entry, here
@@ -293,7 +293,7 @@ _ABSENT: Any = object()
 
 
 def healed(form: Form, merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FieldMerge | None:
-    """The joined values, valid: where they are not, ours stand instead, first field by field, then as a whole.
+    """The joined values, valid: where they are not, ours are used instead, first field by field, then as a whole.
 
     Args:
         merged: what the rules made.
@@ -390,7 +390,7 @@ def vouched(merged: FieldMerge, ours: Mapping[str, Any], theirs: Mapping[str, An
     """The joined item with no more trust than the version has that its words come from; of words from both, the lower.
 
     Args:
-        merged: the joined values, and what gave way.
+        merged: the joined values, and what was overridden.
         ours: the version that wins where only one can.
     """
     sources = [side for side in (ours, theirs) if _says_trust(side, merged.values)]
@@ -413,7 +413,7 @@ def _trust(values: Mapping[str, Any]) -> str:
 
 
 Preference = Literal["later", "ours"]
-"""Whose value stands where only one can: that of the version updated later, or ours."""
+"""Whose value is kept where only one can be: that of the version updated later, or ours."""
 _MOMENTS = ("updated", "timestamp", "closed", "given", "written", "created")
 _MADE = frozenset({"aggregate"})
 _SEALED = frozenset({"checkpoint"})
@@ -421,12 +421,12 @@ _SEALED = frozenset({"checkpoint"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldConflict:
-    """A field in which one version's value gave way.
+    """A field in which one version's value was overridden.
 
     Attributes:
         field: its dotted name; "" for the file as a whole.
-        kept: what stands in the result, as plain values; None where the field, or the file, is gone.
-        lost: what would stand there if the other version's change had been taken; None where that had removed the
+        kept: the value in the result, as plain values; None where the field, or the file, is gone.
+        lost: the value it would have if the other version's change had been taken; None where that had removed the
             field. For the whole file the two are words: ``edited``, ``deleted``, ``one version``, ``another version``.
     """
 
@@ -441,12 +441,12 @@ class FileMerge:
 
     Attributes:
         data: its bytes; None where it is to be absent.
-        conflicts: the fields in which one version's value gave way, in the order of the file.
+        conflicts: the fields in which one version's value was overridden, in the order of the file.
         recorded: whether ``data`` carries its conflicts itself (an item does, in ``conflicts``); else the caller keeps
             a record of them.
         whole: whether the file could not be joined by fields, since a version could not be read, or the file has none
             and its lines clash: ``data`` has both, between conflict markers where they clash, and needs a person.
-            The conflicts are then those of settings, ours and theirs: neither stands.
+            The conflicts are then those of settings, ours and theirs: neither was kept.
         reason: where ``whole``, what was wrong, in one sentence.
     """
 
@@ -495,21 +495,21 @@ class FileMerger:
         record: bool = True,
         marker_size: int = MARKER,
     ) -> FileMerge:
-        """Join two versions of a file that began from one, by the rules of its schema (K4, B3).
+        """Join two versions of a file that began from one, by the rules of its schema.
 
         Independent edits are both in the result. The result of an item or document is always valid, unless neither
         version is. With ``later`` it makes no difference which version is called ours, to the byte. A file that one
         side removed and the other changed stays, with a conflict.
 
         Args:
-            path: where the file lies, below the workspace ("/" separated); it says what the file is.
+            path: the file's path below the workspace ("/" separated); it says what the file is.
             base: what both began from; None where they have nothing in common.
             ours, theirs: the versions; None where a side has no such file.
-            prefer: whose value stands where only one can; with ``ours`` also a removal stands against a change.
-            by: who is told as the writer of a value that gave way, "" for whom the version itself names.
+            prefer: whose value is kept where only one can be; with ``ours`` a removal, too, wins over a change.
+            by: who is recorded as the writer of an overridden value, "" for whom the version itself names.
             now: when the versions met, for the records of conflicts; the later ``updated`` of the two by default, so
                 that two clones which join the same versions write the same bytes.
-            record: whether an item tells of conflicts in its field ``conflicts``.
+            record: whether an item records conflicts in its field ``conflicts``.
             marker_size: how long the conflict markers of what cannot be joined are.
 
         Returns:
@@ -541,11 +541,11 @@ class FileMerger:
     def strangers(
         self, path: str, base: bytes | None, ours: bytes | None, theirs: bytes | None
     ) -> frozenset[Literal["ours", "theirs"]]:
-        """Which versions are of another item than the base (B3).
+        """Which versions are of another item than the base.
 
         Where one side forgot an item and remembered one much like it, git takes the file for renamed, and the one
-        item's versions for the other's. They are told by ``created``, which stays for an item's life; what has none,
-        and two that were created in the same second, cannot be told.
+        item's versions for the other's. They are recognised by ``created``, which stays for an item's life; what has
+        none, and two that were created in the same second, cannot be told apart.
         """
         made = self._created(path, base)
         sides: tuple[tuple[Literal["ours", "theirs"], bytes | None], ...] = (("ours", ours), ("theirs", theirs))
@@ -587,7 +587,7 @@ class FileMerger:
         return FileMerge(data=told or data, conflicts=(conflict,), recorded=told is not None)
 
     def _with_removal(self, request: _Request, data: bytes) -> bytes | None:
-        """An item that tells it was removed elsewhere; None where it cannot."""
+        """An item that says it was removed elsewhere; None where it cannot."""
         try:
             form = form_of(request.path, self._codec)
             if form is None or not form.records:
@@ -632,7 +632,7 @@ def _by_fields(request: _Request, form: Form, ours: FileVersion, theirs: FileVer
 def _followed(
     form: Form, result: FieldMerge, begun: Mapping[str, Any], versions: tuple[FileVersion, ...]
 ) -> FieldMerge:
-    """With the records that one side alone has speaking of what stands: the other side decided about none of them."""
+    """With records that only one side has updated to the present value: the other side decided about none of them."""
     known = result.values.get(CONFLICTS)
     if not known:
         return result
@@ -715,7 +715,7 @@ def _sha256(version: FileVersion) -> str:
 
 # -- as a whole ---------------------------------------------------------------------------------------------------
 def _is_made(path: str) -> bool:
-    """Whether memfs makes the file anew from others, so that either version will do."""
+    """Whether memfs makes the file again from others, so that either version will do."""
     return document_kind(path) in _MADE or path.startswith(f"{MEMORY_FOLDER}/.schemas/")
 
 

@@ -1,7 +1,6 @@
-"""Between a MemoryItem and the mapping in its file.
+"""Converts between a MemoryItem and the mapping in its file.
 
-Owns which field stands under which key, in which order, and what is left out because it is the default. Must not know
-bytes, YAML or schemas.
+Keys have one canonical order, and a field at its default is left out of a new file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Reads and writes JSON as strictly as YAML is read.
 
-Owns the guards that the standard library lacks: duplicate keys, depth, NaN and infinity, numbers outside 64 bit, and
-the place of every value. The quick path is the standard library's; only when it fails does the scanner here run, to say
-where. Must not know items or schemas.
+Refuses duplicate keys, deep nesting, NaN, infinity and integers beyond 64 bits, and knows the place of every value. The
+standard library parses first; the scanner here runs only to locate an error.
 """
 
 from __future__ import annotations

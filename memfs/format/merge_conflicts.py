@@ -1,7 +1,6 @@
-"""Recorded: what gave way when an item was joined, kept within the item until somebody settles it (K4).
+"""Records within an item which values a merge overrode, and settles such a record.
 
-Owns how much of a value such a record holds, whether it still speaks of what stands in the item, and what the item
-becomes once somebody decided. Must not know files or git.
+A record stays until somebody decides. It is bounded in size, and no longer counts once the field has changed.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def record(
     clash: Clash, lost_sha256: str, by: str = "", now: datetime | None = None, *, brief: bool = False
 ) -> dict[str, Any]:
-    """The entry of an item's ``conflicts`` that tells of a clash.
+    """The entry of an item's ``conflicts`` that records a clash.
 
     Of a text of several lines it has the lines that differ, with as many around them as make the place unmistakable. A
-    value that is longer than 4,000 characters stands in the history alone, and so does each with ``brief``.
+    value that is longer than 4,000 characters is in the history alone, and so is each with ``brief``.
     """
     kept, lost, part = _passages(clash.kept, clash.lost)
     entry: dict[str, Any] = {"field": clash.field}
@@ -60,14 +59,14 @@ def within(entries: Sequence[Mapping[str, Any]], lost_sha256: str) -> list[dict[
 def followed(entry: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any] | None:
     """A record once its item was joined with a version whose writer did not know it.
 
-    Where the field has another value by that, the record tells of this one: nobody has decided about what gave way.
+    Where the field has another value by that, the record names this one: nobody has decided about the overridden value.
 
     Args:
         before: the plain values of the version that has the record.
         after: the joined values.
 
     Returns:
-        The record; None where what gave way stands at last.
+        The record; None where the overridden value is there after all.
     """
     field = str(entry.get("field") or "")
     was, stands_there = value_at(before, field), value_at(after, field)
@@ -99,10 +98,10 @@ def settled(item: MemoryItem, conflict: RecordedConflict, *, take: bool) -> Memo
     """The item once somebody decided about one of its conflicts: without the record, and with the value decided for.
 
     Args:
-        take: the value that gave way shall stand; else what stands is right.
+        take: keep the overridden value; else the present one is right.
 
     Raises:
-        QueryInvalid: the field has another value by now, or the record does not hold the one that gave way. Of the item
+        QueryInvalid: the field has another value by now, or the record does not hold the overridden one. Of the item
             as a whole, removing it or bringing a version back is the caller's business.
     """
     left = tuple(one for one in item.conflicts if one != conflict)
@@ -172,7 +171,7 @@ def _passages(kept: Any, lost: Any) -> tuple[Any, Any, bool]:
 
 
 def _times(text: Any, passage: Any) -> int:
-    """How often lines stand in a text; more than once is told as twice."""
+    """How often lines occur in a text; more than once counts as twice."""
     if not (isinstance(text, str) and isinstance(passage, str)):
         return 0
     framed, wanted = f"\n{text}\n", f"\n{passage}\n"

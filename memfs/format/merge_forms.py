@@ -1,7 +1,4 @@
-"""Forms: what a memory file is, by its path: which rules join it, what it must obey, how it is written.
-
-Owns the difference between items and documents, as far as joining them needs it. Must not know how versions are joined.
-"""
+"""Says by its path what form a memory file has: its merge rules, its schema, and how it is written."""
 
 from __future__ import annotations
 
@@ -32,9 +29,9 @@ class Form:
     """What a structured file is.
 
     Attributes:
-        path: where it lies.
+        path: its path below the workspace.
         rules: its schema, with the ``x-merge`` of each field.
-        records: whether it can tell itself what gave way.
+        records: whether it can record itself what was overridden.
         kind: the name of the item's kind; "" for documents.
         check: what is wrong with plain values, by its schema.
         prove: reads bytes as the workspace does.
@@ -71,7 +68,7 @@ class Form:
         return render(mapping, self.path, before, self.order, self._parts)
 
     def faults(self, mapping: Mapping[str, Any]) -> list[FieldPath]:
-        """The fields that may not stand so; the empty path for the whole."""
+        """The fields that are not valid; the empty path for the whole."""
         found = [error.path for error in self.check(mapping)]
         if not found:
             try:

@@ -1,8 +1,7 @@
-"""Plain values: what a file can hold.
+"""Plain values: the Python values that have an exact counterpart in YAML and JSON, and their positions in a text.
 
-Owns which Python values have an exact counterpart in YAML and JSON (text, whole numbers of 64 bit, finite fractions,
-true, false, null, lists, mappings with text keys), and strict equality between them. Must not know how they are
-written.
+Plain means text, 64-bit integers, finite floats, true, false, null, lists, and mappings with text keys. Comparison is
+strict, and text that a reader cannot see is refused.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ def canonical(value: Any) -> str:
 
 
 def texts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
-    """Every text in a plain value, keys included, with the field it stands in."""
+    """Every text in a plain value, keys included, with the field it is in."""
     if value.__class__ is str:
         yield path, value
     elif value.__class__ is dict:
@@ -133,7 +132,7 @@ def texts(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
 
 
 def hidden(value: Any, allow_invisible: bool = False) -> Iterator[tuple[FieldPath, HiddenCharacter]]:
-    """What may not stand in a plain value because a reader cannot see it, with its field (faults rows 8 and 17)."""
+    """What may not be in a plain value because a reader cannot see it, with its field."""
     for path, text in texts(value):
         for finding in findings(text):
             if finding.impossible or (finding.refused and not allow_invisible):
@@ -219,7 +218,7 @@ class KeyNode:
 
 @dataclass(frozen=True, slots=True)
 class NodePlace:
-    """Where a field stands, 1-based, and how its value was typed ("" for a collection)."""
+    """Where a field is, 1-based, and how its value was typed ("" for a collection)."""
 
     line: int
     column: int
@@ -227,7 +226,7 @@ class NodePlace:
 
 
 def place(root: Node, text: str, path: FieldPath, of_key: bool = False) -> NodePlace:
-    """Where the field at ``path`` stands: its key, or its value; the nearest enclosing place where it is absent."""
+    """Where the field at ``path`` is: its key, or its value; the nearest enclosing place where it is absent."""
     node, found = root, NodePlace(root.line, root.column + 1)
     for depth, part in enumerate(path):
         if node.kind == "map":

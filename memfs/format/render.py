@@ -1,7 +1,7 @@
-"""From a mapping to the bytes of its file, proved by reading them again.
+"""Turns a mapping into the bytes of its file, and parses a file into a mapping.
 
-Owns the choice between changing single fields of the file that is there and writing it whole, and the parse that opens
-every file. Nothing leaves here that does not read back as the very mapping. Must not know items or schemas.
+Changes single fields of an existing file where that is safe, and else writes it whole. Bytes are returned only after
+they were read back as the same mapping.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ParsedFile:
     is_json: bool
 
     def place(self, path: FieldPath, of_key: bool = False) -> NodePlace:
-        """Where a field stands."""
+        """Where a field is."""
         root: Node = (json_text if self.is_json else yaml_text).tree(self.text.text)
         return place(root, self.text.text, path, of_key)
 
@@ -133,7 +133,7 @@ def _refuse_hidden_text(text: str) -> None:
 
 
 def _refuse_escaped(parsed: ParsedFile, allow_invisible: bool) -> None:
-    """What stands in the text as an escape is hidden just as well."""
+    """What is in the text as an escape is hidden just as well."""
     for path, finding in hidden(parsed.mapping, allow_invisible):
         spot = parsed.place(path)
         raise hidden_error(finding, line=spot.line, column=spot.column, field=dotted(path))

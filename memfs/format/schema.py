@@ -1,7 +1,6 @@
 """Checks mappings against their JSON Schemas; the only module that imports ``jsonschema``.
 
-Owns the compiled schemas of items and documents, each standing on its own, so that nothing is ever looked up; the
-format of points in time; and bounds for schemas that come from a workspace. Must not know how files are written.
+Each schema is self-contained, so nothing is ever fetched. Schemas from a workspace are bounded in size and cost.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Schemas:
     """Every schema a workspace knows: the bundled ones, and bodies of its own kinds.
 
     Args:
-        extra: schemas of ``data`` by name, from ``configuration/kinds.yaml``; vetted here (faults rows 15, 16).
+        extra: schemas of ``data`` by name, from ``configuration/kinds.yaml``; vetted here.
 
     Raises:
         SchemaRefForbidden, SchemaTooComplex, SchemaInvalid: an extra schema is refused, naming the place in it.
@@ -69,7 +68,7 @@ class Schemas:
         self._checks: dict[str, _Check] = {}
 
     def check_item(self, mapping: Mapping[str, Any], kind: Kind) -> list[SchemaError]:
-        """What is wrong with an item of that kind; nothing when it is right (K3).
+        """What is wrong with an item of that kind; nothing when it is right.
 
         Raises:
             SettingInvalid: the kind names a body that does not exist.
@@ -99,7 +98,7 @@ class Schemas:
         return self._schema(f"item {kind.body}" if kind.body else "item")
 
     def editor_files(self) -> dict[str, str]:
-        """The files for ``ContextMemory/.schemas/``: each schema on its own, items with the body of their kind (K6)."""
+        """The files for ``ContextMemory/.schemas/``: each schema on its own, items with the body of their kind."""
         names = {name: name for name in schema_names() if not name.endswith(_BODY) and name not in _ANSWERS}
         bodies = [name.removesuffix(_BODY) for name in schema_names() if name.endswith(_BODY)]
         names |= {body: f"item {body}" for body in (*bodies, *self._bodies)}

@@ -1,7 +1,6 @@
-"""Says in a person's words how a value fails its schema.
+"""Says in plain words how a value fails its schema: what is wrong, and what would be right.
 
-Owns the sentences: what is wrong, and what would be right. Reads errors in the shape that ``jsonschema`` gives them,
-but imports no validator. Must not know items or files.
+Reads errors in the shape that ``jsonschema`` gives them; at most one is reported for each field.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ _FIRST = ("type", "format", "enum", "const")
 
 
 def _weight(failure: Failure) -> int:
-    """Of several errors of one field the type is told first."""
+    """Of several errors of one field the type is reported first."""
     return _FIRST.index(failure.validator) if failure.validator in _FIRST else len(_FIRST)
 
 

@@ -1,7 +1,7 @@
-"""Keys, passwords and tokens: found before a byte of them is kept anywhere (B6, faults row 19).
+"""Finds keys, passwords and tokens in texts, items and files before a byte of them is stored.
 
-Owns the search in texts, items and files, the error that names rule and line but never the value, and the reason by
-which a person lets one stay. The rules are ``memfs.format.secrets``'s. Must not know the store, git or the index.
+Holds the rules too. An error names rule and line, never the value. A person can allow a secret by giving a reason,
+which is recorded.
 """
 
 from __future__ import annotations
@@ -120,11 +120,11 @@ def is_assigned_secret(name: str, before: str, after: str, value: str, quoted: b
 
     Args:
         name: the word that makes it suspicious, such as ``password`` or ``api_key``.
-        before: what stands in front of the word.
+        before: what precedes the word.
         after: the rest of the name behind it.
         value: what is assigned.
-        quoted: the value stands in quotes.
-        told: it is told in prose ("the password is ..."), so only an unmistakable value counts.
+        quoted: the value is in quotes.
+        told: it is stated in prose ("the password is ..."), so only an unmistakable value counts.
     """
     value = value.rstrip(_TRAILING)
     if _NO_SECRET_AFTER.search(before) or _NO_SECRET_BEFORE.search(after):
@@ -472,7 +472,7 @@ def _tokens(text: str, words: str) -> Iterator[tuple[re.Match[str], SecretRule]]
 
 
 def _contexts(text: str) -> Iterator[tuple[re.Match[str], SecretRule]]:
-    """Where a row of CONTEXTS fits, tried at each place where one of its words stands."""
+    """Where a row of CONTEXTS fits, tried at each place where one of its words is."""
     lowered = text.lower()
     if len(lowered) != len(text):  # a few letters of other scripts have longer small ones
         lowered = "".join([letter.lower() if letter.isascii() else letter for letter in text])
@@ -568,7 +568,7 @@ def secret_error(finding: SecretFinding, path: str) -> SecretDetected:
 
 
 def found_in_file(data: bytes, path: str) -> list[SecretFinding]:
-    """Every secret in a file's name and bytes, allowed or not; what stands there as an escape counts, too."""
+    """Every secret in a file's name and bytes, allowed or not; what is there as an escape counts, too."""
     text = _decoded(data)
     found = find(text) or find(path)
     if not found and "\\" in text and path.endswith(_DOCUMENT_SUFFIXES):
@@ -689,7 +689,7 @@ def _mapping(data: bytes, path: str) -> dict[str, Any] | None:
 
 
 def _texts(item: MemoryItem) -> Iterator[tuple[str, str]]:
-    """Every text of an item with the field it stands in; a value of a mapping after its key, which may be telling."""
+    """Every text of an item with the field it is in; a value of a mapping after its key, which may give it away."""
     yield "content", item.content
     yield "title", item.title
     yield "id", item.id
@@ -728,7 +728,7 @@ def _leaves(value: Any, field: str, key: str = "", depth: int = 0) -> Iterator[t
 
 
 HIDDEN = "[redacted]"
-"""What stands for a text of which it cannot be told where its secrets end."""
+"""What replaces a text in which the end of its secrets is unknown."""
 _KEY_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----")
 _KEY_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----")
 _REST_OF_WORD = re.compile(r"[A-Za-z0-9+/_=-]+")
@@ -751,7 +751,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_value(value: Any, key: str = "") -> Any:
-    """A plain value with each text in it redacted; ``key`` is the name it has, which may be telling."""
+    """A plain value with each text in it redacted; ``key`` is the name it has, which may give it away."""
     if isinstance(value, str):
         found = find(f"{key}: {value}") if key and redacted(value) == value else []
         return f"[redacted: {found[0].rule}]" if found else redacted(value)

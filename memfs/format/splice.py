@@ -1,9 +1,7 @@
 """Changes single fields of a YAML text and leaves every other character alone.
 
-Owns finding the text range of a field and what to put there, at any depth of block mappings and for single parts of
-block sequences. Comments, key order, blank lines, line endings and the quoting of untouched fields stay. Whether the
-result is right is proved by the caller, which reads it again: what cannot be done safely here is declined, not guessed.
-Must not know items or schemas.
+Works at any depth of block mappings and for single elements of block sequences. Comments, key order, blank lines, line
+endings and quoting stay. What cannot be changed safely is declined, not guessed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Characters that a reader cannot see.
-
-Owns which characters are refused, which are only worth a warning, and how text from outside is shown: every door
-prints through ``shown`` or ``shown_line``. Must not know YAML, JSON or items.
+"""Finds characters that a reader cannot see, and shows text from outside safely.
 
 Refused: tag characters outside emoji flags, bidirectional controls, runs of variation selectors (all three carry text
 that a person does not see and a model reads), NUL and lone surrogates. Warned about: zero-width characters and
-direction marks, which occur in honest text and in emoji (faults row 17).
+direction marks, which occur in honest text and in emoji. Every door prints through ``shown`` or ``shown_line``.
 """
 
 from __future__ import annotations
@@ -74,10 +71,10 @@ def shown(text: str) -> str:
 
 
 def shown_line(text: str) -> str:
-    """The text as one line, whatever it holds: as ``shown``, with newlines written as ``\\n`` (faults row 17)."""
+    """The text as one line, whatever it holds: as ``shown``, with newlines written as ``\\n``."""
     return shown(text).replace("\n", "\\n")
 
 
 def _joins_symbols(text: str, at: int) -> bool:
-    """Whether a zero-width joiner stands inside an emoji, where it is ordinary."""
+    """Whether a zero-width joiner is inside an emoji, where it is ordinary."""
     return 0 < at < len(text) - 1 and ord(text[at - 1]) > 0x2000 and ord(text[at + 1]) > 0x2000

@@ -1,7 +1,6 @@
-"""``memfs.toml`` as text: its tables, the line that names a key, the version of the format on disk, and a change of one
-key that leaves the rest alone.
+"""Reads ``memfs.toml`` as text: its tables, the line of a key, the format version; and changes one key.
 
-Owns what is wrong with the file as TOML. Knows nothing of which settings there are.
+A change leaves every other line as it is. An error names the line.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ def _line(text: str) -> int | None:
 def with_text(text: str, table: str, name: str, value: str) -> str:
     """The file with one setting changed or added; every other line, comments included, stays as it is.
 
-    A new one follows the comment that shows its default, or its table's head, or stands in a table at the end.
+    A new one follows the comment that shows its default, or its table's head, or is in a table at the end.
 
     Args:
         text: what the file says, which is valid.
@@ -199,7 +198,7 @@ def without(text: str, table: str, name: str) -> str:
 
 
 def _head(lines: list[str], table: str) -> int | None:
-    """Where a table's head stands."""
+    """Where a table's head is."""
     for number, line in enumerate(lines):
         head = _HEADER.match(line.rstrip("\r\n"))
         if head and head[1] == table:

@@ -1,8 +1,7 @@
-"""Regular expressions of schemas: a part of the syntax that means the same everywhere and cannot take for ever.
+"""Vets JSON Schemas and their regular expressions that come from a workspace, so that a check always ends soon.
 
-Owns which patterns are accepted and how they are rewritten for Python and for other engines. Refused are repeats inside
-repeats, choices inside repeats, look-around and back-references; what remains costs at most a power of the text's
-length that ``Pattern.limit`` keeps small. Must not know schemas.
+Schemas are made self-contained and bounded in size. Of regular expressions, repeats inside repeats, choices inside
+repeats, look-around and back-references are refused; the rest is rewritten to mean the same in every engine.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 
 
 class PatternRefused(ValueError):
-    """Not a pattern, or not one that is certain to end soon; ``complex`` tells the second."""
+    """Not a pattern, or not one that is certain to end soon; ``complex`` marks the second."""
 
     def __init__(self, reason: str, is_complex: bool = False) -> None:
         super().__init__(reason)
@@ -298,7 +297,7 @@ def inline(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def vetted(schema: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An accepted schema from outside, standing on its own.
+    """An accepted schema from outside, made self-contained.
 
     Raises:
         SchemaRefForbidden, SchemaTooComplex, SchemaInvalid: naming the place in the schema.

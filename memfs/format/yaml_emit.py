@@ -1,8 +1,7 @@
 """Writes plain values as YAML that a person likes to read.
 
-Owns the style: block collections, sequences not indented below their key, texts of several lines as ``|`` blocks,
-quotes wherever a YAML 1.1 or 1.2 reader could take text for something else. Lines are never folded, so that ``grep``
-and ``sed`` find what was written. Must not know how YAML is read, nor items.
+Block collections, sequences not indented below their key, multi-line text as ``|`` blocks, and quotes wherever a YAML
+1.1 or 1.2 reader could take text for something else. Lines are never folded, so ``grep`` and ``sed`` work.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def element(value: Any, indent: int) -> list[str]:
 
 
 def parts(value: Any, indent: int, sequence_indent: int) -> tuple[str, list[str]]:
-    """What stands on the key's own line, and the lines below it."""
+    """What goes on the key's own line, and the lines below it."""
     if value.__class__ is str:
         return literal(value, indent + 2) if "\n" in value and _fits_literal(value) else (scalar(value), [])
     if isinstance(value, Mapping) and value:

@@ -1,11 +1,11 @@
 """Reads the YAML that memfs allows; the only module that imports ``yaml``.
 
-Owns the guarded, event-driven load on libyaml's parser: YAML 1.2 core schema without aliases, tags, duplicate keys,
-second documents, deep nesting and too many values. PyYAML's own load and compose are never called: its C composer
-recurses and ends the process on deep input, and its resolver reads YAML 1.1. Must not know items or schemas.
+Loads the YAML 1.2 core schema event by event on libyaml's parser, without aliases, tags, duplicate keys, second
+documents, deep nesting or too many values. PyYAML's own load and compose are never called: its C composer recurses and
+ends the process on deep input, and its resolver reads YAML 1.1.
 
-Restricted means: ``yes no on off y n`` are text; so are dates, ``1:30``, digits with a leading zero (``010``) and
-``1234e56`` (more often the id of a commit than a number). Numbers outside 64 bit, infinite or not a number are refused.
+``yes no on off y n`` are text; so are dates, ``1:30``, digits with a leading zero (``010``) and ``1234e56`` (more often
+the id of a commit than a number). Integers beyond 64 bits, infinity and NaN are refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Conflicts: what a person has to decide about, as values (seed 004, P7).
+"""Conflicts as values: contradictions between items and clashing writes to state documents.
 
-Owns their shape. How they are found and settled is the business of ``memfs.learning.conflicts`` and
-``memfs.state.concurrent_documents``.
+Each value names both sides and the decision, and is immutable.
 """
 
 from __future__ import annotations
@@ -61,14 +60,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentClash:
-    """Two writers' values of one field of a state document, of which one gave way.
+    """Two writers' values of one field of a state document, of which one was overridden.
 
     Attributes:
         path: the record of it.
         document: the document; ``iteration`` is the one it belongs to.
         field: its dotted name.
-        kept: the value that stands in the document; None where the field is gone.
-        lost: the value that gave way; None where that writer had removed the field.
+        kept: the value in the document; None where the field is gone.
+        lost: the overridden value; None where that writer had removed the field.
         by: who wrote last, "" where nobody is named.
     """
 

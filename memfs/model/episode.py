@@ -1,7 +1,6 @@
-"""Episodes: what an agent was about to do, what it did, and how that ended (seed 004, P4).
+"""Episodes as values: what an agent was about to do, what it did, and how that ended.
 
-Owns these values and what makes them consistent. How an episode looks as an item is ``memfs.learning.episodes``'
-business; when two situations are alike is ``memfs.learning.situations``'.
+Values are checked when they are made, so an inconsistent episode cannot exist.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ class Episode:
         timestamp: datetime | str | None = None,
         warned: Iterable[str] = (),
     ) -> Episode:
-        """An episode that has not been stored; it happened now unless told otherwise.
+        """An episode that has not been stored; it happened now by default.
 
         Raises:
             SchemaInvalid: a value is of the wrong sort; ``field`` names it.

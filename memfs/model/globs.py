@@ -1,6 +1,6 @@
-"""Globs: which files a pattern means, as people write it for the scope of a convention or the files of a rule.
+"""Matches paths against globs as people write them for the scope of a convention or the files of a rule.
 
-Owns what the signs of such a pattern mean. What holds for the files that are meant, it does not know.
+The time a match takes grows only with the lengths of path and glob, whatever the pattern.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def is_wild(glob: str) -> bool:
 
 
 def telling(glob: str) -> str:
-    """The longest piece of a glob that stands in every path it means."""
+    """The longest piece of a glob that is in every path it means."""
     return max(_SIGNS.split(plain(glob.strip())), key=len).strip("/")
 
 
@@ -66,7 +66,7 @@ def _parts(glob: str) -> tuple[Part, ...]:
 
 
 def _part(name: str) -> Part:
-    """Stars are tried from left to right and never again: what stands between two of them has one length."""
+    """Stars are tried from left to right and never again: what is between two of them has one length."""
     if name == _FOLDERS or not (is_wild(name) or "[" in name):
         return name
     runs = [""]

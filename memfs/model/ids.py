@@ -1,6 +1,6 @@
-"""Item ids: a file's stem, safe on every file system.
+"""Checks and makes item ids.
 
-Owns what an id may look like and how a new one is made. Nothing here touches a disk.
+An accepted id is a file name that is safe on every file system. An id of a mounted workspace carries the mount's name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def check_id(text: str) -> str:
     """Return the id unchanged if it is a safe file name everywhere.
 
     Raises:
-        IdInvalid: naming what is wrong (design section 3, faults row 13).
+        IdInvalid: naming what is wrong.
     """
     if not isinstance(text, str) or not _SHAPE.fullmatch(text):
         raise IdInvalid(

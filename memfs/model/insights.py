@@ -1,7 +1,4 @@
-"""Insights: what the state of many iterations says about patterns, feedback and agents (seed 001; S5, S10, S11).
-
-Owns the shapes of these answers. How they are worked out is ``memfs.state``' business.
-"""
+"""Answers drawn from many iterations, as values: trends of patterns, effects of feedback, the record of an agent."""
 
 from __future__ import annotations
 
@@ -16,11 +13,11 @@ from memfs.model.shape import Free, Shape
 # -- feedback -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AgentFeedback(Shape):
-    """What one agent is told at the start of its work: the answer to ``feedback_for`` (S5).
+    """What one agent is given at the start of its work: the answer to ``feedback_for``.
 
     Attributes:
         agent: whom it is for.
-        text: ready for a prompt; what the review says stands in it as quoted data. "" where there is no review.
+        text: ready for a prompt; what the review says is in it as quoted data. "" where there is no review.
         version: names the content of the review, "" where there is none; a changed review has another.
         template_version: names the template it was rendered with.
         iteration: the iteration it is given in, None before the first.
@@ -50,7 +47,7 @@ class AgentFeedback(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MetricChange(Shape):
-    """One metric of an agent before and after it was given a feedback (S5).
+    """One metric of an agent before and after it was given a feedback.
 
     Attributes:
         before, after: its mean, over ``n_before`` and ``n_after`` values.
@@ -69,12 +66,12 @@ class MetricChange(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FeedbackEffect(Shape):
-    """How an agent did after one version of its feedback, against before (S5).
+    """How an agent did after one version of its feedback, against before.
 
     Attributes:
         version: of the feedback; ``from_iteration`` is the review's.
         given_in: the iterations in which it was given.
-        before, after: the iterations that are compared; ``n_before`` and ``n_after`` outputs lie in them.
+        before, after: the iterations that are compared; ``n_before`` and ``n_after`` outputs are in them.
         metrics: by metric.
         verdict: ``better``, ``worse``, ``no clear change`` or ``too little data``; ``reason`` is a sentence.
     """
@@ -97,7 +94,7 @@ class FeedbackEffect(Shape):
 # -- trends -------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PatternTrend(Shape):
-    """One pattern of the meta-reviews over the iterations (S10).
+    """One pattern of the meta-reviews over the iterations.
 
     Attributes:
         name: as the newest review writes it; ``names`` has every way it was written.
@@ -126,7 +123,7 @@ class PatternTrend(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrendReport(Shape):
-    """The answer to ``trends`` (S10): patterns, the weightiest first, over the iterations that have a review.
+    """The answer to ``trends``: patterns, the weightiest first, over the iterations that have a review.
 
     ``missing`` names the reviews that could not be read, a sentence each.
     """
@@ -141,7 +138,7 @@ class TrendReport(Shape):
 # -- performance --------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AgentPoint(Shape):
-    """How an agent did in one iteration (S11).
+    """How an agent did in one iteration.
 
     Attributes:
         outputs: how many it stored.
@@ -179,7 +176,7 @@ class Course(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StrategyOutcome(Shape):
-    """What came of one strategy (S11); ``score`` is by what they are ordered, see ``Analysis.strategy_basis``."""
+    """What came of one strategy; ``score`` is by what they are ordered, see ``Analysis.strategy_basis``."""
 
     name: str
     uses: int = 0
@@ -193,7 +190,7 @@ class StrategyOutcome(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Analysis(Shape):
-    """The answer to ``analyze_agent`` (S11).
+    """The answer to ``analyze_agent``.
 
     Attributes:
         agent: whose.
@@ -245,4 +242,4 @@ AGGREGATES: Mapping[str, str] = {
     "pattern_history": "the patterns of the meta-reviews, by iteration",
     "research_progress": "how far the research was, by iteration",
 }
-"""The aggregates with what each tells (S12)."""
+"""The aggregates with what each says."""

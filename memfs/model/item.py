@@ -1,7 +1,6 @@
-"""MemoryItem: one remembered thing.
+"""MemoryItem: one remembered thing, with its origin, links, trust and recorded conflicts, and the stamp of its file.
 
-Owns the fields of an item and what makes them consistent. How an item looks in a file is ``memfs.format.codec``'s
-business; where the file lies is the store's.
+An item is immutable, and its fields are checked when it is made.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def lower_trust(*trusts: str) -> str:
 
 
 class Phase(StrEnum):
-    """The phases of an EDRR workflow (seed 000, L6)."""
+    """The phases of an EDRR workflow."""
 
     EXPAND = "expand"
     DIFFERENTIATE = "differentiate"
@@ -71,15 +70,15 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedConflict:
-    """A field that two branches changed to different values, as the item that was joined of them tells it (K4).
+    """A field that two branches changed to different values, as recorded in the merged item.
 
     Attributes:
         field: its dotted name; "" for the item as a whole, whose ``kept`` and ``lost`` are then words: ``edited``,
             ``deleted``, ``one version``.
-        kept, lost: the value that stands, and the one that gave way; None where that side had none.
+        kept, lost: the value that was kept, and the one that was overridden; None where that side had none.
         part: whether the two are passages of a longer text, with lines around them that both have.
         lost_sha256: of the file that holds the lost value, in the history; "" where ``lost`` says it all.
-        by: who wrote the value that gave way, as far as known.
+        by: who wrote the overridden value, as far as known.
         time: when the two met.
     """
 
@@ -115,7 +114,7 @@ class MemoryItem:
         context: circumstances matched at recall.
         metadata: free facts.
         data: structured body, shaped by the kind's schema where it has one.
-        conflicts: what gave way when branches were joined, until somebody settles it.
+        conflicts: what was overridden when branches were joined, until somebody settles it.
         path: its file below the workspace, "/" separated; "" until it is stored.
         sha256: hex digest of the file's bytes; "" until it is stored.
         durability: of an item a write returned, where it is durable: ``file``, or ``fallback`` while only the secondary

@@ -1,7 +1,6 @@
-"""Kinds: one row of facts about each type of memory.
+"""Kinds: one row of facts about each type of memory, found by type, folder or layer.
 
-Owns the built-in table and the lookup by type, folder and layer. Kinds beyond the built-in come from
-``configuration/kinds.yaml``; reading that file is not this module's business.
+The built-in table always applies; a workspace can add kinds in ``configuration/kinds.yaml``.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ PROPOSED, ACCEPTED, RETIRED = "proposed", "accepted", "retired"
 
 
 class Layer(StrEnum):
-    """How long a memory lives (seed 000, L1)."""
+    """How long a memory lives."""
 
     SHORT_TERM = "short-term"
     EPISODIC = "episodic"

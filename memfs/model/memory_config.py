@@ -1,8 +1,4 @@
-"""MemoryConfig: how a workspace learns, as a value (seed 002, M4).
-
-Owns the names and defaults of ``configuration/memory_context.yaml``. Reading the file, and what it extends, is not this
-module's business.
-"""
+"""MemoryConfig: how a workspace learns, as a value with the names and defaults of ``memory_context.yaml``."""
 
 from __future__ import annotations
 

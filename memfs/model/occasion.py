@@ -1,6 +1,6 @@
-"""Occasion: how a part says that something happened, without knowing what will be done about it.
+"""The type of the callable by which a part announces that something happened.
 
-Owns the shape of the callable that parts are given. Which occasions there are stands in ``memfs.occasions``.
+An announcement returns nothing, so no part depends on what reacts to it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Problem: something wrong in a workspace that a person should know of.
-
-A value; finding problems is ``memfs.admin.check``'s and the store's business.
-"""
+"""Problem: something wrong in a workspace, with its place and its remedy, as a value."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Questions and answers of recall: Query, Candidate, Hit and the proof of freshness.
-
-Values only; how they are found is the index's business, how they are ordered the ranking's.
-"""
+"""Values of recall: the query, the candidates of a search engine, the hits, and the proof of freshness."""
 
 from __future__ import annotations
 
@@ -193,7 +190,7 @@ class Freshness:
 
     Attributes:
         head: commit the branch points at, None where there is none yet.
-        dirty: how many memory files differ from that commit; None when it could not be told.
+        dirty: how many memory files differ from that commit; None when that is unknown.
         indexed: digest over path and content id of every file in the index; equal trees give equal digests.
     """
 

@@ -1,7 +1,4 @@
-"""Verdicts: what reviewers say of a draft, and what became of it.
-
-Values only; how a verdict is reached is the pipeline's business.
-"""
+"""Values of review: what reviewers say of a draft, and the result of storing it."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewResult:
-    """The judgement of several reviewers (seed 003, C3).
+    """The judgement of several reviewers.
 
     Attributes:
         consensus_score: mean of the scores of those that answered, 0 to 10; 0 where none did.
@@ -28,7 +25,7 @@ class ReviewResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreResult:
-    """What became of a draft (seed 003, C1).
+    """What became of a draft.
 
     Attributes:
         stored: whether the memory is held now, in its own item or merged into ``merged_into``.

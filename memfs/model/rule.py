@@ -1,8 +1,4 @@
-"""Rule: advice learned from outcomes, with how sure it is (seed 004, P4).
-
-Owns the value and what makes it consistent. How a rule looks as an item is ``memfs.learning.rules``' business, when it
-applies ``memfs.learning.situations``', how sure it is ``memfs.learning.failures``'s.
-"""
+"""Rule: advice learned from outcomes, with its evidence and its confidence, as a checked value."""
 
 from __future__ import annotations
 

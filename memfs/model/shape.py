@@ -1,6 +1,6 @@
-"""Shape: a frozen dataclass that is also the mapping its document is (seed 001), and values as JSON has them.
+"""Shape: a frozen dataclass that is also the mapping its document is, and values as JSON has them.
 
-Makes a shape of a mapping and a mapping of a shape.
+A shape is made from a mapping and gives it back, so it can be read by attribute and by key.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Shape(Mapping[str, Any]):
 
         Args:
             values: by field; what is left out has the field's default.
-            where: the dotted name of the field the mapping stands in, for errors.
+            where: the dotted name of the field the mapping is in, for errors.
 
         Raises:
             SchemaInvalid: naming the field: one that there is not, one that is missing, a value of another sort.

@@ -1,8 +1,6 @@
-"""State documents: the shapes in which a long-running multi-agent system hands over its state (seed 001).
+"""State documents: the shapes in which a long-running multi-agent system stores and retrieves its state.
 
-Owns the fields of what goes in and what comes back. A shape is read by attribute (``update.system_statistics``) and as
-the mapping its document is (``update["system_statistics"]``). What a field may hold is said by the schemas; where a
-document lies is ``memfs.model.state_paths``' business.
+A shape is read by attribute (``update.system_statistics``) and by key (``update["system_statistics"]``).
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ REQUEST_TYPES = ("full", "partial", "summary")
 # -- from the supervisor ------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SystemStatistics(Shape):
-    """How far the system is; ``tournament_progress`` is a share, 0.0 to 1.0 (S1)."""
+    """How far the system is; ``tournament_progress`` is a share, 0.0 to 1.0."""
 
     total_hypotheses: int = 0
     hypotheses_by_state: Mapping[str, int] = field(default_factory=dict)
@@ -32,7 +30,7 @@ class SystemStatistics(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OrchestrationState(Shape):
-    """What the supervisor steers with: weights and budgets by agent, queues, focus (S1)."""
+    """What the supervisor steers with: weights and budgets by agent, queues, focus."""
 
     agent_weights: Mapping[str, float] = field(default_factory=dict)
     resource_allocation: Mapping[str, Any] = field(default_factory=dict)
@@ -42,7 +40,7 @@ class OrchestrationState(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CheckpointData(Shape):
-    """What a recovery needs: the tasks that are under way, and whatever the supervisor adds by component (S1, S7).
+    """What a recovery needs: the tasks that are under way, and whatever the supervisor adds by component.
 
     What is left out was not said: a recovery takes it from the latest update that says it. An empty list says that no
     task is under way.
@@ -56,7 +54,7 @@ class CheckpointData(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StateUpdate(Shape):
-    """The supervisor's state at one moment (S1). Without a timestamp it gets that of its storing."""
+    """The supervisor's state at one moment. Without a timestamp it gets that of its storing."""
 
     nested: ClassVar[Mapping[str, type[Shape]]] = {
         "system_statistics": SystemStatistics,
@@ -74,7 +72,7 @@ class StateUpdate(Shape):
 # -- from specialised agents --------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AgentResults(Shape):
-    """What a task came to; ``primary_output`` is whatever the agent makes (S2)."""
+    """What a task came to; ``primary_output`` is whatever the agent makes."""
 
     primary_output: Any = None
     metadata: Free = field(default_factory=dict)
@@ -84,7 +82,7 @@ class AgentResults(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StateData(Shape):
-    """Where an agent stands within a task, and the token to go on with (S2, S9)."""
+    """Where an agent stands within a task, and the token to go on with."""
 
     internal_state: Any = None
     continuation_token: str | None = None
@@ -92,7 +90,7 @@ class StateData(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AgentOutput(Shape):
-    """What one agent made of one task (S2). ``agent_type`` names the agent; names are free text."""
+    """What one agent made of one task. ``agent_type`` names the agent; names are free text."""
 
     nested: ClassVar[Mapping[str, type[Shape]]] = {"results": AgentResults, "state_data": StateData}
 
@@ -106,7 +104,7 @@ class AgentOutput(Shape):
 # -- from the meta-reviewer ---------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Critique(Shape):
-    """What an iteration taught: patterns (a name, or an object with one), feedback by agent, improvements (S2, S4)."""
+    """What an iteration taught: patterns (a name, or an object with one), feedback by agent, improvements."""
 
     lists: ClassVar[tuple[str, ...]] = ("common_patterns",)
 
@@ -117,7 +115,7 @@ class Critique(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResearchOverview(Shape):
-    """Where the research stands and what comes next (S2)."""
+    """Where the research stands and what comes next."""
 
     lists: ClassVar[tuple[str, ...]] = ("research_areas", "next_priorities")
 
@@ -128,7 +126,7 @@ class ResearchOverview(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MetaReviewStorage(Shape):
-    """The meta-review of one iteration (S2)."""
+    """The meta-review of one iteration."""
 
     nested: ClassVar[Mapping[str, type[Shape]]] = {"critique": Critique, "research_overview": ResearchOverview}
 
@@ -141,7 +139,7 @@ class MetaReviewStorage(Shape):
 # -- what comes back ----------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Acknowledgement(Shape):
-    """What a write says of itself once it is durable (S1, S2).
+    """What a write says of itself once it is durable.
 
     Attributes:
         path: the document, below the workspace.
@@ -151,7 +149,7 @@ class Acknowledgement(Shape):
         checkpoint_id: the checkpoint that was created with it, "" where none was.
         checkpoint_problem: why none was, where the update asked for one: the update itself is stored.
         continuation_token: the token under which the agent's state was kept, "" where there is none.
-        conflicts: fields in which another writer's value gave way to this one's; the record says which.
+        conflicts: fields in which another writer's value was overridden by this one's; the record says which.
         durability: as of an item: ``file``, or ``fallback`` where the secondary location holds it.
     """
 
@@ -171,7 +169,7 @@ class Acknowledgement(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RetrievedContent(Shape):
-    """The parts of an answer; ``agent_states[agent]`` has ``internal_state`` and ``last_output`` (S3)."""
+    """The parts of an answer; ``agent_states[agent]`` has ``internal_state`` and ``last_output``."""
 
     lists: ClassVar[tuple[str, ...]] = ("hypothesis_data", "feedback_history")
 
@@ -184,7 +182,7 @@ class RetrievedContent(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RetrievedState(Shape):
-    """The answer to ``retrieve_state`` (S3, S14).
+    """The answer to ``retrieve_state``.
 
     Attributes:
         request_type: ``full``, ``partial`` or ``summary``.
@@ -210,7 +208,7 @@ class RetrievedState(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FeedbackContent(Shape):
-    """What the meta-review says to everybody, and to each agent (S4)."""
+    """What the meta-review says to everybody, and to each agent."""
 
     lists: ClassVar[tuple[str, ...]] = ("general_recommendations", "priority_improvements", "success_patterns")
 
@@ -222,7 +220,7 @@ class FeedbackContent(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FeedbackData(Shape):
-    """The answer to ``get_feedback`` (S4); ``iteration`` is what "latest" meant, ``version`` names the review."""
+    """The answer to ``get_feedback``; ``iteration`` is what "latest" meant, ``version`` names the review."""
 
     nested: ClassVar[Mapping[str, type[Shape]]] = {"feedback_content": FeedbackContent}
 
@@ -235,13 +233,13 @@ class FeedbackData(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecoveryState(Shape):
-    """The answer to ``recover`` (S7).
+    """The answer to ``recover``.
 
     Attributes:
         checkpoint_timestamp: when the checkpoint was taken.
         system_configuration: ``system_config`` as it was then.
         active_tasks: the tasks in flight as the latest update that says so has them, without those whose final output
-            was stored later, be it after the checkpoint: only these are to be retried.
+            was stored later, even after the checkpoint: only these are to be retried.
         completed_work: a summary: iterations, outputs by agent, hypotheses, tournament results; ``completed_since``
             names the tasks in flight that were completed after the checkpoint.
         resume_points: by component, the state to go on from.

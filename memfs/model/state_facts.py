@@ -1,8 +1,6 @@
-"""State facts: what a state document is about, in the few words by which it is found again (seed 001).
+"""State facts: what a state document is about, in the few words by which it is found again.
 
-Owns which parts of a document are looked up: its time, agents, components, hypotheses and figures. Works on the plain
-mapping a document is, whatever a person made of it, and never fails; where documents lie and how facts are kept is not
-its business.
+Reads time, agents, components, hypotheses, matches and figures from any mapping, and never fails on one edited by hand.
 """
 
 from __future__ import annotations
@@ -46,23 +44,23 @@ class TournamentMatch:
 
 
 def matches(result: Mapping[str, Any]) -> tuple[TournamentMatch, ...]:
-    """The matches that a result tells of: mostly one, several where it holds a list of them.
+    """The matches that a result records: mostly one, several where it holds a list of them.
 
     Participants are those listed (``participants``, ``players`` and the like), both sides (``hypothesis_a`` and
-    ``hypothesis_b``), a hypothesis and its ``opponent``, winners and losers, and whoever is rated or ranked. A winner
-    is named, or pointed at by its side (``"a"``).
+    ``hypothesis_b``), a hypothesis and its ``opponent``, winners and losers, and everybody who is rated or ranked. A
+    winner is named, or pointed at by its side (``"a"``).
 
     Args:
         result: a tournament result, of any shape.
 
     Returns:
-        The matches in order; none where nobody is named (S2).
+        The matches in order; none where nobody is named.
     """
     return tuple(_matches(result, 0))
 
 
 def participants(result: Mapping[str, Any]) -> tuple[str, ...]:
-    """Everybody who took part in a result, each once: of a list of matches also whoever only the whole names."""
+    """Everybody who took part in a result, each once: of a list of matches also those whom only the whole names."""
     return _once((*_single(result).participants, *(name for one in matches(result) for name in one.participants)))
 
 
@@ -222,7 +220,7 @@ class StateFacts:
     """What one document is about.
 
     Attributes:
-        path: where it lies, or lay before it was archived.
+        path: its path, or that before it was archived.
         kind: as ``statepaths.document_kind`` says.
         timestamp: its own time; None where it has none. An iteration's header has that of its opening.
         closed: when the iteration was closed, for its header.
@@ -294,7 +292,7 @@ _FIELDS = frozenset(one.name for one in fields(StateFacts))
 
 
 def version_order(facts: StateFacts) -> tuple[int, bool, float, int]:
-    """By what the versions of one hypothesis are sorted: by iteration, there by time, and last the one that stands."""
+    """By what the versions of one hypothesis are sorted: by iteration, there by time, and last the current one."""
     moment = facts.timestamp.timestamp() if facts.timestamp else float("-inf")
     turn = state_paths.task_and_turn(facts.path)[1]
     return facts.iteration or 0, facts.kind == "hypothesis", moment, turn
@@ -304,7 +302,7 @@ def describe(path: str, values: Mapping[str, Any]) -> StateFacts:
     """What a document is about.
 
     Args:
-        path: where it lies; says what sort of document it is.
+        path: its path; says what sort of document it is.
         values: the document. One that a person wrote may hold anything: what has no sense is passed over.
     """
     kind = state_paths.document_kind(path)

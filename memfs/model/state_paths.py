@@ -1,8 +1,6 @@
-"""State paths: where each state document lies below the workspace, and what a path says of its document (seed 001).
+"""State paths: the path of each state document below the workspace, and what a path says about its document.
 
-Owns the names of files and folders below ``iterations/``, ``checkpoints/``, ``threads/``, ``aggregates/`` and
-``archive/``, and the encoding by which any name of an agent, task or hypothesis becomes a file name that is safe
-everywhere. Touches no disk and knows nothing of what the documents hold.
+Any name of an agent, task or hypothesis is encoded as a file name that is safe everywhere. No disk is read.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ CHECKPOINTS = f"{_CONTENT}/checkpoints"
 THREADS = f"{_CONTENT}/threads"
 AGGREGATES = f"{_CONTENT}/aggregates"
 STATE_FOLDERS = (f"{ITERATIONS}/", f"{CHECKPOINTS}/", f"{AGGREGATES}/")
-"""Where the state of a multi-agent system lies."""
+"""The folders that hold the state of a multi-agent system."""
 ARCHIVE = f"{_CONTENT}/archive"
 AGGREGATE_NAMES = ("effectiveness_metrics", "pattern_history", "research_progress")
 MANIFEST = "manifest.json"
@@ -27,7 +25,7 @@ MERGES = "merges"
 """The folder, below the workspace's own inside git's, where conflicts wait for a merge to be over."""
 
 HYPOTHESIS_KINDS = ("hypothesis_version", "hypothesis")
-"""The documents that hold a hypothesis: in each iteration its earlier versions, then the one that stands."""
+"""The documents that hold a hypothesis: in each iteration its earlier versions, then the current one."""
 
 _LONGEST = 200
 _KEPT = 150
@@ -146,7 +144,7 @@ def hypothesis_path(n: int, hypothesis: str) -> str:
 
 
 def version_path(n: int, hypothesis: str, timestamp: datetime, turn: int = 1) -> str:
-    """A version of a hypothesis that gave way to a later one; ``turn`` tells apart those of one microsecond."""
+    """A version of a hypothesis that a later one replaced; ``turn`` tells apart those of one microsecond."""
     name = f"{encode_name(hypothesis)}-{stamp_of(timestamp)}{_turn(turn)}"
     return f"{iteration_folder(n)}/hypothesis_versions/{name}.json"
 
@@ -188,13 +186,13 @@ def aggregate_path(name: str) -> str:
 
 
 def thread_folder(thread: str, namespace: str | None = None) -> str:
-    """The folder of a graph's thread; with a namespace, where the documents of that one lie ("" is the graph's own)."""
+    """The folder of a graph's thread; with a namespace, where the documents of that one are ("" is the graph's own)."""
     top = f"{THREADS}/{encode_name(thread)}"
     return f"{top}/{_SUBGRAPHS}/{encode_name(namespace)}" if namespace else top
 
 
 def snapshots_folder(thread: str, namespace: str) -> str:
-    """Where a graph's checkpoints lie."""
+    """The folder of a graph's checkpoints."""
     return f"{thread_folder(thread, namespace)}/{_SNAPSHOTS}"
 
 
@@ -204,7 +202,7 @@ def snapshot_path(thread: str, namespace: str, checkpoint: str) -> str:
 
 
 def writes_folder(thread: str, namespace: str, checkpoint: str) -> str:
-    """Where the writes of the tasks that began at a checkpoint lie."""
+    """The folder of the writes of the tasks that began at a checkpoint."""
     return f"{thread_folder(thread, namespace)}/{_WRITES}/{encode_name(checkpoint)}"
 
 
@@ -224,7 +222,7 @@ def _turn(turn: int) -> str:
 
 # -- what a path says ---------------------------------------------------------------------------------------------
 def iteration_of(path: str) -> int | None:
-    """The number of the iteration a path lies in, None where it lies in none."""
+    """The number of the iteration a path is in, None where it is in none."""
     match = _ITERATION.fullmatch(path)
     if match is None or match[1] != f"{int(match[1]):03d}":
         return None
@@ -232,7 +230,7 @@ def iteration_of(path: str) -> int | None:
 
 
 def below_iteration(path: str) -> str:
-    """The path below its iteration's folder, "" where it lies in none."""
+    """The path below its iteration's folder, "" where it is in none."""
     match = _ITERATION.fullmatch(path) if iteration_of(path) is not None else None
     return match[2] or "" if match else ""
 
@@ -265,7 +263,7 @@ def document_of_sidecar(path: str) -> str:
 
 def snapshot_at(path: str) -> tuple[str, str, str] | None:
     """The thread, the namespace and the id of the graph checkpoint that a path names; None where it names none, or
-    where one of them was shortened: then the document alone tells.
+    where one of them was shortened: then only the document says.
     """
     match = _THREAD.fullmatch(path)
     if match is None or match[3] is None or _SHORTENED in path:

@@ -1,7 +1,4 @@
-"""State queries: what may be asked of the state documents, and what is known of each that is found (seed 001).
-
-Values; who keeps the rows is ``memfs.search.state_index``' business, what an answer is made of ``memfs.state``'.
-"""
+"""State queries: what can be asked of the state documents, and the rows that answer it, as values."""
 
 from __future__ import annotations
 
@@ -49,7 +46,7 @@ class StateRow:
     Attributes:
         sha256, bytes: of the document when it was described.
         stamp: of its file then; None for one that only an archive holds.
-        archive: the archive that holds it, "" for one that lies in the tree.
+        archive: the archive that holds it, "" for one in the tree.
     """
 
     facts: StateFacts
@@ -60,7 +57,7 @@ class StateRow:
 
     @property
     def path(self) -> str:
-        """Where the document lies, or lay before it was archived."""
+        """The document's path, or that before it was archived."""
         return self.facts.path
 
 

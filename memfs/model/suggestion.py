@@ -1,7 +1,4 @@
-"""Suggestion: something memfs worked out by itself that is no memory until somebody accepts it.
-
-Owns its fields, and what may become of what is learned. Reads and writes nothing.
-"""
+"""Suggestion: something memfs worked out by itself, which is no memory until somebody accepts it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Threads: the state of an agent graph after each of its steps, and what its tasks wrote meanwhile (B5).
+"""Threads: the checkpoints of an agent graph and the writes of its tasks, as values and as state documents.
 
-Owns the shapes, and how a document holds them. What a value means, and how it becomes one that a file can hold, the
-graph's framework decides.
+A document that was written by hand or damaged raises an error that names the field.
 """
 
 from __future__ import annotations

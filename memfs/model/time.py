@@ -1,7 +1,7 @@
-"""Points in time as memfs reads and writes them: UTC, ISO 8601.
+"""Parses and formats points in time: UTC, ISO 8601.
 
-Owns parsing and formatting, and what a time without an offset means: UTC in a file, which travels, and local time in
-what a caller gives. Knows nothing of items or files. The clock is a function so that tests can set it.
+A time without an offset means UTC in a file, which travels, and local time in what a caller gives. The clock is a
+function, so that tests can set it.
 """
 
 from __future__ import annotations
