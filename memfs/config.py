@@ -1,7 +1,6 @@
-"""Configuration: where a workspace lies, what its settings are, and where each value came from.
+"""Reads the settings of a workspace from arguments, ``MEMFS_*`` variables and ``memfs.toml``, and makes its folder.
 
-Owns the reading of ``memfs.toml`` and ``MEMFS_*`` variables, and the search for the workspace. Knows nothing of items,
-git or search engines; the parts get the values handed to them.
+Every value knows where it came from, and an error names the line.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, TABLES, Settings, check
 from memfs.trust import TrustStatus, standing
 
 KEY_VARIABLES = frozenset({"MEMFS_REVIEW_KEY", "MEMFS_EMBEDDING_KEY"})
-"""Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
+"""Keys of services: no settings, since a setting may be in a file and is shown (``memfs.endpoint`` reads them)."""
 _PREFIX = "MEMFS_"
 _MOUNT_VARIABLE = f"{_PREFIX}MOUNTS_"
 _OF_THE_PROCESS = ("argument", _PREFIX)
@@ -91,7 +90,7 @@ def _asks_to_learn(root: Path, written: _Table) -> str:
 
 
 def with_memory(settings: Settings, config: Mapping[str, Any], added: Iterable[str] = ()) -> Settings:
-    """Settings with the ``[memory]`` tables of seed 004, given as a mapping, laid over them (P5).
+    """Settings with the ``[memory]`` tables given as a mapping, laid over them.
 
     Args:
         config: such as ``{"automatic": ["preferences"], "preferences": {"max_items": 3}}``; the same below one key
@@ -118,7 +117,7 @@ def elsewhere(text: str, told: Settings) -> Settings:
     """The settings that another ``memfs.toml`` than the workspace's own says, such as that of another commit.
 
     Args:
-        text: what the file says. What needs trust does not count: that is given to the file that lies in the folder.
+        text: what the file says. What needs trust does not count: that is given to the file in the folder.
         told: settings of which those of an argument or variable go before: they are this process's, not the file's.
 
     Raises:

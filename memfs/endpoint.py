@@ -1,7 +1,7 @@
-"""Endpoint: asks a model for a JSON object or for vectors, within a time limit.
+"""Asks a model's service for a JSON object or for vectors, within a time limit.
 
-Owns which addresses and keys are taken, the requests of the protocol in the dialects that services understand, when to
-ask again, and when to leave a failing service alone for a while. No error holds the key.
+Speaks the OpenAI-compatible protocol in the dialects of known services, retries, and leaves a failing service alone for
+a while. Addresses are checked, and no error holds the key.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class AnswerUnusable(ValueError):
 def chat_answer(body: bytes, wanted: Iterable[str]) -> dict[str, Any]:
     """The JSON object in the first choice of a chat answer.
 
-    Models that were told to answer with an object and nothing else put it into a code block or behind their thoughts
+    Models that were asked to answer with an object and nothing else put it into a code block or behind their thoughts
     all the same; there it is found.
 
     Args:
@@ -131,7 +131,7 @@ def _text(content: object) -> str:
 
 
 def _without_thoughts(text: str) -> str:
-    """The text without what stands between ``<think>`` and ``</think>``, in time that grows with its length only."""
+    """The text without what is between ``<think>`` and ``</think>``, in time that grows with its length only."""
     kept, at = [], 0
     while (start := text.find("<think>", at)) >= 0 and (end := text.find("</think>", start)) >= 0:
         kept.append(text[at:start])
@@ -368,7 +368,7 @@ class Endpoint:
 
         Args:
             model: its name; "" leaves the choice to the service.
-            system, user: what it is told, and what it is asked.
+            system, user: its instructions, and what it is asked.
             schema: JSON Schema of the object, sent along.
             seconds: other than the endpoint's own.
 

@@ -1,7 +1,7 @@
 """The one tree of errors memfs raises.
 
 Every error names what is wrong, where (path, line, column, field) and what to do about it. Library code raises these;
-only the outermost adapters print them. This module knows nothing of files, git or search engines.
+only the doors print them.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class PathEscape(MemfsError):
 
 
 class NotRegularFile(MemfsError):
-    """A link, folder, device or pipe stands where a file is expected."""
+    """A link, folder, device or pipe is where a file is expected."""
 
 
 class WorkspaceNotFound(MemfsError):
@@ -230,7 +230,7 @@ class CheckpointInvalid(CorruptRecord):
 
 
 class SharedStorageUnsupported(MemfsError):
-    """The workspace lies on a file system whose locks cannot be relied on."""
+    """The workspace is on a file system whose locks cannot be relied on."""
 
 
 # -- history ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""Home: the folder of whoever runs this process, and where programs keep things for that person.
+"""The home folder of this user, and the base folders below it.
 
-Owns what counts as such a folder, and what is said where there is none. What lies in it is everybody else's business.
+Only absolute paths count; without a home folder the error says which variable to set.
 """
 
 from __future__ import annotations

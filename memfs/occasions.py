@@ -1,6 +1,6 @@
-"""Occasions: which parts of a workspace react to which of them, and what is done when it is due.
+"""Runs the reactions of a workspace's parts when an occasion is raised.
 
-Owns that wiring alone. A part is asked for when its occasion comes, so that none is made before.
+A part is opened only when its occasion comes, and a reaction that fails is reported and stops no other.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Behaviours:
         """Begin with no reactions.
 
         Args:
-            report: told of what a reaction raised, and of an occasion that was too deep to be raised.
+            report: receives what a reaction raised, and an occasion that was too deep to be raised.
         """
         self._report = report
         self._reactions: dict[str, tuple[Reaction, ...]] = {}

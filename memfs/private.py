@@ -1,8 +1,7 @@
-"""Private memory: where one person's memory of one project lies, outside the project's repository.
+"""Locates the private memory that one person has of one project, outside the project's repository.
 
-Owns the project's key in the git folder, which project a repository is when it was copied, moved or cloned, and the
-folder that only this user can enter. Imports little: a hook of an agent's program that only keeps an event looks here.
-What lies in the folder is a workspace like any other.
+A project that was copied, moved or cloned is recognised by a key in its git folder. Only this user can enter the folder
+of a private memory. Imports little, so that a hook that only records an event starts fast.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class PrivateHome:
     inode: int
 
     def is_at(self, place: Path, found: os.stat_result) -> bool:
-        """Whether it is this place: the same folder, or another one that stands where it stood."""
+        """Whether it is this place: the same folder, or another one in its place."""
         return self.path == str(place) or (self.device, self.inode) == (found.st_dev, found.st_ino)
 
 
@@ -82,7 +81,7 @@ class Record:
     """Whose private memory a folder holds.
 
     Attributes:
-        homes: where the project lies; several where clones share it.
+        homes: where the project is; several where clones share it.
         origin: the address it was cloned from, in one form; "" without one.
     """
 
@@ -214,7 +213,7 @@ def join(project: Project, folder: Path) -> None:
 
 
 def forget(folder: Path) -> None:
-    """Remove a private memory with all it holds; the projects that used it begin anew.
+    """Remove a private memory with all it holds; the projects that used it start over.
 
     Raises:
         StorageIO: it cannot be removed, or is none.

@@ -1,7 +1,4 @@
-"""Finds the bundled schemas, templates, plugins and languages.
-
-Owns where they lie: beside the installed package, or at the top of a checkout. Must not know what they mean.
-"""
+"""Finds the bundled schemas, templates, plugins and languages, in an installed package and in a checkout alike."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ def schema_text(name: str) -> str:
 
 
 def template_text(name: str) -> str:
-    """The text of a template, by its name; ``.yaml`` may be left out, so that a kind's name is enough (K6).
+    """The text of a template, by its name; ``.yaml`` may be left out, so that a kind's name is enough.
 
     Raises:
         KeyError: there is no such template.

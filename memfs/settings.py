@@ -1,6 +1,6 @@
-"""Settings: the names, types, defaults and bounds of all settings, as values.
+"""The names, types, defaults and bounds of all settings, as values.
 
-Owns the rule of each setting. Where values come from is ``memfs.config``'s business.
+A value is checked against its rule, whether it comes from a file, a variable or a caller.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ _DEFAULT_SOURCES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HooksSettings:
-    """``[hooks]``: what an agent's program is told by hooks."""
+    """``[hooks]``: what hooks give to an agent's program."""
 
     start_tokens: int = _setting(500, "Most tokens told at the start of a session; 0: nothing.", low=0, high=4000)
     prompt_tokens: int = _setting(500, "Most tokens told with a prompt; 0: nothing.", low=0, high=4000)
@@ -432,7 +432,7 @@ def checked(value: Any, spec: Spec, line: int | None = None, variable: str = "")
     """A value as its setting has it: lists as tuples, numbers as its default's type.
 
     Args:
-        line: where it stands in ``memfs.toml``.
+        line: its line in ``memfs.toml``.
         variable: the environment variable it comes from.
 
     Raises:

@@ -1,9 +1,8 @@
-"""Trust: which workspaces and repositories this user has allowed to enable something.
+"""Decides which workspaces and repositories this user has trusted to enable something.
 
-Owns the user's list of them, ``trust.json`` in their configuration folder, and what in a workspace's files needs it: a
-setting that loosens or reaches outside counts only while the folder, its owner and that very value are the ones that
-were trusted. Decides from names and owners before a byte of the repository's own is believed. Knows nothing of what
-the settings do, nor of git beyond who owns a repository.
+The list is ``trust.json`` in the user's configuration folder. A setting that loosens a protection or reaches outside
+counts only while the folder, its owner and that very value are those that were trusted. The decision is made from names
+and owners before anything in the repository is believed.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class PluginTrust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustStatus:
-    """How a workspace stands with this user.
+    """Whether and how far this user trusts a workspace.
 
     Attributes:
         root: the workspace, links resolved.
@@ -127,7 +126,7 @@ def is_trusted(root: Path) -> bool:
 
 
 def standing(root: Path) -> TrustStatus:
-    """How a workspace stands; never fails because of what stands in it, or in the list."""
+    """How far a workspace is trusted; never fails because of what is in it, or in the list."""
     root = root.resolve()
     wants = tuple(enabling(root))
     try:
@@ -234,7 +233,7 @@ def _reaching(spec: Spec, value: Any) -> Any:
 
 
 def _foreign_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of sources from others: what they are told to do is as far-reaching as that they are asked at all."""
+    """The tables of sources from others: what they are asked to do is as far-reaching as that they are asked at all."""
     memory = tables.get("memory")
     found = memory.items() if isinstance(memory, dict) else ()
     return {name: value for name, value in found if isinstance(value, dict) and name not in SOURCE_TABLES}
@@ -263,7 +262,7 @@ def _from_memory_contexts(root: Path) -> Iterator[PluginTrust]:
 
 
 def _from_feedback_template(root: Path) -> Iterator[PluginTrust]:
-    """The words that would stand before a model without being marked as quoted."""
+    """The words that a model would see without being marked as quoted."""
     try:
         tree = Tree(root)
     except (MemfsError, OSError):
@@ -304,7 +303,7 @@ def _document(root: Path, path: str) -> Mapping[str, Any]:
 
 # -- the list -----------------------------------------------------------------------------------------------------
 def list_path() -> Path:
-    """Where this user's list lies: ``$XDG_CONFIG_HOME/memfs/trust.json``, else below ``~/.config``."""
+    """The path of this user's list: ``$XDG_CONFIG_HOME/memfs/trust.json``, else below ``~/.config``."""
     return base_folder("XDG_CONFIG_HOME", ".config") / "memfs" / "trust.json"
 
 

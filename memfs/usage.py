@@ -1,8 +1,7 @@
-"""Usage: how often, and when last, each item was brought back by a recall.
+"""Counts how often, and when last, each item was recalled.
 
-Owns the counts, in one SQLite file of the workspace's private state. They are local and unversioned: deleting the file
-loses counts and nothing else, and a disk that takes none costs counts, never answers. What a use is worth, ranking and
-pruning decide; where the file lies, they do not know.
+The counts are one SQLite file in the workspace's private state, local and unversioned: deleting it loses counts and
+nothing else, and a disk that takes no writes costs counts, never answers.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Use:
 
     @property
     def relevance(self) -> float:
-        """``relevance_score`` of seed 002: 1, a twentieth more with each use, at most 2 (M3)."""
+        """``relevance_score``: 1, a twentieth more with each use, at most 2."""
         return min(_HIGHEST, _GROWTH ** min(self.count, _ENOUGH))
 
 
@@ -178,7 +177,7 @@ class Usage:
 
     # -- the file -----------------------------------------------------------------------------------------------------
     def _tried(self, act: Any, *, write: bool = False) -> Any:
-        """The result of an act on the file, None where that cannot be had; a damaged file is begun anew."""
+        """The result of an act on the file, None where that cannot be had; a damaged file is started over."""
         import sqlite3  # costs start-up time, and not every Python is built with it
 
         with self._base:

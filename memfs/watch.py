@@ -1,8 +1,6 @@
-"""The watcher: the index is brought up to date behind the scenes, and says when it may not be.
+"""Watches a workspace's files and updates the index in the background; reports how each process watches.
 
-Owns the thread that follows changes, the choice between events and a scan, and the note that tells other processes how
-this one watches. Events only say where to look; what is true is read from the files, and a scan takes over whenever
-events may have been missed (faults row 44).
+Events only say where to look: the files decide, and a scan takes over whenever events may have been missed.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ _INOTIFY = "anon_inode:inotify"
 
 
 def uncovered(folder: str) -> tuple[int, int] | None:
-    """How many folders at and below this one have no watch, and how many there are; None where nobody can tell."""
+    """How many folders at and below this one have no watch, and how many there are; None where that is unknown."""
     watched = _watched_inodes()
     if watched is None:
         return None
@@ -96,7 +94,7 @@ Heard = Callable[[list[str], bool], None]
 _LONGEST_END = 5.0
 _READERS: set[str] = set()
 """The sorts of threads behind the scenes that were ever seen here: where one is shared and has died, a new observer has
-nobody to read for it, and would not tell."""
+nobody to read for it, and would not say so."""
 
 
 class FileEvents:
@@ -105,8 +103,8 @@ class FileEvents:
     def __init__(self, folder: Path, heard: Heard, missed: Callable[[], None]) -> None:
         """
         Args:
-            heard: told of each event, on a thread of watchdog's.
-            missed: told that events were lost.
+            heard: called with each event, on a thread of watchdog's.
+            missed: called when events were lost.
 
         ``hopeless`` says why another attempt would be no better, "" where it might be.
         """
@@ -151,7 +149,7 @@ class FileEvents:
         """Stop listening; ends within seconds even where the library's threads died."""
         logging.getLogger("watchdog").removeHandler(self._log)
         if self._observer is not None:
-            # A thread that was killed may have left a lock locked: whoever stops the others then waits for ever.
+            # A thread that was killed may have left a lock locked: a thread that stops the others then waits for ever.
             ending = threading.Thread(target=self._end, args=(self._observer,), name="memfs-watch-end", daemon=True)
             ending.start()
             ending.join(_LONGEST_END)
@@ -386,7 +384,7 @@ class Watcher:
 
         Args:
             quiet_seconds: commit a person's edits that rested for so long; None leaves them.
-            listener: told of each round that found something.
+            listener: called with each round that found something.
             notes: the folder where other processes read how this one watches.
         """
         self._store = store
@@ -466,7 +464,7 @@ class Watcher:
         self._seen.set()
 
     def _tend(self) -> bool:
-        """Whether events can be relied on now; where they cannot, say why, and from time to time begin anew."""
+        """Whether events can be relied on now; where they cannot, say why, and from time to time start over."""
         with self._tending:
             if self._closing.is_set():
                 return False
@@ -601,7 +599,7 @@ class WatchStatus:
 
 
 def notes_folder(state: Path) -> Path:
-    """Where the notes of a workspace's watchers lie, below its state folder."""
+    """The folder of the notes of a workspace's watchers, below its state folder."""
     return state / "watchers"
 
 
@@ -617,7 +615,7 @@ def watchers(state: Path) -> list[WatchStatus]:
 
 
 def summary(found: list[WatchStatus]) -> str:
-    """How things stand, in words: the worst first."""
+    """How the watchers are, in words: the worst first."""
     if not found:
         return "off (no resident process; every question compares the files first)"
     pids = ", ".join(str(row.pid) for row in found if row.state == found[0].state)

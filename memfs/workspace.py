@@ -1,7 +1,4 @@
-"""Workspace: one open workspace, as a record of its parts.
-
-Owns the wiring, and nothing else: which part is built from which.
-"""
+"""Workspace: one open workspace, as a record of its parts, each made when it is first used."""
 
 from __future__ import annotations
 
@@ -159,7 +156,7 @@ class Workspace:
         if limits_age(self.parts) and not self.store.by_hand:
             try:
                 self.pruner.keep_up_with_age()
-            except MemfsError as error:  # what is due stays due; whoever writes or closes is not to fail for it
+            except MemfsError as error:  # what is due stays due; a caller that writes or closes is not to fail for it
                 self.store.note_failure(error)
         from memfs.admin.merge_spool import is_due
 
@@ -392,7 +389,7 @@ class Workspace:
         return f"<Workspace {self.root}>"
 
     def end_session(self) -> None:
-        """Commit what waits for an agent's session to end, if anything was written here; a person's edits stay (C6)."""
+        """Commit what waits for an agent's session to end, if anything was written here; a person's edits stay."""
         self.parts.require_open()
         if self.settings.history.commit == "session" and self.store.wrote:
             self.store.flush(adopt=False)
