@@ -1,10 +1,7 @@
-"""Spool file: lines that several processes add to one file, each durable at once, until somebody takes them away.
+"""Append-only line files and counters that several processes share.
 
-Owns the form of a line, appending in one piece, and taking lines away while others append. What a line says, it does
-not know. Imports little: whoever appends ends at once.
-
-A line is ``crc32 length text``. Each begins and ends with a line break, so that one that was cut short by kill -9 or a
-full disk spoils no other.
+Each line is ``crc32 length text`` and is durable when ``append`` returns. It begins and ends with a line break, so that
+one cut short by kill -9 or a full disk spoils no other. Lines can be taken away while others append. Imports little.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ from memfs.fs.lock import leads_to, locked, release
 FOLDER = "spool"
 """Where events of sessions wait, below a workspace's state folder."""
 LOCK = "drain.lock"
-"""In ``FOLDER``, held by whoever takes lines and has not yet stored what they tell."""
+"""In ``FOLDER``, held by the process that takes lines until it has stored what they say."""
 SUFFIX = ".jsonl"
 ASIDE = "aside"
 """Where lines lie that nothing could be made of, below ``FOLDER``."""

@@ -1,8 +1,7 @@
-"""Placing: giving a file its name, or taking a name away, without overwriting what somebody saved meanwhile.
+"""Puts a file under a name, or removes a name, without overwriting what somebody saved meanwhile.
 
-Owns the last look at what loses its name (decision 0011), and the names under which files wait: under a *fresh* name
-stands only what memfs is writing, of whatever a power cut left of it; before anything else may come to stand under a
-temporary name, it is a *holding* one (decision 0044). Works on names in one open folder; knows nothing of trees.
+Works on names in one open folder and looks at the displaced file last of all. A file under a *fresh* temporary name is
+memfs's own unfinished write; anything else waits under a *holding* name.
 """
 
 from __future__ import annotations
@@ -58,14 +57,14 @@ def is_temporary(name: str) -> bool:
 
 
 def is_fresh(name: str) -> bool:
-    """Whether what stands there can only be what memfs was writing."""
+    """Whether what is there can only be what memfs was writing."""
     return name.startswith(OWN_TEMPORARY) and name.endswith(_FRESH)
 
 
 def write_fresh(folder: int, path: str, chunks: Iterable[bytes]) -> tuple[str, int]:
     """Write a new file, to be ``put`` or discarded, not durable; its fresh name and an open descriptor.
 
-    What is raised, be it by ``chunks``, leaves none.
+    An exception, also one from ``chunks``, leaves none.
     """
     fresh = f"{OWN_TEMPORARY}{secrets.token_hex(6)}{_FRESH}"
     fd = io.open_file(fresh, _CREATE, 0o666, dir_fd=folder)

@@ -1,8 +1,7 @@
-"""Rot: bytes that changed although nobody wrote them, told apart from an edit.
+"""Tells bytes that changed on the disk by themselves from an edit.
 
-Owns that judgement and its words. An edit of any kind changes the file's time of change, its size, or the file itself;
-content that changed while all of these stayed is the disk's doing. Where a file system does not keep such times itself,
-nothing is ever called rot: a person's edit must not be taken for it.
+Content is rotten only where it changed while size, time of change and inode stayed, on a file system known to record
+every edit. Elsewhere nothing is reported, so a person's edit is never taken for damage.
 """
 
 from __future__ import annotations

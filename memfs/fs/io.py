@@ -1,7 +1,7 @@
-"""Every change memfs makes to a disk, and every durable read, passes through here.
+"""Every system call by which memfs changes a disk or reads it durably.
 
-Owns the system calls for files, journal, locks, git objects and caches, their translation into ``StorageIO`` errors,
-and the hook that lets a test fail or stop the N-th operation. Knows nothing of what the bytes mean.
+An ``OSError`` becomes a ``StorageIO`` error that names the path, and a hook lets a test fail or stop the N-th
+operation.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Hook = Callable[[str, str], None]
 
 _hook: Hook | None = None
 
-# Without O_NONBLOCK a pipe in a file's place would keep whoever opens it waiting for ever; to files it means nothing.
+# Without O_NONBLOCK a pipe in a file's place would keep its opener waiting forever; to files it means nothing.
 _ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _TEMPORARY = ".tmp"
 _SPARE = 16
@@ -114,7 +114,7 @@ def open_file(path: str | os.PathLike[str], flags: int, mode: int = 0o600, dir_f
 
     Raises:
         FileNotFoundError, FileExistsError: as the system says, for callers that ask whether a file is there.
-        NotRegularFile: a link stands there.
+        NotRegularFile: a link is there.
         StorageIO: anything else.
     """
     _announce("open", path)
@@ -350,11 +350,11 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
 
 
 def facts(path: str | os.PathLike[str]) -> os.stat_result:
-    """What stands under a name, a link as itself.
+    """What is under a name, a link as itself.
 
     Raises:
         FileNotFoundError: nothing.
-        StorageIO: that cannot be told.
+        StorageIO: that is unknown.
     """
     with _missing_passes(), operation("stat", path):
         return os.stat(path, follow_symlinks=False)
@@ -364,7 +364,7 @@ def make_private_folder(path: Path, home: Path | None = None) -> None:
     """Make a folder, and its parents, that only this user can enter; parents are made durable.
 
     Args:
-        home: a folder above it that is not made: whoever moved it away would find an empty one in its place.
+        home: a folder above it that is not made: a person who moved it away would find an empty one in its place.
 
     Raises:
         StorageIO: ``home`` is gone.
@@ -492,7 +492,7 @@ def _listed(folder: Path) -> list[str]:
 
 
 def lives(process: int) -> bool:
-    """Whether a process with this number is there, whoever it belongs to."""
+    """Whether a process with this number is there, of any user."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

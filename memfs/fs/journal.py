@@ -1,12 +1,9 @@
-"""The journal: every write before it happens, until git holds it.
-
-Owns the record format, appending, reading what other processes appended, and dropping what is committed. It records
-what was meant; what became of it (redo, commit, keep a person's change) is the store's decision.
+"""The journal: every write is recorded here before it happens, until git holds it. Also salvages a damaged journal.
 
 Format, version 1: a header line ``memfs-journal 1 <generation> <mark> <total> <kept> <tip> <crc>``, then frames of
-mark, length, crc32 and payload (``memfs.fs.operation``). The mark is random for each file, so that no remembered
-text can pass for a frame. ``total`` counts the operations ever appended before this file, of which the first ``kept``
-stand in it; ``tip`` is the commit behind the last drop. A torn last frame is a write never acknowledged.
+mark, length, crc32 and payload (``memfs.fs.operation``). The mark is random for each file, so that no remembered text
+can pass for a frame. ``total`` counts the operations ever appended before this file, of which the first ``kept`` are in
+it; ``tip`` is the commit behind the last drop. A torn last frame is a write never acknowledged.
 """
 
 from __future__ import annotations
@@ -166,7 +163,7 @@ class Journal:
             return self._inode, len(self.waiting), len(self.applied), len(self.taken), last
 
     def knows(self, operation_id: str) -> bool:
-        """Whether an operation was carried out here, be it that it is committed and dropped since (see ``drop``)."""
+        """Whether an operation was carried out here, also where it was committed and dropped since (see ``drop``)."""
         return operation_id in (self.applied if operation_id in self.waiting else self.taken)
 
     def latest(self, path: str) -> str | None:
@@ -215,7 +212,7 @@ class Journal:
             self._open()
         whole = self._parse(self._tail(), tell=from_start)
         if not whole and not from_start:
-            # The end this reader knew may have been cut off and written anew: only a reading from the start is sure.
+            # The end this reader knew may have been cut off and rewritten: only a reading from the start is sure.
             self._open()
             self._parse(self._tail(), tell=True)
 
@@ -479,7 +476,7 @@ _LARGE = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class SalvageResult:
-    """What is left of a damaged journal: a header, whole records as they stand in the file, and how many bytes went."""
+    """What is left of a damaged journal: a header, whole records as they are in the file, and how many bytes went."""
 
     header: Header
     frames: tuple[bytes, ...]

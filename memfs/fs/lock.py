@@ -1,13 +1,12 @@
 """Locks between processes and threads: flock on a file that is never deleted.
 
-Owns acquiring, waiting and naming the holder. A lock is released by the system when its process dies; the text inside
-the file is for messages only (faults 4.3, row 47).
+The system releases a lock when its process dies; the text inside the file is for messages only.
 
-The file has a second name, its twin. When somebody deletes the first while the lock is held, whoever comes next finds
-the same file by the second: a new file would be a second lock, and two would hold it.
+The file has a second name, its twin. When somebody deletes the first while the lock is held, the next process finds the
+same file by the second: a new file would be a second lock, and two processes would hold it.
 
-Who has waited for seconds takes a ticket (``queue``) and comes next: among many that write without pause nobody waits
-forever. Others are let in as it happens, which is ten times quicker than in the order of their coming.
+A process that has waited for seconds takes a ticket and comes next, so that nobody waits forever among many that write
+without pause. Others are let in as it happens, which is ten times faster than first come, first served.
 """
 
 from __future__ import annotations
@@ -203,7 +202,7 @@ class FileLock:
         """Hold the lock while the block runs.
 
         Args:
-            purpose: what for, shown to whoever waits.
+            purpose: what for, shown to those who wait.
             timeout: seconds to wait.
 
         Raises:

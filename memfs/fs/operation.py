@@ -1,7 +1,6 @@
-"""Operation: one acknowledged write, and how it looks as a journal record.
+"""Operation: one acknowledged write, encoded as a journal record and decoded again.
 
-Owns the values and their record form: one JSON line and the bytes it announces. Where records are kept is the journal's
-business.
+A record is one JSON line and the bytes it announces.
 """
 
 from __future__ import annotations

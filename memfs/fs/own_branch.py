@@ -1,8 +1,7 @@
-"""Memory on a branch of its own: where a repository keeps it, found and put right by reading few files.
+"""Finds and repairs memory that a repository keeps on a branch of its own, by reading few files.
 
-The branch is checked out within the git folder, where no checkout, stash or clean of code reaches it. Each working
-tree of code has a link to it, for people and editors: memfs itself never follows the link, it goes by the git folder.
-So a link that is missing, or that leads elsewhere, says nothing about the memory.
+The branch is checked out within the git folder, where no checkout, stash or clean of code reaches it. Each working tree
+of code has a link to it, for people and editors; memfs never follows the link, so a missing or wrong one is harmless.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def memory_of(top: Path) -> Path | None:
     if common is None or memory is None:
         return None
     if _is_mine(common):
-        with suppress(MemfsError, OSError):  # whoever may only read, reads
+        with suppress(MemfsError, OSError):  # one who may only read, reads
             settle(common)
             link(top, common)
     return memory
@@ -126,7 +125,7 @@ def link(top: Path, common: Path) -> bool:
 
 
 def is_link(top: Path) -> bool:
-    """Whether what stands in a working tree is a link of ours, though it may lead to where the repository was once."""
+    """Whether what is in a working tree is a link of ours, though it may lead to where the repository was once."""
     try:
         return os.readlink(top / _LINK).endswith(f"/{_PLACE}/{_LINK}")
     except OSError:
@@ -134,7 +133,7 @@ def is_link(top: Path) -> bool:
 
 
 def replaced(common: Path) -> Iterator[Path]:
-    """What stands in working trees of code in the place of the link; left alone, and never read."""
+    """What is in working trees of code in the place of the link; left alone, and never read."""
     for top in work_trees(common):
         if os.path.lexists(top / _LINK) and not is_link(top) and not os.path.lexists(top / _SETTINGS):
             yield top / _LINK

@@ -1,6 +1,6 @@
-"""Scanning: the facts about every file below an open folder.
+"""Scans the facts about every file below an open folder.
 
-Owns the walk down a tree that follows no link and stops at nothing it finds. What the files mean is not its business.
+Follows no link, and no unreadable entry ends the scan.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Shared file: one that people and other programs write, too, and of which memfs writes a part.
+"""Rewrites files that people and other programs write too.
 
-Owns that such a file is replaced in one step, with the rights it has, and only while it is what was read: nobody's save
-of the same moment is lost. What is written into it, and which file may be written, it does not know.
+A file is replaced in one step, keeps its mode, and is replaced only while it is what was read, so that a save made at
+the same moment is not lost.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The working tree: bytes by path, reached only through folder descriptors.
 
-Owns reading, writing and scanning below one root without ever following a link (faults rows 12 and 14). Knows paths and
-bytes; nothing of items, git or the journal.
+Reads, writes and scans below one root without ever following a link.
 """
 
 from __future__ import annotations
@@ -115,7 +114,7 @@ class Tree:
     def entry(self, path: str) -> ScanEntry | None:
         """The facts about a name, None where there is none.
 
-        There is none either behind a link or a file that stands where a folder is expected, nor under a path that leads
+        There is none either behind a link or a file where a folder is expected, nor under a path that leads
         out of the workspace: this tree has no such file, whatever the disk has.
 
         Raises:

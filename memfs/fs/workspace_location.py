@@ -1,7 +1,6 @@
-"""Whereabouts: in which folder a workspace lies.
+"""Finds the folder of a workspace and the workspace of this user, and checks paths below it.
 
-Owns the search for it and the place of the user's own. Imports little: a hook of an agent's program that only keeps an
-event for later looks here. What is in a workspace, it does not know.
+Imports little, so that a hook that only records an event starts fast.
 """
 
 from __future__ import annotations

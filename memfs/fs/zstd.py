@@ -1,7 +1,6 @@
-"""Zstandard: compressing and decompressing streams; the only module that imports ``zstandard``.
+"""Compresses and decompresses Zstandard streams; the only module that imports ``zstandard``.
 
-Owns levels, threads and the bounds of what comes out: compressed bytes are never trusted, neither to end nor to stay
-small. Knows nothing of archives or documents.
+Compressed bytes are never trusted: output is bounded, and a stream that is damaged or cut off raises.
 """
 
 from __future__ import annotations
