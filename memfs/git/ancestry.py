@@ -1,6 +1,6 @@
-"""Ancestry: which commits come before which, where two lines of history met last, and what one has beyond another.
+"""Asks git how commits descend from each other: ancestors, merge bases, and what one tip has beyond another.
 
-Owns those questions to git. Changes nothing, and knows nothing of what the commits hold.
+Changes nothing.
 """
 
 from __future__ import annotations

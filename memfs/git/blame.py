@@ -1,7 +1,6 @@
-"""Which commit each line of a file comes from.
+"""Finds the commit that each line of a file comes from.
 
-Owns the walk back through a file's own history. Works on blobs only: no conversion, no list of commits to ignore and no
-other setting of the repository's takes part.
+Reads blobs only: no conversion, ignored commit or other setting of the repository affects the answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Bundle: a whole history as one stream, and back.
+"""Writes a whole history as one stream that ``git clone`` reads (``git bundle``, version 2), and reads it back.
 
-Owns which refs a history consists of, and the form that ``git clone`` reads as well (``git bundle``, version 2). Where
-the stream is kept is the callers' business.
+A stream that is damaged or incomplete raises, and its refs are not set.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _ELSEWHERE = ("refs/remotes/", "refs/prefetch/", *PER_WORKTREE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepositorySnapshot:
-    """Where a repository stood: branch or detached commit, commits and tags by ref, where a shallow history ends."""
+    """The state of a repository: branch or detached commit, commits and tags by ref, where a shallow history ends."""
 
     head: str
     refs: Mapping[str, str]
@@ -39,7 +38,7 @@ class RepositorySnapshot:
 
 
 def snapshot(repository: Repository) -> RepositorySnapshot:
-    """Where a repository stands now; without refs where it has no commit.
+    """The present state of a repository; without refs where it has no commit.
 
     Raises:
         HistoryError: git's files are damaged.
@@ -159,7 +158,7 @@ def _feed(process: Popen[bytes], chunks: Iterator[bytes]) -> None:
         for data in chunks:
             process.stdin.write(data)
         process.stdin.close()
-    for _ in chunks:  # whoever checks them as they are read must see the end
+    for _ in chunks:  # a check made while reading must see the end
         pass
 
 

@@ -1,6 +1,6 @@
-"""Whether a person is in the middle of something, so that our commits must wait.
+"""Finds out whether a person or another git is in the middle of something, so that commits must wait.
 
-Owns the list of such situations and their wording. Looks only; whoever asks decides how long to wait.
+Each obstacle is named in words, with its process where one is seen. Only looks; nothing is changed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _git_process(name: str, owner: int) -> GitProcess | None:
 
 
 def users_of(*folders: str) -> list[tuple[int, str]]:
-    """The other processes of this user that stand in one of some folders, or hold a file open there: id and name."""
+    """The other processes of this user whose working folder is one of some folders, or hold a file open there: id and name."""
     found = []
     inside = tuple(f"{folder.rstrip('/')}/" for folder in folders)
     try:
@@ -130,7 +130,7 @@ class Obstacle:
 
 
 def obstacle(layout: Layout, head: Head, allow_detached: bool) -> Obstacle | None:
-    """What stands in the way of a commit to HEAD's branch; None when nothing does."""
+    """What prevents a commit to HEAD's branch; None when nothing does."""
     # Commits on top of a history that is about to be replaced would have to be rewritten, too.
     for state in _subfolders(layout.common_dir / "memfs"):
         if os.path.lexists(state / ERASE_RECORD):

@@ -1,6 +1,6 @@
-"""The text of a commit: writing ours, reading anybody's.
+"""Encodes and parses commit objects, their trailers and signatures.
 
-Owns the commit object's format, the trailers that name who wrote what, and their parsing. Stores and reads nothing.
+Parsing accepts commits of any program. Nothing is read from disk or stored.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def without_signature(data: bytes) -> tuple[bytes, tuple[bytes, ...]]:
 
 
 def parse_commit(data: bytes) -> ParsedCommit:
-    """Read a commit object, whoever wrote it; undecodable bytes become replacement characters.
+    """Read a commit object of any program; undecodable bytes become replacement characters.
 
     Raises:
         HistoryUnavailable: it is none.

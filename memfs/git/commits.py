@@ -1,7 +1,7 @@
-"""Writing history: groups of changes become commits on a branch, and the person's index stays in step.
+"""Turns groups of changes into commits on a branch, and keeps the person's index in step.
 
-Owns building the chain of commits, making its objects durable, and trying again when the branch moved. Every call is
-made by whoever holds the repository's ``commit.lock``.
+Commits are durable on return, and are rebuilt when the branch moved meanwhile. The caller holds the repository's
+``commit.lock``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def not_held(repository: Repository, groups: Sequence[Group], tip: str | None, s
 
     Each commit stands for one group at most, the oldest first: of two equal groups the second is not held by the commit
     of the first. Where the branch does not hold ``since``, the recent commits of its own line are looked at. A group
-    that joins a line of history is held where the branch has that line, whoever joined it.
+    that joins a line of history is held where the branch has that line, no matter who joined it.
     """
     if tip is None or not groups or tip == since:
         return list(groups)
@@ -326,7 +326,7 @@ def _wait(repository: Repository, until: float) -> None:
 def _finish(repository: Repository) -> list[StepRecord]:
     """End the steps that dead processes began, in whichever workspace; return those of which something was left.
 
-    Costs two listings where there are none, so that ``commit`` can rely on it without having been told.
+    Costs two listings where there are none, so that ``commit`` can rely on it by itself.
     """
     ended = []
     wait_for_children(repository.state)  # where there was no index, a step leaves no trace until git has made one

@@ -1,7 +1,7 @@
-"""Reading one git configuration file without git.
+"""Reads and edits one git configuration file without running git.
 
-Owns just enough of the format to learn how a repository is laid out before a single process is started in it. Includes
-are not followed, as git does not follow them for these keys either. Identity and other settings are git's own to read.
+Understands enough of the format to learn how a repository is laid out before a process is started in it. Includes are
+not followed, as git does not follow them for these keys either. An edit leaves every other line as it is.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _SETTING = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=|$|[#;])")
 def with_section(text: str, section: str, name: str, values: Mapping[str, str]) -> str:
     """The text in which ``[section "name"]`` has these values; without values, these keys are gone from it.
 
-    What stands there already stays to the byte. A section of which nothing is left goes, too.
+    What is there already stays to the byte. A section of which nothing is left goes, too.
 
     Args:
         values: by key; an empty mapping takes every such section out.

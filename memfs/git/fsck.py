@@ -1,7 +1,6 @@
-"""Damage in the repository: what git finds when it reads every object, and objects made again from what is whole.
+"""Finds damage in a repository by ``git fsck``, and restores objects whose content is known from elsewhere.
 
-Owns reading ``git fsck`` and putting back objects whose bytes are known. An object is named by its content, so that
-what is put back is provably what was lost. Where known bytes come from is the caller's business.
+An object is named by its content, so that what is restored is provably what was lost.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def lost(name: str, place: str = "") -> FsckFinding:
 
 
 def put_back(repository: Repository, wanted: Collection[str], contents: Iterable[bytes]) -> list[str]:
-    """Write damaged or missing objects anew where their bytes are known; return the ids of those that are whole now.
+    """Rewrite damaged or missing objects where their bytes are known; return the ids of those that are whole now.
 
     Args:
         contents: contents of files that may be among the wanted.

@@ -1,7 +1,7 @@
-"""Who a commit is by: the person whose repository it is, and the agent that wrote the items.
+"""Chooses the author and committer of a commit: the person at work, and the agent that wrote the items.
 
-Owns the choice between environment, git's configuration and memfs's own name, and what may stand in an author line.
-Reads nothing itself: settings and environment are handed in.
+The environment comes before git's configuration, and that before memfs's own name. Any name is made safe for an author
+line.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _AGENTS = "@agent.memfs"
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A name and an address as they stand in a commit."""
+    """A name and an address as in a commit."""
 
     name: str
     email: str
@@ -126,7 +126,7 @@ def _person(role: str, environment: Mapping[str, str], settings: Mapping[str, st
 
 
 def sanitised(text: str) -> str:
-    """A text as it may stand in an author line: one line, no angle brackets, no punctuation at either end."""
+    """A text as it may be in an author line: one line, no angle brackets, no punctuation at either end."""
     plain = text.encode("utf-8", "replace").decode()
     return " ".join(_FORBIDDEN.sub(" ", plain).split()).strip(_CRUD)[:_LONGEST].rstrip(_CRUD)
 

@@ -1,7 +1,6 @@
-"""Writing an index for a working tree that holds only some of a commit's files.
+"""Writes an index for a partial checkout, and reads which entries of an index are staged or skipped.
 
-Owns version 3 of git's index format. Every other change of an index is git's own; this one is made before anybody works
-there, and git can say "this file is meant to be missing" only while it lays files out, which runs filters.
+Writes version 3 of git's index format, and only where nobody works yet; git itself makes every other change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where a workspace's repository keeps what: work tree, git folder, common folder.
+"""Locates the repository around a folder: work tree, git folder, common folder, and memfs's state folder in it.
 
-Owns finding a repository from a folder, and refusing the sorts that memfs does not handle, by reading files only. Knows
-nothing of refs, objects or processes.
+Refuses repositories that memfs does not handle or that belong to another user, by reading files only: no process is
+started.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def state_folder(layout: Layout) -> Path:
     """A workspace's own folder inside the git common folder, private to this user; made where it is not there.
 
     Raises:
-        StorageReadOnly: a link stands there, or the folder is somebody else's.
+        StorageReadOnly: a link is there, or the folder is somebody else's.
     """
     state = state_path(layout)
     for folder in (state.parent, state):

@@ -1,7 +1,6 @@
-"""Reading history: who changed what, when and why.
+"""Reads history: the log, ``diff`` and ``show`` of memory files, and the content of the working files.
 
-Owns the values that a log is made of and the text of ``diff`` and ``show``. Every text is memfs's own: no colour, no
-pager, no conversion or external program of the repository's takes part.
+Patches are made by memfs itself: no colour, pager, conversion or external program of the repository takes part.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def _groups(before: list[str], after: list[str]) -> Iterator[list[tuple[str, int
     if len(before) * len(after) <= _MOST_COMPARED:
         yield from difflib.SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(_CONTEXT)
         return
-    # Comparing every line with every other would take minutes: only what is equal at both ends is told apart.
+    # Comparing every line with every other would take minutes: only what is equal at both ends is compared.
     head = next((at for at, (one, two) in enumerate(zip(before, after, strict=False)) if one != two), 0)
     pairs = zip(reversed(before[head:]), reversed(after[head:]), strict=False)
     tail = next((at for at, (one, two) in enumerate(pairs) if one != two), min(len(before), len(after)) - head)

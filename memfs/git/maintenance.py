@@ -1,7 +1,6 @@
-"""Keeping the repository small and its log quick.
+"""Packs objects and writes the commit-graph, so that the repository stays small and its log fast.
 
-Owns when and how objects are packed and the commit-graph is written. Nothing is ever pruned: unreachable objects are
-the person's own ``git gc``'s business. The caller holds ``commit.lock``.
+Nothing is ever pruned. The caller holds ``commit.lock``.
 """
 
 from __future__ import annotations

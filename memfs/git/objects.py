@@ -1,6 +1,6 @@
-"""Git objects: their ids, their bytes, and how they become durable files.
+"""Reads and writes git objects: ids, trees, packs and loose files.
 
-Owns the tree and pack formats, and writing loose objects. Knows nothing of refs, indexes or processes.
+A loose object's id is verified on reading, and a written one is durable on return.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 LARGEST = 1 << 28
 _ROW = re.compile(rb"([^ ]*) ([^\0]*)\0(.{20})", re.DOTALL)
 _ROWS = re.compile(rb"(?:[^ ]*+ [^\0]*+\0.{20})*+", re.DOTALL)
-"""Nothing but rows, told in one pass: what is none would be looked at from each of its bytes."""
+"""Nothing but rows, recognised in one pass: anything else would be tried from each of its bytes."""
 _PACK_KINDS = {"commit": 1, "tree": 2, "blob": 3, "tag": 4}
 _QUICK = 1
 _MOST_REMOVED = 20

@@ -1,8 +1,8 @@
-"""Running git: the only module that knows GitPython, and the only one that starts git.
+"""Runs git; the only module that imports GitPython or starts git.
 
-Owns the closed list of verbs, the arguments that may never be passed, the working folder, the environment and the time
-limit. GitPython's ``Repo`` and ``Git`` are subclassed so that whatever goes through them passes the same gate. What the
-verbs mean is the callers' business.
+Verbs outside a closed list and dangerous arguments are refused; folder, environment and time limit are always set.
+GitPython's ``Repo`` and ``Git`` are subclassed so that their calls pass the same check. No child outlives its lock
+unnoticed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _FIXED = {
     "GIT_DEFAULT_REF_FORMAT": "files",
 }
 SETTINGS = {
-    "advice.graftFileDeprecated": "false",  # it would stand before git's reason in every error
+    "advice.graftFileDeprecated": "false",  # it would come before git's reason in every error
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
     "core.pager": "cat",
@@ -122,7 +122,7 @@ def for_remote(outer: Mapping[str, str], git_dir: Path, objects: Path, protocols
 
 
 def search_path(outer: Mapping[str, str]) -> str:
-    """Where programs are looked for: the folders of ``PATH`` that are the same wherever we stand."""
+    """Where programs are looked for: the folders of ``PATH`` that do not depend on the working folder."""
     return os.pathsep.join(filter(os.path.isabs, outer.get("PATH", os.defpath).split(os.pathsep)))
 
 
@@ -304,7 +304,7 @@ class GitCommands:
 
 @cache
 def git_program() -> str:
-    """Where git is. A folder of ``PATH`` that depends on where we stand is not looked into: a clone may bring a git.
+    """Where git is. A folder of ``PATH`` that depends on the working folder is skipped: a clone may bring a git.
 
     Raises:
         GitFailed: it is not installed.

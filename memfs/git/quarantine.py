@@ -1,8 +1,7 @@
-"""Quarantine: the branches of a repository from which nobody is to be given memory (B2).
+"""Keeps the list of quarantined branches, from which no memory is given to anybody.
 
-Owns the list of them, ``memfs/quarantine.json`` in the git common folder: no clone, checkout, reset or stash touches
-it, and it holds for every working tree of the repository. What a quarantined branch may still be used for is decided by
-those who read and merge. Starts a process only where a single commit is asked about.
+The list is ``memfs/quarantine.json`` in the git common folder: no clone, checkout, reset or stash touches it, and it
+holds for every working tree. A process is started only where a single commit is checked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Where HEAD and branches point, read from git's own files.
+"""Reads HEAD, branches and other refs from git's own files, and keeps the list of the branches given to agents.
 
-Owns the files format of refs: HEAD, loose refs, ``packed-refs``. Reads only and starts no process; moving a ref is
-git's own business.
+Reading starts no process, and a garbled ref raises instead of being guessed at. No ref is moved here.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Refs:
         self._packed: tuple[tuple[int, int, int] | None, Mapping[str, str]] = (None, {})
 
     def head(self) -> Head:
-        """Where HEAD points. Files that a power cut left empty or garbled are told as damage, never guessed at."""
+        """Where HEAD points. Files that a power cut left empty or garbled are reported as damage, never guessed at."""
         path = self._layout.git_dir / "HEAD"
         try:
             text = f"ref: {os.readlink(path)}" if path.is_symlink() else read_small(path) or ""
@@ -160,9 +159,9 @@ def is_branch(ref: str) -> bool:
 
 
 def at_a_tip(repository: Repository, path: str) -> bool:
-    """Whether HEAD's commit or that of any ref has a file at a workspace path; so too where that cannot be told.
+    """Whether HEAD's commit or that of any ref has a file at a workspace path; so too where that is unknown.
 
-    What memfs keeps outside git beside such a file is then no leftover: whoever checks that branch out needs it.
+    What memfs keeps outside git beside such a file is then no leftover: a checkout of that branch needs it.
     """
     try:
         return bool(blobs_at_tips(repository, path))

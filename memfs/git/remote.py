@@ -1,8 +1,7 @@
-"""Talking to a remote: what branches it has, fetching one, pushing one, and nothing else.
+"""Lists, fetches and pushes branches of a remote.
 
-Owns that git does so in a folder of memfs's own with the real repository's objects: no setting, hook or helper of the
-repository has a part in it, only what the person configured for themselves. Never forces. Moves no ref of the
-repository's; what the commits mean is not known here.
+git runs in a folder of memfs's own with the objects of the real repository: no setting, hook or helper of the
+repository takes part, only what the person configured for themselves. Never forces, and moves no ref of the repository.
 """
 
 from __future__ import annotations
@@ -199,7 +198,7 @@ class Raced(Exception):
 
 
 class Talk:
-    """A conversation with one remote. Its folder belongs to whoever holds the workspace's sync lock."""
+    """A conversation with one remote. Its folder belongs to the holder of the workspace's sync lock."""
 
     def __init__(self, repository: Repository, remote: Remote) -> None:
         self._repository = repository
@@ -286,7 +285,7 @@ class Talk:
         return {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
 
     def _prepare(self, known: Iterable[str]) -> None:
-        """Make the folder that stands for a repository anew."""
+        """Make the folder that stands for a repository again."""
         folder, remote = self._folder, self._remote
         self._sweep()
         io.make_private_folder(folder)

@@ -1,7 +1,6 @@
-"""The git repository that holds a workspace: where it is, where it stands, and what is in it.
+"""The git repository of a workspace: finds or makes it, and reads HEAD, revisions, trees, blobs and what is staged.
 
-Owns finding and making it, and reading: HEAD, trees, blobs, what is staged, whether a person is busy. Does not write
-history; that is ``memfs.git.commits``. Importing it starts no process and imports no GitPython.
+Importing this module starts no process and imports no GitPython.
 """
 
 from __future__ import annotations
@@ -168,7 +167,7 @@ class Repository:
         self.git.close()
         self.git.closed = True
 
-    # -- where it stands ------------------------------------------------------------------------------------------
+    # -- the present state ----------------------------------------------------------------------------------------
     def head(self) -> Head:
         """Where HEAD points, read afresh from git's files.
 
@@ -198,7 +197,7 @@ class Repository:
         return self._refs.commit(ref)
 
     def obstacle(self) -> Obstacle | None:
-        """What stands in the way of a commit to HEAD's branch."""
+        """What prevents a commit to HEAD's branch."""
         return obstacle(self.layout, self.head(), self.allow_detached)
 
     def require_readable(self) -> None:
@@ -367,8 +366,8 @@ class Repository:
         """The blob id a path has in HEAD's commit; None when it is not there.
 
         Raises:
-            HistoryUnavailable: git's files or objects are damaged or missing, or git is. Whoever has the working file
-                can go on without this answer.
+            HistoryUnavailable: git's files or objects are damaged or missing, or git is. A caller that has the working
+                file can go on without this answer.
         """
         self.git.require_open()
         try:

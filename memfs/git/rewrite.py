@@ -1,7 +1,6 @@
-"""Rewriting: every tree, commit, tag and note above some blobs, without them.
+"""Rewrites history without some blobs or commits: every tree, commit, tag and note above them.
 
-Owns which objects change and what they become. Objects are made through a function it is given; nothing is removed
-here, and no ref moves.
+New objects are made through a function of the caller's; nothing is removed and no ref moves.
 """
 
 from __future__ import annotations
@@ -59,11 +58,11 @@ def rewrite(
     """Make all objects that history without some blobs, or some commits, consists of.
 
     Args:
-        blobs: what is to disappear, wherever it stands.
+        blobs: what is to disappear, wherever it is.
         cuts: names that disappear from a tree whatever they hold.
         traces: what is taken out of messages.
         make: stores an object, returns its id.
-        replaced: commits that disappear, with the one that stands in their place, or ``NULL``: who names such a one as
+        replaced: commits that disappear, with the one that takes their place, or ``NULL``: who names such a one as
             a parent has one parent less, and a tag of it is gone.
     """
     done = _Rewriter(repository, survey, frozenset(blobs), cuts, traces, make)

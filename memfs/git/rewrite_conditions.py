@@ -1,6 +1,6 @@
-"""When history may be rewritten at all.
+"""Checks whether history may be rewritten at all.
 
-Owns the list of what forbids it, each with the way out. Looks only.
+Each refusal names its reason and the way out. Only looks; nothing is changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Every object of a repository, looked at once more before history is rewritten.
+"""Reads every object of a repository in bulk, reachable or not, before history is rewritten.
 
-Owns reading all objects in bulk, reachable or not, and what is at some paths, or holds some blobs, in any commit.
-Changes nothing, and does not know what an item is: which paths are meant it is told.
+Finds what any commit has at given paths, and which trees hold given blobs. Changes nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class ObjectFacts:
 
 @dataclass(slots=True)
 class Versions:
-    """What stands, in any commit, at the paths that are meant.
+    """What is, in any commit, at the paths that are meant.
 
     Attributes:
         blobs: blob to the paths it had.
@@ -47,7 +46,7 @@ class Versions:
     _meant: dict[bytes, set[bytes]] = field(default_factory=dict)
 
     def wanted(self, folder: bytes, names: set[bytes], means: Means) -> set[bytes]:
-        """The names meant in a folder; each is asked about once, in however many trees it stands."""
+        """The names meant in a folder; each is asked about once, in however many trees it is."""
         asked = self._asked.setdefault(folder, set())
         meant = self._meant.setdefault(folder, set())
         meant |= {name for name in names - asked if means(folder + b"/" + name)}

@@ -1,7 +1,7 @@
-"""A second repository beside the first: the same one without an item, whole and checked before anything is replaced.
+"""Builds the rewritten repository beside the old one, and swaps it in.
 
-Owns its folder, its one pack, its names and index, and the comparison with the old one. Nothing of the old repository
-is touched here.
+The new objects are complete and checked before anything of the old repository changes, and the swap begins only while
+the repository is what was rewritten.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def swap(
     """Put the new objects in, then the index and the list of quarantined branches, then all refs at once.
 
     Args:
-        begin: makes the record by which an interrupted swap is known; called when nothing stands in the way any more.
+        begin: makes the record by which an interrupted swap is known; called when nothing prevents it any more.
         remove_files: takes the item out of the working tree.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Taking an item out of one git object or one line of a reflog: bytes in, bytes out.
+"""Removes an item from single git objects, reflogs and refs: bytes in, bytes out.
 
-Owns which parts of trees, commits, tags and reflogs name other objects, and what betrays an item in a text. Reads and
-stores nothing.
+Renames ids wherever they occur, and cuts texts that would betray the item. A commit or tag that changes loses its
+signature.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Traces:
     """What betrays an item.
 
     Attributes:
-        versions: for each version its phrases: whole lines and values, as they stand in a file.
+        versions: for each version its phrases: whole lines and values, as they are in a file.
         names: what it is called in messages: its ids, and its words as commits say them.
     """
 
@@ -69,11 +69,11 @@ class Traces:
         return _words(self.telling)
 
     def quoted_in(self, data: bytes) -> bool:
-        """Whether some phrase stands there."""
+        """Whether some phrase is there."""
         return any(phrase in data for phrase in self.phrases)
 
     def copied_in(self, data: bytes) -> bool:
-        """Whether all phrases of some version stand there."""
+        """Whether all phrases of some version are there."""
         return any(version and all(phrase in data for phrase in version) for version in self.versions)
 
     def redact(self, text: bytes, names: bool = False) -> bytes:
@@ -351,7 +351,7 @@ def turn(layout: Layout, names: Names, mapped: Mapping[str, str]) -> None:
 
 
 def edit_logs(layout: Layout, mapped: Mapping[str, str], traces: Traces) -> int:
-    """Write the reflogs, ``ORIG_HEAD`` and its like anew where they name what was replaced; return how many files."""
+    """Write the reflogs, ``ORIG_HEAD`` and its like again where they name what was replaced; return how many files."""
     count = 0
     for path in _files(layout.common_dir / "logs"):
         count += _edit(path, lambda data: edit_reflog(data, mapped, traces))

@@ -1,9 +1,8 @@
-"""Signing: which key signs the commits of whom (B2).
+"""Signs commits and verifies signatures, with OpenPGP, X.509 and SSH keys.
 
-Owns the choice of the key and what becomes of a commit whose key does not work. ``history.sign`` signs by keys that
-the person alone names, in the environment or in their own git settings. A commit that was asked for is signed as git
-would sign it, where ``commit.gpgsign`` says so: the repository may say so too, and which of the person's keys, but
-never which program signs.
+``history.sign`` uses keys that only the person names, in the environment or in their own git settings. Any other commit
+is signed where ``commit.gpgsign`` says so; the repository may choose among the person's keys, but never which program
+signs.
 """
 
 from __future__ import annotations
@@ -95,10 +94,10 @@ def gpg_signature(data: bytes, key: str, program: str) -> str:
 
 
 def find_program(named: str, hint: str) -> str:
-    """Where a program is; a folder of ``PATH`` that depends on where we stand is not looked into.
+    """Where a program is; a folder of ``PATH`` that depends on the working folder is not looked into.
 
     Raises:
-        SigningFailed: it is not installed, or named by a path that depends on where we stand.
+        SigningFailed: it is not installed, or named by a path that depends on the working folder.
     """
     path = os.path.expanduser(named)
     if os.sep in path and not os.path.isabs(path):
@@ -161,7 +160,7 @@ def sign(data: bytes, key: Path, program: str = "") -> str:
 def verifies(
     data: bytes, signature: bytes, principal: str, signers: Path, when: datetime, revoked: Path | None = None
 ) -> bool:
-    """Whether a signature is a principal's, by a list of allowed signers, as things stood at a time."""
+    """Whether a signature is a principal's, by a list of allowed signers, as of a time."""
     options = ("-r", str(revoked)) if revoked is not None else ()
     with _as_file(signature) as (name, descriptor):
         code, _, _ = _run(
@@ -182,7 +181,7 @@ def principals(signature: bytes, signers: Path, when: datetime | None) -> list[s
 
 
 def matches(data: bytes, signature: bytes) -> bool:
-    """Whether a signature is of these bytes, whoever made it."""
+    """Whether a signature is of these bytes, no matter who made it."""
     with _as_file(signature) as (name, descriptor):
         code, _, _ = _run("check-novalidate", "-n", NAMESPACE, "-s", name, data=data, keep=(descriptor,))
     return code == 0
@@ -190,7 +189,7 @@ def matches(data: bytes, signature: bytes) -> bool:
 
 @cache
 def ssh_keygen() -> str:
-    """Where ``ssh-keygen`` is; a folder of ``PATH`` that depends on where we stand is not looked into.
+    """Where ``ssh-keygen`` is; a folder of ``PATH`` that depends on the working folder is not looked into.
 
     Raises:
         SigningFailed: it is not installed.

@@ -1,7 +1,7 @@
-"""Seen: which commit of a remote's branch was joined last, and what keeps the old ones.
+"""Remembers which commit of each remote branch was joined last, and keeps replaced commits reachable.
 
-Owns ``refs/memfs/seen/``, ``refs/memfs/rescue/`` and git's own remote-tracking refs as far as memfs moves them, and the
-note by which a rewriting of history here is told from one there. Talks to nobody.
+Uses ``refs/memfs/seen/``, ``refs/memfs/rescue/`` and git's remote-tracking refs, and notes rewritings of history made
+here, so that they are not taken for the remote's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One step of the person's index and a branch together, so that neither is ever behind the other for long.
+"""Moves a branch and the person's index together, so that neither is ever behind the other for long.
 
 The order is: new index beside the old one, ``index.lock`` by ``link()``, look again, index, branch, unlock. A step that
 failed or was interrupted is kept if the branch has its commit, and undone otherwise.
@@ -67,7 +67,7 @@ def lock_of(index: Path) -> Path:
 
 
 def keep_date(index: Path, before: int) -> None:
-    """Give an index that was written anew the second of the one before it, in nanoseconds.
+    """Give a rewritten index the second of the one before it, in nanoseconds.
 
     By it git tells which files it must read although their size and date are as it knows them: those that may have been
     edited in the second in which it looked. Our git looks at no file; with its own date such an edit would be unseen.
@@ -79,7 +79,7 @@ def settle(repository: Repository, state: Path, *, died: bool = False) -> StepRe
     """Bring an ended step to an end: keep it if the branch has its commit, else give the person's index back; unlock.
 
     Args:
-        died: the step's git was killed, alone or with whoever took the step, and may have left its locks.
+        died: the step's git was killed, alone or with the process that took the step, and may have left its locks.
 
     Returns the record if something was left to do. Without a lock of ours there is nothing to do but to sweep.
     """
@@ -124,7 +124,8 @@ def _drop_ref_locks(repository: Repository, state: Path, git_dir: Path, record: 
     """Remove the locks of branch and HEAD that the step's git left when it died: it took them under our index lock.
 
     The branch's own lock tells by the commit that only we were about to write. HEAD's holds nothing, nor may the
-    branch's after a power cut; such a one is ours if it is no older than our record, stands still, and no git is seen.
+    branch's after a power cut; such a one is ours if it is no older than our record, does not change, and no git is
+    seen.
     """
     branch = [] if record.ref == "HEAD" else [repository.common_dir / f"{record.ref}.lock"]
     for lock in (*branch, git_dir / "HEAD.lock"):

@@ -1,7 +1,7 @@
-"""Changing a few paths of a tree without touching the rest.
+"""Changes a few paths of a tree, finds paths in it and walks it.
 
-Owns the walk from a root tree to the changed names and back. Reads trees through a function it is given and collects
-the new ones; stores nothing.
+Trees are read through a function of the caller's; new ones are collected, not stored, and the rest stays the same
+object.
 """
 
 from __future__ import annotations

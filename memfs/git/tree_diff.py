@@ -1,7 +1,7 @@
-"""Tree differences: which paths two commits have differently below a folder.
+"""Lists the paths below a folder that differ between commits or trees.
 
-Owns the walk down two trees at once that enters only what differs, so that its cost is that of the change, not that of
-the repository. What is done with the paths is not its business.
+Both trees are walked at once and only differing folders entered, so that the cost is that of the change, not that of
+the repository.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What a person's merge left open in their index, and putting the outcome there.
+"""Reads the paths that a person's merge left unmerged in their index, and stages an outcome for them.
 
-Owns reading the three versions of a path that git could not join, and replacing them by one. It is the only place where
-an entry of the person's is changed at their request; which content is right, it does not know.
+Nothing in the person's index changes but at their request.
 """
 
 from __future__ import annotations
