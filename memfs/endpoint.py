@@ -45,7 +45,7 @@ def chat_answer(body: bytes, wanted: Iterable[str]) -> dict[str, Any]:
         wanted: the keys it must have.
 
     Raises:
-        Unusable: the model refused, was cut off, or gave no such object.
+        AnswerUnusable: the model refused, was cut off, or gave no such object.
     """
     choices = _mapping(read(body)).get("choices")
     choice = _mapping(choices[0] if isinstance(choices, list) and choices else None)
@@ -66,7 +66,7 @@ def vectors(body: bytes, count: int) -> list[list[float]]:
     """The vectors of an embeddings answer, in the order of the texts.
 
     Raises:
-        Unusable: there are not ``count`` vectors of one length, of finite numbers.
+        AnswerUnusable: there are not ``count`` vectors of one length, of finite numbers.
     """
     rows = _mapping(read(body)).get("data")
     if not isinstance(rows, list) or len(rows) != count:
@@ -102,7 +102,7 @@ def read(body: bytes | str) -> Any:
     """JSON as its standard has it: no NaN, no infinity.
 
     Raises:
-        Unusable: it is none, or nested too deeply.
+        AnswerUnusable: it is none, or nested too deeply.
     """
     try:
         return json.loads(body, parse_constant=_no_number)

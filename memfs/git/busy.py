@@ -57,7 +57,7 @@ def _git_process(name: str, owner: int) -> GitProcess | None:
 
 
 def users_of(*folders: str) -> list[tuple[int, str]]:
-    """The other processes of this user whose working folder is one of some folders, or hold a file open there: id and name."""
+    """The other processes of this user at work in one of some folders, or with a file open there: id and name."""
     found = []
     inside = tuple(f"{folder.rstrip('/')}/" for folder in folders)
     try:

@@ -261,7 +261,7 @@ def swap(
         remove_files: takes the item out of the working tree.
 
     Raises:
-        Moved: something changed since the successor was made; nothing was begun.
+        MovedRef: something changed since the successor was made; nothing was begun.
         GitBusy: somebody holds a lock; nothing was begun.
     """
     index = index_of(repository.git_dir)
@@ -282,7 +282,7 @@ def finish(repository: Repository, successor: Successor, plan: Swap) -> int:
     """After the swap: reflogs, then the old objects. Returns how many files were removed.
 
     Raises:
-        Moved: something names an old object again, or an object nobody had seen; or somebody packed the old objects.
+        MovedRef: something names an old object again, or an object nobody had seen; or somebody packed the old objects.
     """
     edit_logs(repository.layout, plan.mapped, plan.traces)
     now = read_names(repository.layout)

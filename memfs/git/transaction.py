@@ -223,7 +223,7 @@ class RefIndexStep:
 
     Attributes:
         head: where HEAD points while the step is taken.
-        ref, old, new: as in ``Record``.
+        ref, old, new: as in ``StepRecord``.
         entries: what the index is to hold for the changed paths; empty where the branch is not HEAD's.
         contents: every blob this step's commits gave a path: an entry with one of them is ours to replace.
     """

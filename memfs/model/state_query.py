@@ -16,7 +16,7 @@ class StateQuery:
     Attributes:
         kinds, iterations: among these.
         agents: of one of these agents; for a meta-review or state update, with something about one.
-        tasks, names, states: as ``Facts`` has them.
+        tasks, names, states: as in ``StateFacts``.
         components, hypotheses, parents, metrics: about one of these at least.
         start, end: with a time from and until these, both included.
         newest: the newest first; else the oldest.

@@ -1,6 +1,6 @@
 """Threads: the checkpoints of an agent graph and the writes of its tasks, as values and as state documents.
 
-A document that was written by hand or damaged raises an error that names the field.
+Each shape converts to the content of its file and back.
 """
 
 from __future__ import annotations
