@@ -1,8 +1,7 @@
-"""The analyzer: how text becomes terms, the same for every engine.
+"""Turns text into terms, the same for every engine; the only module that imports the stemmers.
 
-Owns tokens, folding, stop words and stems; the only module that imports the stemmers. Knows nothing of engines.
-
-Terms hold letters and digits only, never a space, a quote or ASCII punctuation; engines may rely on it.
+Terms are folded and stemmed, without stop words. They hold letters and digits only, never a space, a quote or ASCII
+punctuation; engines may rely on it.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ def weighted_terms(item: MemoryItem) -> tuple[dict[str, float], int]:
 
 @cache
 def identity() -> str:
-    """Names everything that decides which terms a text has; an index made under another name must be made anew.
+    """Names everything that decides which terms a text has; an index made under another name must be rebuilt.
 
     The stemmer in Python is named by the digest of its program, found without importing it.
     """

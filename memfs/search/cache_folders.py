@@ -1,7 +1,7 @@
-"""Caches: which folders of the user's cache belong to a repository, and emptying them.
+"""Locates the cache folders of a repository's workspaces, and empties or removes them.
 
-Owns the search for them: by the repository's own record, and by what each cache says of itself, so that those of a
-workspace that was moved, removed or mounted are found, too. Whatever lies in a cache can be made again.
+They are found by the repository's own record and by what each cache says of itself, so that those of a workspace that
+was moved, removed or mounted are found, too. A cache can always be rebuilt.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def empty(cache: Cache) -> int:
         kept = () if cache.orphaned else (LOCK, WHOSE)
         count = _clear(cache.folder, kept)
     if cache.orphaned:
-        with suppress(StorageIO):  # somebody began anew there
+        with suppress(StorageIO):  # somebody started over there
             io.rmdir(cache.folder)
     return count
 

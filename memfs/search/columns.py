@@ -1,7 +1,6 @@
-"""Columns: the rows of an engine's documents as parallel lists, document number by document number.
+"""Stores the rows of an engine's documents as parallel columns in one file, and selects documents by filter.
 
-Owns their form on disk, in one file, and selecting documents by filter. Each column is read when first asked for, so
-that a cold search pays only for what it needs. Knows nothing of terms and scores.
+Each column is read when first asked for, so that a cold search pays only for what it needs.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ class DocumentColumns:
 
         Args:
             other: what comes after these.
-            order: for each new document number, where its row stands in both together; what is not named is dropped.
+            order: for each new document number, where its row is in both together; what is not named is dropped.
             dead: new document numbers of removed documents.
         """
         ours, theirs = self._lists(), other._lists()

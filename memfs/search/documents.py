@@ -1,7 +1,6 @@
-"""Documents: what a search needs of one item's file, made once of its bytes, and kept for whoever meets them again.
+"""Reduces an item's file to what a search needs: its row, its terms, or why it is no item.
 
-Owns that narrowing and its form in a cache. A document is a function of the bytes, the path and the rules by which it
-was made; the one thing that may be lacking in it is a time, where the file names none. Knows nothing of indexes.
+A document depends only on the bytes, the path and the analyzer. It can be packed for a cache and unpacked again.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class IndexRow:
 
 
 def row_of(item: MemoryItem) -> IndexRow:
-    """The row of an item; an item without a timestamp stands at its creation, else at 1970."""
+    """The row of an item; an item without a timestamp is at its creation, else at 1970."""
     return IndexRow(
         id=item.id,
         path=item.path,

@@ -1,8 +1,7 @@
-"""Embedder: what turns texts into vectors that lie near each other where the texts mean the like.
+"""Embedders turn texts into vectors that lie near each other where the texts mean the like.
 
-Owns the protocol, the two embedders that need no model of their own (features hashed on the spot, and a service of
-somebody else's), and the table of names. Knows nothing of items, of where vectors are kept, nor of who may ask a
-service.
+Holds the protocol, the table of names, and two embedders without a model on this machine: hashed features, and an
+OpenAI-compatible service.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _GRAM_WEIGHT = 0.4
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. Every embedder passes ``memfs.testing.embedder_contract`` (M5).
+    """Turns texts into vectors. Every embedder passes ``memfs.testing.embedder_contract``.
 
     Attributes:
         name: names the model and everything that changes its vectors: vectors of two names are never compared.

@@ -72,7 +72,7 @@ class Index(Protocol):
             worth: the terms to ask for with what each is worth, in place of those of the query's text.
 
         Raises:
-            IndexUnavailable: the engine's files cannot be read; the index must be made anew.
+            IndexUnavailable: the engine's files cannot be read; the index must be rebuilt.
         """
 
     def beside(self, places: Collection[Place], query: Query, hidden: Collection[str] = ()) -> list[Candidate]:

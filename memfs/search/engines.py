@@ -1,4 +1,4 @@
-"""The table of search engines: what ``index.engine`` may name.
+"""The table of search engines that ``index.engine`` may name.
 
 A new engine is a module that passes the contract class in ``memfs.testing``, and a row here.
 """

@@ -1,11 +1,9 @@
-"""Generations: the index's folder in the user's cache, safe against crashes, damage and foreign files.
+"""Stores generations of an index in the user's cache, safe against crashes, damage and foreign files.
 
-Owns ``gen-<n>/`` (the engine's files in ``engine/``, the stamp table, a manifest with the digest of every file),
-``current`` (names the generation and its manifest's digest) and ``index.lock``. A generation never changes once it is
-named; the next one is made beside it and named by one rename. Whatever does not fit its manifest to the last byte is as
-if it were not there: it is never opened, so that a pickle planted in it is never loaded.
-
-Must not know what the engine's files hold.
+A folder ``gen-<n>/`` holds the engine's files, the stamp table, and a manifest with the digest of every file;
+``current`` names the generation and its manifest's digest. A generation never changes once it is named; the next one is
+made beside it and named by one rename. One that does not match its manifest to the last byte is never opened, so that a
+pickle planted in it is never loaded.
 """
 
 from __future__ import annotations

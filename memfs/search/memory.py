@@ -1,6 +1,6 @@
 """MemoryIndex: the reference engine, in plain dictionaries.
 
-Also the overlay of fresh items that other engines' answers are joined with. Keeps nothing on disk.
+Also serves as the overlay of fresh items over other engines. Nothing is kept on disk.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from heapq import nsmallest
 from pathlib import Path
 
 from memfs.model import Candidate, MemoryItem, Query
-from memfs.search import analyzer
-from memfs.search import terms as bm25
-from memfs.search import terms as question
+from memfs.search import analyzer, terms
 from memfs.search.documents import Filter, IndexRow, Place, row_of
 from memfs.search.engine import IndexStats, TermStatistics
 
@@ -87,7 +85,7 @@ class MemoryIndex:
             rows = (row for row in self._rows.values() if row.id not in hidden and accepts(row))
             newest = nsmallest(query.limit, rows, key=lambda row: (-row.time, row.id))
             return [row.candidate(0.0) for row in newest]
-        worth = question.weights(query.text) if worth is None else worth
+        worth = terms.weights(query.text) if worth is None else worth
         scores = self._scores(worth, statistics or self.statistics(worth))
         wanted = ((-score, key) for key, score in scores.items() if key not in hidden and accepts(self._rows[key]))
         return [self._rows[key].candidate(-score) for score, key in nsmallest(query.limit, wanted)]
@@ -109,9 +107,9 @@ class MemoryIndex:
         return bool(self._places)
 
     def _scores(self, worth: Mapping[str, float], statistics: TermStatistics) -> dict[str, float]:
-        first, second = bm25.length_terms(statistics.average_length)
+        first, second = terms.length_terms(statistics.average_length)
         scores: dict[str, float] = {}
-        for term, factor in bm25.factors(worth, statistics).items():
+        for term, factor in terms.factors(worth, statistics).items():
             for key, weight in self._postings.get(term, {}).items():
                 share = factor * weight / (weight + first + second * self._terms[key][1])
                 scores[key] = scores.get(key, 0.0) + share

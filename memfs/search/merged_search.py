@@ -1,6 +1,7 @@
-"""Joining: one answer from a base and the fresh items over it, on one scale.
+"""Searches a base index and the overlay of fresh items over it as one, and collects that overlay.
 
-Owns what is asked of both, the order of what they answer, and how a base is filled.
+Scores of both are on one scale, ties are ordered by id, and a base item that the overlay replaced or removed is never
+returned.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from weakref import ref
 
 from memfs.errors import IndexUnavailable
 from memfs.model import Candidate, MemoryItem, Query, Stamp
-from memfs.search import terms as bm25
-from memfs.search import terms as question
+from memfs.search import terms
 from memfs.search.documents import Place
 from memfs.search.engine import Index, TermStatistics
 from memfs.search.memory import MemoryIndex
@@ -263,10 +263,10 @@ def among(
     return below + fresh.index.among(ids, query)
 
 
-def statistics(terms: Collection[str], base: Index | None, fresh: Overlay) -> TermStatistics:
+def statistics(wanted: Collection[str], base: Index | None, fresh: Overlay) -> TermStatistics:
     """In how many items of both each term occurs; removed and replaced ones may count."""
     parts = [fresh.index] if base is None else [base, fresh.index]
-    return bm25.joined([part.statistics(terms) for part in parts], terms)
+    return terms.joined([part.statistics(wanted) for part in parts], wanted)
 
 
 def known_terms(beginning: str, base: Index | None, fresh: Overlay) -> set[str]:
@@ -294,19 +294,19 @@ def asked_of(query: Query, parts: Sequence[TermCounts]) -> Asked:
 
     A term that no part holds is joined by those that it may be a slip of.
     """
-    worth = question.weights(query.text)
-    shared = bm25.joined([part.statistics(worth) for part in parts], worth)
+    worth = terms.weights(query.text)
+    shared = terms.joined([part.statistics(worth) for part in parts], worth)
     slips = {
-        near: share * question.SLIP_WEIGHT
+        near: share * terms.SLIP_WEIGHT
         for term, share in worth.items()
         if not shared.frequencies[term]
-        for near in question.nearby(term, {known for part in parts for known in part.terms(term[0])})
+        for near in terms.nearby(term, {known for part in parts for known in part.terms(term[0])})
         if near not in worth
     }
     if not slips:
         return worth, shared
     worth |= slips
-    return worth, bm25.joined([part.statistics(worth) for part in parts], worth)
+    return worth, terms.joined([part.statistics(worth) for part in parts], worth)
 
 
 def _fitting(found: list[Candidate], table: StampTable) -> list[Candidate]:

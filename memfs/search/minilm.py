@@ -1,8 +1,7 @@
-"""MiniLmEmbedder: all-MiniLM-L6-v2 run on this machine, from files that lie in installed packages (M5).
+"""MiniLmEmbedder: all-MiniLM-L6-v2 run on this machine, from the files of installed packages.
 
-Owns the packages it takes, the check that the model is the one it should be, and how text becomes the model's input.
-Nothing is fetched. ``wordpieces.txt`` beside this module is the vocabulary of BERT (uncased), with which the model was
-trained; Google published it under the Apache License 2.0.
+Nothing is fetched, and the model is checked to be the expected one. ``wordpieces.txt`` beside this module is the
+vocabulary of BERT (uncased), with which the model was trained; Google published it under the Apache License 2.0.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class MiniLmEmbedder:
         renewed_in_child(self)
 
     def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """A vector for each text; what stands after its first 256 word pieces does not count.
+        """A vector for each text; what comes after its first 256 word pieces does not count.
 
         Raises:
             CorruptRecord: the model's file is not the one that was published.

@@ -1,7 +1,7 @@
-"""TreeIndex: the items of one revision's tree, as search sees them.
+"""Indexes the items of one revision's tree, and caches the parts and documents that revisions share.
 
-Owns the joining of parts into one collection: what of each still counts, and that every number BM25 needs is that of
-the items that count, so that scores are those of an index made of nothing else. Knows nothing of git and files.
+Scores are those of an index made of nothing but that revision's items. Caches are bounded and shared by processes;
+where one gives no answer, the documents are made again.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class TreePart:
 
     @cached_property
     def since(self) -> array[int]:
-        """See ``Document.since``."""
+        """See ``IndexDocument.since``."""
         return sections.unpack_numbers("q", self._parts[_SINCE])
 
     @cached_property
@@ -372,7 +372,7 @@ class TreeShelf:
     def near(self, files: Mapping[str, str], moment: int) -> TreePart | None:
         """A part that holds most of these files (path to mark); None where none holds nearly all.
 
-        What a part of another tree lacks is made anew with each question: beyond some hundred files, or a tenth, a part
+        What a part of another tree lacks is made again with each query: beyond some hundred files, or a tenth, a part
         of its own is the cheaper.
         """
         allowed = max(_FEW, int(len(files) * _SHARE))

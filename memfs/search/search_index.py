@@ -1,6 +1,7 @@
-"""SearchIndex: what the store searches: a base generation on disk, and this process's overlay of fresh items on it.
+"""SearchIndex: a base generation on disk and this process's overlay of fresh items, searched as one.
 
-Owns how the two are joined, folded and rebuilt. Must not know where items come from, nor how an engine works.
+The two are folded into a new generation when the overlay grows, and rebuilt when the base is damaged; until lost items
+are back, an answer says that it may be incomplete.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Losses:
         self._told: WeakSet[threading.Thread] = WeakSet()  # not their numbers, which come again
 
     def add(self, paths: set[str]) -> None:
-        """Note lost paths; every thread is to be told anew."""
+        """Note lost paths; every thread is to be warned again."""
         if paths:
             self._paths |= paths
             self._told.clear()
@@ -42,9 +43,9 @@ class Losses:
             self._paths.difference_update(*paths)
 
     def to_tell(self) -> bool:
-        """Whether this thread has something to be told; it counts as told from now on.
+        """Whether this thread must be warned; it counts as warned from now on.
 
-        A lost path whose file is gone as well is never made good, so that a thread is told once only.
+        A lost path whose file is gone as well is never made good, so that a thread is warned once only.
         """
         if not self._paths or threading.current_thread() in self._told:
             return False
@@ -52,7 +53,7 @@ class Losses:
         return True
 
     def clear(self) -> None:
-        """Nothing is missing: all was made anew."""
+        """Nothing is missing: all was rebuilt."""
         self._paths.clear()
 
 
@@ -141,13 +142,13 @@ class SearchIndex:
             return dict(self._fresh.entries)
 
     def overlay_size(self) -> int:
-        """How many paths differ from the base generation, be it by their stamp only."""
+        """How many paths differ from the base generation, even if only by their stamp."""
         with self._lock:
             return len(self._fresh) + len(self._fresh.restamped)
 
     def spares_others(self, asked: bool) -> bool:
         """Whether a fold at the end of a process takes less than those that begin after it would spend on the overlay:
-        each reads and cuts into terms anew what only the overlay holds.
+        each reads and cuts into terms again what only the overlay holds.
 
         Args:
             asked: whether the process asked anything; one that only writes leaves the fold to those that do.
@@ -188,7 +189,7 @@ class SearchIndex:
         Raises:
             IndexUnavailable: the base was damaged after it was opened, or the one that took its place lacks some of
                 what it held. What ``stamps()`` now lacks is to be added again, and the search repeated. Each thread is
-                told, so that none takes a part for the whole while another adds.
+        warned, so that none takes a part for the whole while another adds.
         """
         with self._lock:
             if self._losses.to_tell():
@@ -212,24 +213,24 @@ class SearchIndex:
             yield
 
     def talks(self) -> bool:
-        """Whether any item has a place in a talk, as far as can be told."""
+        """Whether any item has a place in a talk, as far as is known."""
         return self._helped(lambda base: self._fresh.index.talks() or (base is not None and base.talks()), False)
 
     def beside(self, places: Collection[Place], query: Query) -> list[Candidate]:
-        """The items at these places of talks that pass the query's filters, similarity 0, as far as can be told."""
+        """The items at these places of talks that pass the query's filters, similarity 0, as far as is known."""
         return self._helped(lambda base: beside(places, query, base, self._fresh, self._stamps()), [])
 
     def among(self, ids: Collection[str], query: Query) -> list[Candidate]:
-        """The items with these ids that pass the query's filters, similarity 0, as far as can be told."""
+        """The items with these ids that pass the query's filters, similarity 0, as far as is known."""
         return self._helped(lambda base: among(ids, query, base, self._fresh, self._stamps()), [])
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
-        """How many items there are, and in how many each term occurs, as far as can be told."""
+        """How many items there are, and in how many each term occurs, as far as is known."""
         untold = TermStatistics(items=0, average_length=0.0, frequencies=dict.fromkeys(terms, 1))
         return self._helped(lambda base: statistics(terms, base, self._fresh), untold)
 
     def terms(self, beginning: str) -> Collection[str]:
-        """The terms that begin so, as far as can be told."""
+        """The terms that begin so, as far as is known."""
         return self._helped(lambda base: known_terms(beginning, base, self._fresh), ())
 
     def _helped(self, ask: Callable[[Index | None], Answer], otherwise: Answer) -> Answer:

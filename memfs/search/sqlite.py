@@ -2,9 +2,9 @@
 
 One database file: ``terms`` (FTS5, without a copy of the text) finds and scores, ``rows`` and ``tags`` filter. Our
 analyzer cuts the text; FTS5 sees terms joined by spaces. FTS5's formula differs from ours only in how much very common
-terms say: where few enough documents match, scores are reckoned by ours, beyond that FTS5's are taken as they are.
+terms say: where few enough documents match, scores are computed by ours, beyond that FTS5's are taken as they are.
 
-A removed item's terms and tags stay under a number listed in ``dead``, never used again, until the index is made anew.
+A removed item's terms and tags stay under a number listed in ``dead``, never used again, until the index is rebuilt.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from urllib.parse import quote
 from memfs.errors import IndexUnavailable
 from memfs.fs import io
 from memfs.model import Candidate, MemoryItem, Query
-from memfs.search import analyzer
-from memfs.search import terms as bm25
-from memfs.search import terms as question
+from memfs.search import analyzer, terms
 from memfs.search.columns import pack_json
 from memfs.search.documents import Filter, IndexRow, Place, moment, row_of
 from memfs.search.engine import IndexStats, TermStatistics
@@ -48,8 +46,8 @@ def weigher(statistics: TermStatistics, term: str) -> Callable[[float, int], flo
     """
     held = statistics.frequencies[term]
     idf = log((statistics.items - held + 0.5) / (held + 0.5))
-    most = (idf if idf > 0 else _LEAST) * (bm25.K1 + 1.0)
-    first, second = bm25.length_terms(statistics.average_length)
+    most = (idf if idf > 0 else _LEAST) * (terms.K1 + 1.0)
+    first, second = terms.length_terms(statistics.average_length)
 
     def weigh(score: float, document_length: int) -> float:
         share = score / most
@@ -180,7 +178,7 @@ class SqliteIndex:
         with self._reported():
             if not query.text:
                 return self._newest([*conditions, f"r.id NOT IN ({_EACH})"], [*values, covered], query.limit)
-            worth = question.weights(query.text) if worth is None else worth
+            worth = terms.weights(query.text) if worth is None else worth
             own = self.statistics(worth)
             worth = {term: share for term, share in worth.items() if own.frequencies[term]}
             source = "terms t"
@@ -270,8 +268,8 @@ class SqliteIndex:
         values: Sequence[Any],
     ) -> dict[int, float]:
         """Ask for one term at a time, and reckon by our formula: to the last digit what other engines do."""
-        factors = bm25.factors(worth, wanted)
-        first, second = bm25.length_terms(wanted.average_length)
+        factors = terms.factors(worth, wanted)
+        first, second = terms.length_terms(wanted.average_length)
         scores: dict[int, float] = {}
         for term, factor in factors.items():
             weigh = weigher(own, term)

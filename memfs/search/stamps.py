@@ -1,6 +1,6 @@
-"""StampTable: which file contents an index generation describes.
+"""StampTable: which file contents an index generation describes, as a compact mapping from path to (id, stamp).
 
-Owns the mapping from path to (id, stamp) and its compact form on disk. Taking stamps is the store's business.
+A table never changes; changes are layered over it.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ Rows = dict[str, Entry | None]
 class LayeredStamps(Mapping[str, Entry]):
     """A stamp table with changes on it, as of the moment this view was made.
 
-    It shares the changes with whoever goes on changing them; ``keep`` tells it before each change, so that making one
+    It shares the changes with those who go on changing them; ``keep`` precedes each change, so that making one
     costs nothing however many changes there are. Reading needs no lock: what is shared is read first, and then whether
     it has been changed since.
     """

@@ -1,7 +1,7 @@
-"""State index: which state document is about what, in one SQLite file beside the search index (seed 001).
+"""State index: finds state documents by what they are about, in one SQLite file beside the search index.
 
-Owns what is known of each document, of the folders they lie in, and a log by which kept answers are found out of date.
-All of it is derived: a file that is damaged or gone is begun anew, and ``whole`` says so. Reads no document.
+Everything in it is derived: a file that is damaged or gone is started over, and ``whole`` says so. A log of changes
+tells which cached answers are out of date. No document is read.
 """
 
 from __future__ import annotations
@@ -494,12 +494,12 @@ class StateIndex:
             self._base.change(act)
 
     def note(self, **values: str) -> None:
-        """Keep short texts by key, as long as the file is not begun anew."""
+        """Keep short texts by key, as long as the file is not started over."""
         rows = list(values.items())
         self._base.change(lambda base: base.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows).rowcount)
 
     def notes(self) -> dict[str, str]:
-        """All texts that are kept, by key; none in a file that was begun anew."""
+        """All texts that are kept, by key; none in a file that was started over."""
         return self._base.ask(lambda base: dict(base.execute("SELECT key, value FROM meta").fetchall()))
 
     def add(self, **numbers: int) -> None:

@@ -1,6 +1,6 @@
-"""State tables: how what is known of state documents lies in tables.
+"""The SQLite tables of the state index, and the connection to them.
 
-Owns the tables and the way of a ``Row`` into them and back. Which rows answer a question is ``stateselect``'s business.
+Converts rows to values and back. A damaged file, or one of another version, is replaced by an empty one.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ class StateBase:
         Args:
             schema: what makes the tables, with ``IF NOT EXISTS`` each.
             file: its name.
-            version: of the schema; a file of another one is begun anew.
+            version: of the schema; a file of another one is started over.
             what: what errors call it.
         """
         self._path = folder / file
@@ -267,7 +267,7 @@ class StateBase:
         self._expected = ""
 
     def ask(self, act: Callable[[sqlite3.Connection], Result]) -> Result:
-        """The result of a question to the file; one that is damaged is made anew, empty.
+        """The result of a question to the file; one that is damaged is made again, empty.
 
         Raises:
             IndexUnavailable: the question itself has no answer.
@@ -279,7 +279,7 @@ class StateBase:
         return self._tried(act, write=True)
 
     def clear(self) -> None:
-        """Begin anew with an empty file."""
+        """Start over with an empty file."""
         with self._mine():
             self._begin_anew()
 
@@ -340,7 +340,7 @@ class StateBase:
     def _connected(self) -> sqlite3.Connection:
         if self._open is not None and (self._in_memory or self._inode == _inode(self._path)):
             return self._open
-        self._drop()  # another process began anew: what is open has no name any more
+        self._drop()  # another process started over: what is open has no name any more
         if not self._in_memory:
             io.make_private_folder(self._path.parent)
             io.make_private_file(self._path)

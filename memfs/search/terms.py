@@ -1,9 +1,8 @@
-"""Question: what the words of a question are worth.
+"""Weighs the terms of a query, and computes the BM25 factors, the same for every engine.
 
-Owns four judgements, the same for every engine: words that people say about anything weigh half, a repeated word
-weighs more but not in proportion, in a transcript the assistant's lines weigh half of the person's, and a word that
-nothing holds stands for those that are one slip of the finger away. Measured in
-``benchmarks/retrieval``. Knows nothing of engines.
+Words that people say about anything weigh half, a repeated word weighs more but not in proportion, an assistant's lines
+of a transcript weigh half of a person's, and a word that nothing holds is replaced by those one typing error away.
+Measured in ``benchmarks/retrieval``.
 """
 
 from __future__ import annotations

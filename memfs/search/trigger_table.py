@@ -1,7 +1,7 @@
-"""Trigger table: the episodes and rules of a workspace in memory, found by file, word and tool (P1).
+"""Finds the episodes and rules that a situation could concern, by file, word and tool, in memory.
 
-Owns which rows a situation could concern, at a cost that does not grow with the rows that it does not. When one really
-is alike, and what it is worth, is decided above.
+The cost does not grow with rows that have nothing to do with the situation. The rows are cached in one file, which is
+rebuilt when damaged.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Pool:
 
 
 class TriggerTable:
-    """The rows. Not safe for several threads: whoever holds it sees to that.
+    """The rows. Not safe for several threads: the holder sees to that.
 
     ``changes`` rises whenever a row comes or goes.
     """
@@ -102,7 +102,7 @@ class TriggerTable:
 
     @property
     def wasteful(self) -> bool:
-        """Whether most places are empty, so that it should be made anew."""
+        """Whether most places are empty, so that it should be rebuilt."""
         empty = self.failures.empty + self.others.empty + self.rules.empty
         return empty > 1_000 and empty > len(self._where)
 
@@ -143,7 +143,7 @@ class TriggerTable:
         self.settle()
 
     def settle(self) -> None:
-        """Choose the words by which rules are found anew: what words are worth has changed since."""
+        """Choose the words by which rules are found again: what words are worth has changed since."""
         self._worths.clear()
         self._settled = len(self._where)
         before, self.rules = self.rules, Pool()
@@ -180,7 +180,7 @@ class TriggerTable:
         return found
 
     def _telling(self, rule: TriggerRow) -> list[str]:
-        """The rule's words by which it is found: whoever has enough of all of them has one of these."""
+        """The rule's words by which it is found: a situation that has enough of all of them has one of these."""
         by_worth = sorted([(self.worth(word), word) for word in rule.words], reverse=True)
         rest = sum([weight for weight, _ in by_worth])
         least = _WITHIN * rest
@@ -243,7 +243,7 @@ def _sharing(pool: Pool, weights: Mapping[str, float], share: float) -> list[int
             for place in reached.keys() & places:
                 reached[place] += weight
         else:
-            least -= weight  # not counted: whoever comes near enough is looked at closely
+            least -= weight  # not counted: a row that comes near enough is looked at closely
         rest -= weight
     return [place for place, weight in reached.items() if weight >= least - 1e-9]
 
@@ -305,7 +305,7 @@ class RowBase:
         """All rows that are kept.
 
         Args:
-            make: makes them of what ``keep`` was given; what it finds damaged (``ValueError``) begins the file anew.
+            make: makes them of what ``keep`` was given; what it finds damaged (``ValueError``) starts the file over.
         """
 
         def rows(base: sqlite3.Connection) -> list[Row]:

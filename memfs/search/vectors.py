@@ -1,8 +1,7 @@
-"""VectorStore: vectors by id, and which of them lie nearest to another one (M5).
+"""VectorStore: stores vectors by id, and finds those nearest to another one.
 
-Owns the search and the copy in memory that it needs; the file is the business of ``memfs.search.vectors``. NumPy
-makes it quick; without it the same is done number by number, which is fit for some thousand vectors. Knows nothing of
-texts and items.
+They are kept in one SQLite file for each model, which is a cache, and in memory. NumPy makes the search fast; without
+it the same is computed number by number, which does for some thousand vectors.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class VectorFile:
         """
         Args:
             path: made with the first vector; None keeps everything in memory.
-            model: a file that was made for another one is begun anew.
+            model: a file that was made for another one is started over.
         """
         self._path = path
         self._model = model
@@ -321,14 +320,14 @@ def _numpy() -> Any:
 class VectorStore:
     """Vectors of one model. All methods may be called from several threads; what other processes store is found, too.
 
-    Where the file turns out to be damaged it is removed and begun anew: it is a cache.
+    Where the file turns out to be damaged it is removed and started over: it is a cache.
     """
 
     def __init__(self, path: Path | None = None, model: str = "") -> None:
         """
         Args:
             path: the file that keeps them, made with the first vector; None keeps them in memory.
-            model: whose vectors they are; a file of another model's is begun anew.
+            model: whose vectors they are; a file of another model's is started over.
         """
         self._file = VectorFile(path, model)
         self._lock = threading.RLock()
@@ -485,7 +484,7 @@ class VectorStore:
         return self._rows
 
     def _tried(self, act: Callable[[], Answer], *, again: bool = False) -> Answer | None:
-        """What an act on the file gives; None where the file is damaged, and begun anew."""
+        """What an act on the file gives; None where the file is damaged, and started over."""
         try:
             return act()
         except IndexUnavailable:
@@ -649,7 +648,7 @@ def _rows() -> Rows:
 
 
 def _check(vector: Vector, length: int) -> None:
-    """Refuse a vector that cannot stand beside the others."""
+    """Refuse a vector that does not fit the others."""
     if not len(vector) or len(vector) != length or not all(map(isfinite, vector)):
         raise QueryInvalid(
             f"a vector of {len(vector)} numbers does not fit those of {length}",

@@ -1,6 +1,6 @@
-"""WhooshIndex: asking and changing an index that Whoosh keeps.
+"""WhooshIndex: the engine on Whoosh, its scoring, and its files.
 
-Owns scoring; how files are read and written stands beside it.
+An error of Whoosh's becomes ``IndexUnavailable``. Posting blocks are read whole where this version of Whoosh allows.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from whoosh.reading import SegmentReader, TermNotFound
 from memfs.errors import IndexUnavailable, MemfsError
 from memfs.fs import io
 from memfs.model import Candidate, MemoryItem, Query
-from memfs.search import analyzer
-from memfs.search import terms as bm25
-from memfs.search import terms as question
+from memfs.search import analyzer, terms
 from memfs.search.columns import DocumentColumns
 from memfs.search.documents import Filter, IndexRow, Place, row_of
 from memfs.search.engine import IndexStats, TermStatistics
@@ -185,7 +183,7 @@ class WhooshWriter:
         return columns
 
     def _numbering(self) -> tuple[list[int], set[int]]:
-        """For each document number Whoosh has now, where its row stood before or follows; and the deleted ones."""
+        """For each document number Whoosh has now, where its row was before or follows; and the deleted ones."""
         order: list[int] = []
         dead: set[int] = set()
         with ExitStack() as closing:
@@ -258,7 +256,7 @@ class WhooshIndex:
         self._columns: DocumentColumns | None = None
         self._leaves: list[tuple[SegmentReader, int]] | None = None
         self._average: float | None = None
-        self._writing: WhooshWriter | None = None
+        self._open_writer: WhooshWriter | None = None
         self._held: OrderedDict[str, Block] = OrderedDict()
         self._held_numbers = 0
 
@@ -269,26 +267,26 @@ class WhooshIndex:
 
     def remove(self, ids: Iterable[str]) -> None:
         for key in ids:
-            if key in self._known or (self._writing is not None and key in self._writing.added):
+            if key in self._known or (self._open_writer is not None and key in self._open_writer.added):
                 self._writer(key).remove(key)
 
     def _writer(self, key: str) -> WhooshWriter:
         """The open writer; Whoosh cannot replace what it has not committed, so a second change of an id commits."""
-        if self._writing is not None and key in self._writing.added:
+        if self._open_writer is not None and key in self._open_writer.added:
             self.flush()
-        if self._writing is None:
+        if self._open_writer is None:
             known = self._known_columns()
             self._release()
-            self._writing = WhooshWriter(self._folder, known)
-        return self._writing
+            self._open_writer = WhooshWriter(self._folder, known)
+        return self._open_writer
 
     def flush(self) -> None:
-        if self._writing is not None:
-            writing, self._writing = self._writing, None
+        if self._open_writer is not None:
+            writer, self._open_writer = self._open_writer, None
             try:
-                self._columns = writing.commit()
+                self._columns = writer.commit()
             except BaseException:
-                writing.cancel()
+                writer.cancel()
                 raise
 
     def clear(self) -> None:
@@ -298,9 +296,9 @@ class WhooshIndex:
         self._columns = None
 
     def close(self) -> None:
-        if self._writing is not None:
-            self._writing.cancel()
-            self._writing = None
+        if self._open_writer is not None:
+            self._open_writer.cancel()
+            self._open_writer = None
         self._release()
         self._columns = None
 
@@ -327,7 +325,7 @@ class WhooshIndex:
             wanted = Filter.of(query)
             if not query.text:
                 return [columns.candidate(number, 0.0) for number in columns.latest(wanted, covered, query.limit)]
-            worth = question.weights(query.text) if worth is None else worth
+            worth = terms.weights(query.text) if worth is None else worth
             scores = self._scores(worth, statistics or self.statistics(worth))
             for number in columns.dead | covered:
                 scores.pop(number, None)
@@ -402,8 +400,8 @@ class WhooshIndex:
     # -- scoring ----------------------------------------------------------------------------------------------------
     def _scores(self, worth: Mapping[str, float], statistics: TermStatistics) -> dict[int, float]:
         """The score of every document that holds one of the terms, dead ones too."""
-        factors = bm25.factors(worth, statistics)
-        first, second = bm25.length_terms(statistics.average_length)
+        factors = terms.factors(worth, statistics)
+        first, second = terms.length_terms(statistics.average_length)
         if self.block_scoring:
             return self._block_scores(factors, first, second)
         return self._plain_scores(factors, first, second)
