@@ -1,8 +1,7 @@
-"""The record of what was handed out: when, to whom, and in which version (B2).
+"""Records what was handed out: when, to whom, and in which version.
 
-Owns private files of the workspace's state folder, bounded by size and age. They are local and unversioned; deleting
-them loses the record and nothing else, and a disk that takes none costs lines, never answers. Whoever hands items out
-says so with ``note``.
+The files are private to this user, in the workspace's state folder, bounded by size and age. Deleting them loses the
+record and nothing else, and a disk that takes no writes costs lines, never answers.
 """
 
 from __future__ import annotations
@@ -123,7 +122,7 @@ _silent: ContextVar[bool] = ContextVar("memfs-not-handed-out", default=False)
 
 @contextmanager
 def served_to(door: str = "", agent: str = "", session: str = "") -> Iterator[None]:
-    """What this thread hands out within goes through this door, to this agent; what was said further out stands."""
+    """What this thread hands out within goes through this door, to this agent; what was said further out holds."""
     outer = _recipient.get() or _NOBODY
     token = _recipient.set(
         Recipient(door=outer.door or door, agent=outer.agent or agent, session=outer.session or session)
@@ -136,7 +135,7 @@ def served_to(door: str = "", agent: str = "", session: str = "") -> Iterator[No
 
 @contextmanager
 def not_handed_out() -> Iterator[None]:
-    """What this thread finds within stays with memfs, or is noted by whoever chooses of it what is handed out."""
+    """What this thread finds within stays with memfs, or is noted by the caller that chooses what is handed out."""
     token = _silent.set(True)
     try:
         yield
@@ -346,7 +345,7 @@ class ServedLog:
             ids: only what held one of these items, whatever the letter case; empty: anything.
             agent, session: only what this agent, or a session of this name, was given.
             since: not before this time.
-            now: the present, by which lines are too old to be told.
+            now: the present, by which lines are too old to be reported.
         """
         self._require_open()
         oldest = (now or datetime.now(UTC)) - self._age

@@ -1,7 +1,6 @@
-"""Authorship: whose words an item holds after a write, and who vouches for them then.
+"""Decides who signs a write, and how far the written item is trusted.
 
-Owns the two answers that every door's writes share: whether a write says in whose name it is, and that nobody's trust
-covers words which an agent put in their place (decision 0043).
+An agent's write never raises trust, and trust given to words does not pass to those an agent puts in their place.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def signed_by(origin: Origin) -> Iterator[None]:
 
 
 def current_signer() -> Origin | None:
-    """Who signs at present; None where whoever an item is of does."""
+    """Who signs at present; None where the item's own author does."""
     return _signer.get()
 
 
@@ -42,9 +41,9 @@ def speaks(item: MemoryItem, before: MemoryItem | None) -> bool:
 def vouched(item: MemoryItem, before: MemoryItem | None, branch_of: str) -> MemoryItem:
     """The item with no more trust than its words have.
 
-    Whoever vouched for an item did so for what it said. An agent that signs a write never raises trust, and words that
-    it replaces have an agent's. So have words that an item says are of another agent than those before were, where it
-    takes over the trust that those had.
+    Those who vouched for an item did so for what it said. An agent that signs a write never raises trust, and words
+    that it replaces have an agent's. So have words that an item says are of another agent than those before were, where
+    it takes over the trust that those had.
 
     Args:
         before: the item as it is; None where there is none.

@@ -1,7 +1,6 @@
-"""Sight: how one process notices that files changed.
+"""Detects which files changed since one process last looked.
 
-Owns whether something watches the files, and the choice between looking at what was seen to change and at every file.
-What is then done with a changed file is ``following``'s business.
+Uses a watcher where one runs and a scan of every file otherwise, so that a scan finds what events may have missed.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ class Sight:
     """The eyes of one store, opened on the first look."""
 
     def __init__(
-        self, following: IndexSync, look_everywhere: Callable[[], SyncResult], news: Callable[[], set[str] | None]
+        self, index_sync: IndexSync, look_everywhere: Callable[[], SyncResult], news: Callable[[], set[str] | None]
     ) -> None:
         """``news`` gives the paths other processes wrote, None when some may have been missed."""
-        self._following = following
+        self._index_sync = index_sync
         self._look_everywhere = look_everywhere
         self._news = news
         self._eyes: Eyes | None = None
@@ -90,7 +89,7 @@ class Sight:
             if opened or news is None or seen is None:
                 return self._look_everywhere()
             try:
-                return self._following.refresh({*news, *seen}) if news or seen else SyncResult()
+                return self._index_sync.refresh({*news, *seen}) if news or seen else SyncResult()
             except BaseException:
                 if self._eyes is not None:
                     self._eyes.give_back([*news, *seen])

@@ -1,6 +1,6 @@
-"""The sentences of commits: what was remembered, changed or forgotten, in the memory's own words.
+"""Writes the commit messages: what was remembered, changed or forgotten, in the memory's own words.
 
-A sentence is one line that holds no secret and no character a terminal would obey.
+A message begins with one line, which holds no secret and no character that a terminal would obey.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def because(reason: str) -> str:
 
 
 def called(plan: FilePlan) -> str:
-    """What a plan's item is called: its words, or its id where they cannot be read or are not to be told."""
+    """What a plan's item is called: its words, or its id where they cannot be read or are not to be shown."""
     return stem_of(plan.path) if plan.item is None or plan.reason else excerpt(plan.item)
 
 

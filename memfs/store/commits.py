@@ -1,7 +1,7 @@
-"""Committing: what waits in the journal becomes git history.
+"""Commits what waits in the journal, and a person's own edits, when it is due.
 
-Owns when commits wait, how waiting operations are cut into commits, which branch they go to, and the person's own
-edits. How a commit is made is ``memfs.git``'s business.
+Waiting operations are cut into commits in their order: no path twice, no two writers, each batch alone. One process
+commits at a time.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class _Progress:
 class Committer:
     """Turns waiting operations into commits. One process at a time, under the commit lock."""
 
-    def __init__(self, parts: Parts, writing: FileWriter, edits: HandEdits, people: PersonCommits) -> None:
+    def __init__(self, parts: Parts, writer: FileWriter, edits: HandEdits, people: PersonCommits) -> None:
         self._parts = parts
         self._people = people
-        self._asked = False  # this and the next: of whoever holds the commit lock
+        self._asked = False  # this and the next: of the holder of the commit lock
         self._below: tuple[str, ...] = ()
-        self._writing = writing
+        self._writer = writer
         self._edits = edits
 
     def flush(
@@ -112,7 +112,7 @@ class Committer:
             raise GitBusy(busy, hint="memfs commits by itself when that is over")
         done = _Progress()
         done.notes.extend(commits.recover(parts.repository))
-        done.notes.extend(self._writing.recover())
+        done.notes.extend(self._writer.recover())
         done.notes.extend(self._people.notice_locked(thorough=True))
         adopted = self._adopt(done, include_staged, quiet_seconds, message) if adopt else ()
         reasons = self._commit_waiting(done)
@@ -137,7 +137,7 @@ class Committer:
         if not found.plans:
             return ()
         sentence = (message or self._edit_message(found.plans)) + told([plan.reason for plan in found.plans])
-        return tuple(plan.path for plan in self._writing.record_edits(found.plans, sentence))
+        return tuple(plan.path for plan in self._writer.record_edits(found.plans, sentence))
 
     def _edit_message(self, plans: Sequence[FilePlan]) -> str:
         verb = "Remove" if all(plan.after is None for plan in plans) else "Edit"
@@ -308,14 +308,14 @@ class Committer:
 
 
 def windows(operations: Iterable[Operation]) -> list[Group]:
-    """Cut operations, in order, into commits: no path twice, no two writers, each batch alone (design section 5)."""
+    """Cut operations, in order, into commits: no path twice, no two writers, each batch alone."""
     return [_group(members) for members in _cut(operations)]
 
 
 def _pieces(operations: Sequence[Operation]) -> list[list[Operation]]:
     """Operations in the portions that land on the branch together.
 
-    All that waits, in one, would have to begin anew whenever somebody else moves the branch meanwhile: beside a busy
+    All that waits, in one, would have to start over whenever somebody else moves the branch meanwhile: beside a busy
     person a long queue would never land. Cuts lie between commits.
     """
     cut = _cut(operations)

@@ -1,7 +1,6 @@
-"""Contexts: the circumstances of a session or a workflow, as keys and values in a document each (L4).
+"""Contexts: the circumstances of a session or a workflow, as keys and values in a document each.
 
-Owns ``ContextMemory/context/<name>.yaml``: reading it, and changing single keys of it. Items are none of its business,
-and nothing that happens to items touches a context.
+A document is ``ContextMemory/context/<name>.yaml``; single keys of it are changed, and the rest stays as it is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Fallback: the secondary location, which takes writes while the workspace's own disk does not.
+"""The secondary location, which takes writes while the workspace's own disk does not, and the way home from there.
 
-Owns its journal, which alone is the truth of what lies there; the readable copies beside it, which nothing reads; and
-the view in which readers see both places as one. When something goes there or comes home is ``writing``'s and
-``draining``'s decision.
+Its journal alone is the truth of what it holds. Readers see both places as one, and writes brought home never overwrite
+what a person changed meanwhile.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ class Secondary:
     # -- asking ---------------------------------------------------------------------------------------------------
     def operations(self) -> list[Operation]:
         """What waits here and was not carried out in the workspace yet, oldest first; what cannot be read is left out
-        and told by ``problems``.
+        and reported by ``problems``.
         """
         with contextlib.suppress(*_UNREADABLE):
             self._home.catch_up()
@@ -314,7 +313,7 @@ class FileView:
                 yield held.entry
 
     def _held(self, path: str) -> PendingWrite | None:
-        """What is held of a path, unless a person changed the workspace's own file meanwhile: theirs stands."""
+        """What is held of a path, unless a person changed the workspace's own file meanwhile: theirs is kept."""
         held = self._secondary.held().get(path)
         if held is None:
             return None
@@ -559,7 +558,7 @@ class ReturnHome:
     """Brings writes home for one workspace. Its callers hold the locks of both places.
 
     Attributes:
-        came: paths that came home and that nobody was told of yet.
+        came: paths that came home and that were not reported yet.
     """
 
     def __init__(self, parts: Parts, health: Health, write: Write, away: Away) -> None:
@@ -570,7 +569,7 @@ class ReturnHome:
         self._away = away
 
     def waiting(self) -> int:
-        """How many operations the secondary location has, be it that it only has to forget them."""
+        """How many operations the secondary location has, even if it only has to forget them."""
         secondary = self._parts.secondary
         if secondary is None:
             return 0
@@ -580,7 +579,7 @@ class ReturnHome:
     def bring(self) -> list[Problem]:
         """Carry out what waits, the oldest 200 at a time; nothing while the workspace's disk takes no writes.
 
-        What a person changed meanwhile stands; ours is set aside, and told.
+        What a person changed meanwhile is kept; ours is set aside, and reported.
         """
         secondary = self._parts.secondary
         if secondary is None or secondary.failure is not None or not self.waiting():

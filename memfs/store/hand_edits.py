@@ -1,6 +1,6 @@
-"""Hand edits: which files of memfs a person changed since the last commit.
+"""Finds the files of memfs that a person changed since the last commit.
 
-Owns telling a person's changes from memfs's own. It reads; recording and committing them is done elsewhere.
+memfs's own changes are never taken for a person's. Only reads.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class EditSet:
 class HandEdits:
     """Finds a person's changes in one workspace."""
 
-    def __init__(self, parts: Parts, following: IndexSync) -> None:
+    def __init__(self, parts: Parts, index_sync: IndexSync) -> None:
         self._parts = parts
-        self._following = following
+        self._index_sync = index_sync
         self._read: dict[str, Stamp] = {}
 
     def find(self, include_staged: bool, quiet_seconds: float = 0) -> EditSet:
@@ -100,9 +100,9 @@ class HandEdits:
     def look(self) -> tuple[SyncResult, list[str]]:
         """Look at every file once: what the index learned of it, and ``changed_paths``."""
         if self._parts.seen is self._parts.tree:
-            learned, entries, vouched = self._following.survey()
+            learned, entries, vouched = self._index_sync.survey()
         else:  # readers see more than lies here
-            learned, vouched = self._following.refresh(), []
+            learned, vouched = self._index_sync.refresh(), []
             entries = list(self._parts.tree.scan(CONTENT, hidden=True))
         for path in vouched if self._read else ():
             self._read.pop(path, None)
@@ -136,7 +136,7 @@ class HandEdits:
     def changed_among(self, paths: Iterable[str]) -> list[str]:
         """As ``changed_paths``, of these paths alone: no other file is looked at."""
         wanted = sorted(path for path in set(paths) if self.is_own(path))
-        self._following.refresh(wanted)
+        self._index_sync.refresh(wanted)
         stamps, repository = self._parts.index.stamps(), self._parts.repository
         headless = repository.head_commit() is None
         committed = {path: blob for path in wanted if not headless and (blob := repository.head_blob(path)) is not None}
@@ -173,7 +173,7 @@ class HandEdits:
 
     def is_own(self, path: str) -> bool:
         """Whether memfs keeps the file at this path in git."""
-        item = self._following.is_item(path) and not self._parts.is_local(path)
+        item = self._index_sync.is_item(path) and not self._parts.is_local(path)
         return path in ROOT_FILES or item or is_own_file(path)
 
     def _present(self, entries: Iterable[ScanEntry], vouched: list[str]) -> Iterator[tuple[str, str]]:
@@ -232,7 +232,7 @@ class HandEdits:
             return False
 
     def _plan(self, path: str, quiet_seconds: float) -> FilePlan | None:
-        if self._following.rejected(path):
+        if self._index_sync.rejected(path):
             return None
         try:
             content = self._parts.tree.read(path, READ_LIMIT)
@@ -242,7 +242,7 @@ class HandEdits:
             return None
         if quiet_seconds and _is_younger(content.stamp.mtime_ns, quiet_seconds):  # saved again since it was looked at
             return None
-        stamp = self._following.stamp_of(path)
+        stamp = self._index_sync.stamp_of(path)
         if stamp is not None and rotten(stamp, content, self._parts.tree.root):
             return None
         if has_markers(content.data) or not self._valid_document(path, content.data):

@@ -1,7 +1,6 @@
-"""Health: whether the workspace's own disk takes writes, and the room kept back for when it is full.
+"""Tracks whether the workspace's own disk takes writes, and keeps room in reserve for when it is full.
 
-Owns the state between a failed write and the probe that passes again, the ballast, and the words for a full disk. It
-knows nothing of what is written.
+A disk that failed counts as failed until a probe passes again.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _REFUSED = frozenset({errno.EACCES, errno.EPERM})
 
 
 class Health:
-    """How the disk of one workspace stands, as far as this process knows.
+    """The state of one workspace's disk, as far as this process knows.
 
     Attributes:
         reason: what failed last, in words; "" while the disk is not known to be degraded.

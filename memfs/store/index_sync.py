@@ -1,7 +1,7 @@
-"""Following: the index keeps up with what people and programs do to the files.
+"""Keeps the search index in step with the item files, no matter who changes them.
 
-Owns which files are items, what is wrong with the invalid ones, and which of two twins has the id. Files are only read
-here.
+Decides which files are items, what is wrong with invalid ones, and which of two files with one id has it. Files are
+only read here.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class RejectedFile:
 
 
 class ScanResult:
-    """What one look at files gathers before the index is told."""
+    """What one look at files gathers before the index is updated."""
 
     def __init__(
         self, known: Mapping[str, tuple[str, Stamp]], witness: Mapping[str, tuple[str, Stamp]] | None = None
@@ -120,7 +120,7 @@ class ScanResult:
         self.items = [row for row in self.items if row[0].path != path]
 
     def refreshed(self) -> SyncResult:
-        """What came of it, for whoever asked for the look."""
+        """What came of it, for the caller that asked for the look."""
         paths = [item.path for item, _ in self.items]
         return SyncResult(
             added=tuple(path for path in paths if path not in self.known),
@@ -143,7 +143,8 @@ _STALE = _LOOK_AGAIN = (0, 0, 0, 0)
 class IndexSync:
     """The link from files to index in one process. Its methods may be called from several threads.
 
-    ``listeners`` are told of each change of the index: what it learned, and which paths it forgot. They must not wait.
+    ``listeners`` are called with each change of the index: what it learned, and which paths it forgot. They must not
+    wait.
     """
 
     def __init__(self, tree: View, codec: Codec, kinds: KindTable, index: SearchIndex, last_good: LastGood) -> None:
@@ -282,12 +283,12 @@ class IndexSync:
             return self._refresh_all(None, self._files.survey(found), vouched), found, vouched
 
     def forget_owners(self) -> None:
-        """Another process made a new base generation: who owns which id is asked anew."""
+        """Another process made a new base generation: who owns which id is asked again."""
         with self._lock:
             self._owners = None
 
     def rebuild(self, progress: Progress | None = None) -> None:
-        """Make the index anew from every file."""
+        """Rebuild the index from every file."""
         with self._lock:
             witness = self._index.stamps()
             self._rejected.clear()

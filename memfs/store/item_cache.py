@@ -1,7 +1,6 @@
-"""Catalogue: what is read out of items, once for each content they have.
+"""Caches what is read out of items, once for each content.
 
-Owns that equal bytes are read once, and how much is kept. What is read out of an item, and which items matter, its user
-says.
+Equal bytes are read once, and the cache is bounded.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Catalogue(Generic[Facts]):
     """
 
     def __init__(self, store: Store, index: SearchIndex, read: Callable[[MemoryItem], Facts]) -> None:
-        """``read`` tells the facts of an item; whoever gets them shares them, and must not change them."""
+        """``read`` returns the facts of an item, which callers share and must not change."""
         self._store = store
         self._index = index
         self._read = read
@@ -48,7 +47,7 @@ class Catalogue(Generic[Facts]):
         renewed_in_child(self)
 
     def of(self, query: Query) -> list[Facts]:
-        """The facts of all items that pass a query's filters, the newest first; see ``Seeking.every``.
+        """The facts of all items that pass a query's filters, the newest first; see ``Searcher.every``.
 
         Of a file that is invalid at present, those of its last good version.
         """

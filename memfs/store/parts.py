@@ -1,7 +1,4 @@
-"""Parts: what the modules of the store share.
-
-Owns nothing itself; it is the record of one workspace's tree, journal, locks, history, codec and index.
-"""
+"""The parts that the modules of a store share: tree, journal, locks, history, codec, index, quota gate and policy."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ class Gate(Protocol):
         """Raise the occasion if a threshold was crossed. No lock is held."""
 
     def relieve(self, refused: QuotaExceeded) -> None:
-        """Raise the occasion of a refusal, which may make room, and count anew. No lock is held."""
+        """Raise the occasion of a refusal, which may make room, and count again. No lock is held."""
 
     def tend(self) -> None:
         """Do what is due from time to time: called by a resident process, on a thread of its own."""
@@ -72,7 +69,7 @@ class OpenGate:
         del path, size
 
     def settle(self) -> None:
-        """Nothing to be told."""
+        """Nothing to report."""
 
     def relieve(self, refused: QuotaExceeded) -> None:
         """Never called: nothing is refused."""
@@ -104,7 +101,7 @@ READ_LIMIT = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePolicy:
-    """How this workspace's store behaves, from ``memfs.toml`` (design section 5).
+    """How this workspace's store behaves, from ``memfs.toml``.
 
     Attributes:
         commit: ``interval``, ``session``, ``each``, ``batch`` or ``manual``.

@@ -1,8 +1,7 @@
-"""Commits that a person made with git: which of the waiting writes they hold.
+"""Finds out which waiting writes a person committed with git.
 
-Owns telling that by the bytes alone, where the person commits: whether a commit was made with ``commit``,
-``commit -a``, in part, amended or rebased, what counts is what HEAD has at a path. Nothing is committed here, and no
-file of the working tree changes.
+Goes by the bytes alone: whether a commit was made with ``commit``, ``commit -a``, in part, amended or rebased, what
+counts is what HEAD has at a path. Nothing is committed, and no file of the working tree changes.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class _Versions:
     Attributes:
         names: of each version, as contents that were set aside are called.
         done: how many of the versions, from the first on, need no commit any more.
-        displaced: a person's own version stands in place of all of them.
+        displaced: a person's own version is in place of all of them.
     """
 
     changes: list[FileChange] = field(default_factory=list)
@@ -44,7 +43,7 @@ class PersonCommits:
     def notice(self, *, thorough: bool = False) -> list[Problem]:
         """Let go of waiting writes that HEAD holds, or in whose place a person put something else.
 
-        Bytes of theirs that HEAD does not hold are set aside first. Whoever is at work in the repository, or lacks the
+        Bytes of theirs that HEAD does not hold are set aside first. One who is at work in the repository, or lacks the
         right to write, leaves everything as it is: the next one notices.
 
         Args:
@@ -58,11 +57,11 @@ class PersonCommits:
                 return []
             with self._parts.commit_lock.hold("notice commits", timeout=0):
                 return self.notice_locked(thorough=thorough)
-        except MemfsError:  # whoever writes or commits is told what is wrong
+        except MemfsError:  # a write or commit reports what is wrong
             return []
 
     def notice_locked(self, *, thorough: bool = False) -> list[Problem]:
-        """As ``notice``, for whoever holds the repository's ``commit.lock``.
+        """As ``notice``, for the holder of the repository's ``commit.lock``.
 
         Raises:
             StorageIO, LockTimeout: nothing was let go of.

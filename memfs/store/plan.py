@@ -1,7 +1,6 @@
-"""Plans: where an item goes and which bytes it becomes, before anything is written.
+"""Plans writes: the path and the bytes of each item, before anything is written.
 
-Owns ids, places and bytes of a write. A plan holds the bytes it was made against; carrying it out is ``writing``'s
-business.
+A plan holds the bytes it was made against, so that a file that changed since is noticed.
 """
 
 from __future__ import annotations
@@ -79,9 +78,9 @@ class PlanOutdated(Exception):
 class Planner:
     """Turns items into plans against the files as they are now."""
 
-    def __init__(self, parts: Parts, following: IndexSync) -> None:
+    def __init__(self, parts: Parts, index_sync: IndexSync) -> None:
         self._parts = parts
-        self._following = following
+        self._index_sync = index_sync
 
     def put(self, item: MemoryItem, expected: str | None, allow_secret: str = "") -> list[FilePlan]:
         """The plan for storing an item: one file, and the removal of its old file if its type changed.
@@ -94,7 +93,7 @@ class Planner:
         item, reason = allowed(item, allow_secret)
         kind = self._parts.kinds.get(item.type)
         chosen = check_id(item.id) if item.id else new_id(item.title or item.content)
-        current_path = self._following.locate_surely(chosen) if item.id else ""
+        current_path = self._index_sync.locate_surely(chosen) if item.id else ""
         current = self._read(current_path)
         self._check_expected(chosen, current_path, current, expected)
         stays = current_path and self._parts.kinds.at(current_path.removeprefix(CONTENT + "/")) == kind
@@ -116,7 +115,7 @@ class Planner:
         Raises:
             ItemNotFound, Conflict.
         """
-        path = self._following.locate_surely(check_id(item_id))
+        path = self._index_sync.locate_surely(check_id(item_id))
         content = self._read(path)
         if content is None:
             raise ItemNotFound(f"no memory has the id {item_id!r}", hint="memfs list shows what there is")
@@ -145,7 +144,7 @@ class Planner:
             content = self._parts.seen.read(path, READ_LIMIT)
         except FileNotFoundError:
             return None
-        stamp = self._following.stamp_of(path)
+        stamp = self._index_sync.stamp_of(path)
         if stamp is not None and rotten(stamp, content, self._parts.tree.root):
             raise corrupt(path, stamp, content)
         return content
@@ -202,7 +201,7 @@ class Planner:
             after=encoded.data,
             item=stored,
             rewritten=rewritten,
-            vetted=existing is None,  # then nothing stands in the file but the item
+            vetted=existing is None,  # then nothing is in the file but the item
         )
 
 
@@ -210,13 +209,13 @@ def _same(item: MemoryItem, existing: MemoryItem) -> bool:
     return item.replace(**_IGNORED_IN_COMPARISON) == existing.replace(**_IGNORED_IN_COMPARISON)
 
 
-def take_in(following: IndexSync, plans: Sequence[FilePlan], stamps: Mapping[str, Stamp]) -> None:
+def take_in(index_sync: IndexSync, plans: Sequence[FilePlan], stamps: Mapping[str, Stamp]) -> None:
     """Let the index know of plans that were carried out, by the stamps of their files."""
     items = [(plan.item, stamps[plan.path]) for plan in plans if plan.item is not None and plan.after is not None]
-    following.learn(items, [plan.path for plan in plans if plan.after is None])
+    index_sync.learn(items, [plan.path for plan in plans if plan.after is None])
     unread = [plan.path for plan in plans if plan.item is None and plan.after is not None]
     if unread:
-        following.refresh(unread)
+        index_sync.refresh(unread)
 
 
 def _refuse_other(item: object) -> None:

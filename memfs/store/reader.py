@@ -1,6 +1,6 @@
-"""Readable: what a store offers to those who only read, be it a workspace's own, a mounted one, or several as one.
+"""The protocols of everything that reads a store, and MountedStore, the reader of a mounted workspace.
 
-Owns the protocols alone, one for each sort of reader.
+A mounted store is never written to.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SearchResult(Protocol):
 
 
 class ItemLister(Protocol):
-    """As ``Sought``, for whoever goes through all items."""
+    """As ``SearchResult``, for going through all items."""
 
     def every(self, query: Query) -> Iterator[Candidate]:
         """All items that pass a query's filters, the newest first."""
@@ -140,8 +140,8 @@ class MountedStore:
         self.tree, self.codec, self.kinds, self.index, self.clock = tree, codec, kinds, index, clock
         self.following = IndexSync(tree, codec, kinds, index, lambda _: None)
         self.seeking = Searcher(self, self.follow, self.refresh)
-        self._sight = Sight(self.following, self.refresh, lambda: set())
-        self._decoded = ItemDecoder()
+        self._detector = Sight(self.following, self.refresh, lambda: set())
+        self._decoder = ItemDecoder()
         self._failures: list[Problem] = []
         self._closed = False
 
@@ -205,21 +205,21 @@ class MountedStore:
         def decode() -> MemoryItem:
             return self.codec.read(content.data, path, from_timestamp_ns(content.stamp.mtime_ns))
 
-        return self._decoded.item(path, content.stamp, decode, checked=True)
+        return self._decoder.item(path, content.stamp, decode, checked=True)
 
     # -- keeping in step --------------------------------------------------------------------------------------------
     def watch_with(self, make_eyes: Callable[[], Eyes]) -> None:
         """Rely on something that sees changes, instead of a scan before each question, from the first one on."""
-        self._sight.watch_with(make_eyes)
+        self._detector.watch_with(make_eyes)
 
     def stop_watching(self) -> None:
         """Look at every file before each question from now on."""
-        self._sight.close()
+        self._detector.close()
 
     @property
     def watching(self) -> str:
         """``on``, ``off``, or ``degraded`` with the reason."""
-        return self._sight.state
+        return self._detector.state
 
     def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
         """Bring the index in step with the given files, or with every file."""
@@ -229,7 +229,7 @@ class MountedStore:
 
     def follow(self) -> SyncResult:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
-        return self._sight.follow()
+        return self._detector.follow()
 
     def head(self) -> tuple[str | None, str | None]:
         """Nothing: its history is not looked at."""
@@ -260,7 +260,7 @@ class MountedStore:
         with contextlib.ExitStack() as release:
             for part in (self.tree, self.index):
                 release.callback(part.close)
-            self._sight.close()
+            self._detector.close()
             if not self._closed and self.index.spares_others(self.seeking.asked):
                 self._fold()
             self._closed = True

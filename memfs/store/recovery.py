@@ -1,7 +1,7 @@
-"""Leftovers: temporary files that a killed writer of memfs left, one of which may hold what a person had saved.
+"""Sets displaced bytes aside, and clears up what killed writers left.
 
-Owns telling those bytes from memfs's own, and keeping them when the rest is removed. What a power cut tore has a fresh
-name and is not even looked at: what has a holding name was durable before it got it (decision 0044).
+Bytes that a person may have saved are kept, durable and outside the working tree, before the rest is removed. A
+temporary file with a fresh name can only be memfs's own unfinished write.
 """
 
 from __future__ import annotations

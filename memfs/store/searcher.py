@@ -1,7 +1,6 @@
-"""Seeking: what the index finds in files as they are now.
+"""Searches the index of one store, and finds items by the names people give them.
 
-Owns that files are looked at before the index is asked, and the snapshot under which several questions see one state.
-How the index finds, and what becomes of it, is not known here.
+Files are checked for changes before the index is asked, and a snapshot lets several queries see one state.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Vetting: no secret passes from a caller or a file into the journal (B6).
+"""Lets no secret pass from a caller or a file into the journal, unless a reason allows it.
 
-Owns what is looked at before a write, the sentence a commit gets when a reason let a secret stay, and writing such a
-reason into a file. What a secret looks like is ``memfs.format.secrets``'s business.
+A reason is recorded in the item and in the commit message.
 """
 
 from __future__ import annotations

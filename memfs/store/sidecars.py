@@ -1,8 +1,7 @@
 """Sidecars: values too large for a state document, kept compressed in files beside it.
 
-Owns which value of a document is taken out, the reference that stands in its place, and the file that holds it: named
-by its digest, durable and read back before a document may refer to it. Knows nothing of what documents mean, and never
-follows a reference that leads away from the document's own folder.
+A sidecar is named by its digest, and is durable and read back before a document may refer to it. A reference that leads
+away from the document's own folder is never followed.
 """
 
 from __future__ import annotations
@@ -231,7 +230,7 @@ def named_in(data: bytes, path: str) -> list[str]:
 
 
 def verify(parts: Parts, data: bytes, path: str) -> Iterator[ContentError]:
-    """Read every sidecar that a document's bytes refer to, and say what is wrong with it (S18)."""
+    """Read every sidecar that a document's bytes refer to, and say what is wrong with it."""
     if not holds_reference(data):
         return
     for field, reference in references(json_text.load(data.decode("utf-8"), parts=None)):

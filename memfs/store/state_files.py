@@ -1,8 +1,7 @@
-"""State files: reading and writing the documents of a long-running multi-agent system (seed 001).
+"""Reads and writes the state documents of a long-running multi-agent system.
 
-Owns that a document is checked before it is written and after it was read, that several are written as one, and what a
-reader gets while a document cannot be read as it is. What the documents mean, and who may change which, is decided
-above it.
+A document is checked before it is written and after it was read, several are written as one, and a reader gets the last
+good version where a document cannot be read as it is.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class Written:
 
 
 Learned = Callable[[Sequence[Written], Mapping[str, Mapping[str, Any] | None]], object]
-"""Told of each write: what was written, and the values by path (None where the document was removed)."""
+"""Called with each write: what was written, and the values by path (None where the document was removed)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ class StateFiles:
     """The state documents of one workspace. May be used from several threads.
 
     Attributes:
-        learned: who is told of each write that this object made, in the thread of the writer.
+        learned: called with each write that this object made, in the thread of the writer.
     """
 
     def __init__(self, store: Store, parts: Parts) -> None:
@@ -108,12 +107,12 @@ class StateFiles:
 
     # -- reading ------------------------------------------------------------------------------------------------
     def read(self, path: str, *, whole: bool = True, known: Stamp | None = None) -> State:
-        """A document as its file has it now; its last good version while the file is invalid (S18).
+        """A document as its file has it now; its last good version while the file is invalid.
 
         Args:
             path: below the workspace.
-            whole: fill in the values that lie in sidecars; without, their references stand in their place.
-            known: the stamp under which the caller knows the file, by which damage is told from an edit.
+            whole: fill in the values that lie in sidecars; without, their references are in their place.
+            known: the stamp under which the caller knows the file, by which damage is distinguished from an edit.
 
         Raises:
             FileNotFoundError: there is no such document.
@@ -214,7 +213,7 @@ class StateFiles:
         critical: bool = False,
         alone: bool | None = None,
     ) -> list[Written]:
-        """Write documents, all or none: on return they survive kill -9 and power loss (S1, S2, S18).
+        """Write documents, all or none: on return they survive kill -9 and power loss.
 
         A value too large for its document goes into a sidecar, durable before the document is written. A document that
         has these very values already stays as it is.
@@ -223,7 +222,7 @@ class StateFiles:
             changes: each of another document.
             message: the sentence for the commit.
             source: which door it came through, for the commit's trailers.
-            critical: write even where the area's quota is full (S16).
+            critical: write even where the area's quota is full.
             alone: as a commit of its own; by default, where there are several documents.
 
         Returns:
@@ -249,7 +248,7 @@ class StateFiles:
     def commit_now(self) -> FlushResult:
         """Commit what waits, without a person's edits; ``reason`` says what kept it from that.
 
-        Where the person commits, state documents alone: whoever keeps state says of each whether it is to be committed.
+        Where the person commits, state documents alone: those who keep state say of each whether it is to be committed.
         """
         return self._store.flush(adopt=False, below=STATE_FOLDERS)
 

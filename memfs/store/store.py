@@ -1,7 +1,7 @@
-"""Store: the only door for durable change.
+"""Store: the only door for durable change to one workspace's memory.
 
-Owns keeping tree, history and index in step for one workspace. It neither reviews nor ranks; what an item means is
-decided above it.
+A write is durable on return. Tree, history and index stay in step, also after a kill, and the answer to a read is
+proved by the files as they are.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ItemDecoder:
         renewed_in_child(self)
 
     def item(self, path: str, stamp: Stamp, decode: Callable[[], MemoryItem], *, checked: bool) -> MemoryItem:
-        """The item in a file that was just read, decoded anew unless the same bytes were.
+        """The item in a file that was just read, decoded again unless the same bytes were.
 
         Args:
             stamp: taken with the bytes; content and time must be the same, as the time may be part of the item.
@@ -98,7 +98,7 @@ class ItemDecoder:
 
 
 def _apart(item: MemoryItem) -> MemoryItem:
-    """An equal item that shares nothing that can be changed; not built anew, as it was proved when it was decoded."""
+    """An equal item that shares nothing that can be changed; not built again, as it was proved when it was decoded."""
     copy = object.__new__(MemoryItem)
     put = object.__setattr__
     for name in _FIXED:
@@ -135,16 +135,16 @@ class ItemReader:
 
         return self._known.item(path, content.stamp, decode, checked=not checked)
 
-    def load(self, candidate: Candidate, following: IndexSync) -> LoadedItem | None:
+    def load(self, candidate: Candidate, index_sync: IndexSync) -> LoadedItem | None:
         """See ``Store.load``."""
-        if following.damaged(candidate.path):
+        if index_sync.damaged(candidate.path):
             return None
-        if following.rejected(candidate.path):
-            item = self.last_good_item(candidate.path, following)
+        if index_sync.rejected(candidate.path):
+            item = self.last_good_item(candidate.path, index_sync)
             return LoadedItem(item=item, stale=True) if item else None
         try:
             content = self._parts.seen.read(candidate.path, ITEM_LIMIT)
-            stamp = following.stamp_of(candidate.path)
+            stamp = index_sync.stamp_of(candidate.path)
             if stamp is None or stamp.blob != content.stamp.blob:
                 return None
             return LoadedItem(item=self._decoded(candidate.path, content, checked=True), stale=False)
@@ -159,14 +159,14 @@ class ItemReader:
         except HistoryError:
             return None
 
-    def last_good_item(self, path: str, following: IndexSync) -> MemoryItem | None:
+    def last_good_item(self, path: str, index_sync: IndexSync) -> MemoryItem | None:
         """The last good version of an item whose file is invalid; None where there is none, or the disk changed it."""
-        if following.damaged(path) or not following.rejected(path):
+        if index_sync.damaged(path) or not index_sync.rejected(path):
             return None
         fresh = self._parts.index.item(stem_of(path))
         if fresh is not None and fresh.path == path:
             return fresh
-        stamp = following.stamp_of(path)
+        stamp = index_sync.stamp_of(path)
         try:
             data = self._parts.repository.blob(stamp.blob) if stamp else self.last_good(path)
             written = from_timestamp_ns(stamp.mtime_ns) if stamp else self._parts.clock()
@@ -179,7 +179,7 @@ _FILE = "head"
 _LIMIT = 4096
 
 
-def prove(parts: Parts, following: IndexSync) -> Freshness:
+def prove(parts: Parts, index_sync: IndexSync) -> Freshness:
     """HEAD, how many memory files differ from it, and a digest of exactly what is indexed."""
     indexed = dict(parts.index.stamps().blobs())
     digest = _digest(indexed)
@@ -187,11 +187,11 @@ def prove(parts: Parts, following: IndexSync) -> Freshness:
     head = found.commit
     if head is None:
         return Freshness(head=None, dirty=None if found.damage else len(indexed), indexed=digest)
-    broken = {path: _blob(parts, path) for path in following.rejected_items()}
+    broken = {path: _blob(parts, path) for path in index_sync.rejected_items()}
     present = {**indexed, **{path: blob for path, blob in broken.items() if blob}}
     if _kept(parts, head) == (_digest(present) if broken else digest):
         return Freshness(head=head, dirty=0, indexed=digest)
-    items = {path: blob for path, blob in parts.repository.tree(head, CONTENT).items() if following.is_item(path)}
+    items = {path: blob for path, blob in parts.repository.tree(head, CONTENT).items() if index_sync.is_item(path)}
     _keep(parts, head, _digest(items))
     dirty = sum(1 for path, blob in present.items() if items.get(path) != blob)
     dirty += sum(1 for path in items if path not in present)
@@ -232,7 +232,7 @@ _SECOND_NAME = "index."
 def end_interrupted(parts: Parts) -> list[Problem]:
     """End the commit that a killed process began, if there is one and nobody is at work; say so.
 
-    It never raises and never waits: whoever commits next comes this way again.
+    It never raises and never waits: the next commit comes this way again.
     """
     aside = parts.repository.state / FOLDER
     if not _traces(parts.repository.state) and not _traces(aside):
@@ -270,8 +270,8 @@ class Store:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._reading = ItemReader(parts)
-        self.following = IndexSync(parts.seen, parts.codec, parts.kinds, parts.index, self._reading.last_good)
+        self._item_reader = ItemReader(parts)
+        self.following = IndexSync(parts.seen, parts.codec, parts.kinds, parts.index, self._item_reader.last_good)
         self._planner = Planner(parts, self.following)
         self.writing = FileWriter(parts)
         self.edits = HandEdits(parts, self.following)
@@ -288,7 +288,7 @@ class Store:
         self._closed = False
 
     @cached_property
-    def _committing(self) -> Committer:
+    def _committer(self) -> Committer:
         from memfs.store.commits import Committer
 
         return Committer(self._parts, self.writing, self.edits, self._people)
@@ -390,7 +390,7 @@ class Store:
     def carry_out(
         self, plans: list[FilePlan], message: str, *, source: str = "", critical: bool = True, alone: bool = True
     ) -> Mapping[str, Stamp]:
-        """Write plans as one batch, as a commit of its own unless one plan need not stand ``alone``; what a person
+        """Write plans as one batch, as a commit of its own unless one plan need not be ``alone``; what a person
         asks to be brought back is ``critical``. Return the stamps of the written files, by path.
 
         Raises:
@@ -425,7 +425,7 @@ class Store:
         if policy == "interval" or not self.writing.all_home():
             self._window.opened()
         elif policy == "each" or (policy == "batch" and batch):
-            self._committing.flush()
+            self._committer.flush()
         return stamps
 
     # -- reading ------------------------------------------------------------------------------------------------
@@ -452,7 +452,7 @@ class Store:
             ContentError: it is invalid; as ``CorruptItem``, the disk changed it.
         """
         try:
-            return self._reading.read(path)
+            return self._item_reader.read(path)
         except CorruptItem:
             self.following.refresh([path])
             raise
@@ -478,7 +478,7 @@ class Store:
         """The last good version of an item whose file is invalid at present, None where there is none."""
         self._parts.require_open()
         self.refresh([path])
-        return self._reading.last_good_item(path, self.following)
+        return self._item_reader.last_good_item(path, self.following)
 
     def locate(self, item_id: str) -> str:
         """The path of the file that holds the id, "" when none does."""
@@ -491,7 +491,7 @@ class Store:
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate as its file has it now; None when the file is no longer what was found."""
-        return self._reading.load(candidate, self.following)
+        return self._item_reader.load(candidate, self.following)
 
     def select(self, query: Query) -> list[MemoryItem]:
         """The items that pass the query's filters, by text score or else newest first."""
@@ -538,7 +538,7 @@ class Store:
         return self.sight.once()
 
     def reindex(self, progress: Progress | None = None) -> int:
-        """Build the index anew from the files; return how many items it holds."""
+        """Rebuild the index from the files; return how many items it holds."""
         self.following.rebuild(progress)
         return len(self._parts.index.stamps())
 
@@ -570,7 +570,7 @@ class Store:
         return [*self.following.problems(), *self.notes, *self.writing.problems()]
 
     def storage(self) -> Storage:
-        """How the workspace's disk and its secondary location stand, tried out now."""
+        """The state of the workspace's disk and its secondary location, tried out now."""
         self._parts.require_open()
         return self.writing.storage()
 
@@ -589,7 +589,7 @@ class Store:
         asked: bool = False,
         below: tuple[str, ...] = (),
     ) -> FlushResult:
-        """Commit what waits; never fails because git is busy (see ``Flushed.reason``).
+        """Commit what waits; never fails because git is busy (see ``FlushResult.reason``).
 
         Args:
             adopt: commit a person's edits too; None means as ``history.adopt`` says.
@@ -601,7 +601,7 @@ class Store:
         """
         self._parts.require_open()
         adopting = self._parts.policy.adopt == "auto" if adopt is None else adopt
-        flushed = self._committing.flush(
+        flushed = self._committer.flush(
             adopt=adopting,
             include_staged=include_staged,
             quiet_seconds=quiet_seconds,
@@ -615,7 +615,7 @@ class Store:
     def adopt_rested(self) -> None:
         """Commit what a person edited by hand and let rest, as that person's own, where the policy says so.
 
-        For whoever is about to write: put, delete and batch do it themselves. Reading never does. Whatever keeps it
+        For callers about to write: put, delete and batch do it themselves. Reading never does. Whatever keeps it
         from being done (git is busy, another process commits) fails no write: the next writer does it.
         """
         self._parts.require_open()
@@ -627,7 +627,7 @@ class Store:
         with self._planning:
             try:
                 if self.sight.everywhere(partial(self.edits.find_rested, policy.rest)).plans:
-                    flushed = self._committing.flush(adopt=True, quiet_seconds=policy.rest, patience=0)
+                    flushed = self._committer.flush(adopt=True, quiet_seconds=policy.rest, patience=0)
                     self.notes.extend(flushed.notes)
             except MemfsError as error:
                 self.note_failure(error)
@@ -635,10 +635,10 @@ class Store:
     def displaced(self) -> list[tuple[str, float, FileChange]]:
         """Waiting writes whose files somebody removed: a name, when it was written (seconds since 1970), the change."""
         self._parts.require_open()
-        return self._committing.displaced()
+        return self._committer.displaced()
 
     def pending(self) -> PendingCommit:
-        """What waits for its commit, be it in the secondary location, and why."""
+        """What waits for its commit, also in the secondary location, and why."""
         self._parts.require_open()
         self.notice_commits(thorough=True)
         journal, secondary = self._parts.journal, self._parts.secondary
@@ -690,11 +690,11 @@ class Store:
         policy = self._parts.policy.commit
         if policy not in _COMMITTING or (policy != "interval" and not home):
             return home
-        flushed = self._committing.flush()
+        flushed = self._committer.flush()
         self._left = False
         self.notes.extend(flushed.notes)
         if policy == "interval":
-            self._committing.maintain_if_due()
+            self._committer.maintain_if_due()
             self.tend()
         return home and flushed.waiting == 0
 
@@ -714,7 +714,7 @@ class Store:
             self._window.opened(late=True)
             return 0
         self._left = False
-        flushed = self._committing.flush(patience=0)
+        flushed = self._committer.flush(patience=0)
         self.notes.extend(flushed.notes)
         return len(flushed.commits)
 
@@ -748,7 +748,7 @@ class Store:
             self.sight.close()
             self.writing.bring_home()
             if self.wrote and parts.policy.commit in _COMMITTING:
-                self._committing.flush()
+                self._committer.flush()
             if parts.index.spares_others(self.seeking.asked):
                 with contextlib.suppress(StorageIO):
                     self.fold()

@@ -1,7 +1,4 @@
-"""What the store is given and what it answers with.
-
-Values and one protocol; nothing happens here.
-"""
+"""Values that the store takes and returns, the batch, and the protocol of its watcher."""
 
 from __future__ import annotations
 
@@ -64,7 +61,7 @@ class LoadedItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Storage:
-    """How the places stand that take writes.
+    """The state of the places that take writes.
 
     Attributes:
         reason: why the workspace's disk takes none, "" while it does.

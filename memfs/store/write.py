@@ -1,8 +1,7 @@
-"""Writing: carrying out plans so that each is done whole or not at all.
+"""Carries out plans, each of them whole or not at all.
 
-Owns what stands between a plan and the disk: the locks, the settling of what came before, the check of what is there,
-and the operation. How it is carried out is ``home``'s business, where it goes ``destination``'s. Nothing here decides
-what an item means.
+Under the lock an unfinished write is finished first, each file is checked to be what the plan was made against, and the
+operation is in the journal before a file changes.
 """
 
 from __future__ import annotations
@@ -148,8 +147,8 @@ class FileHome:
         """Bring back what was replaced already, and take the record back, so that nobody carries it out later.
 
         Returns:
-            False where something cannot be brought back: the record stays, and whoever has the lock next carries it out
-            whole, since half of it would be neither the old nor the new.
+            False where something cannot be brought back: the record stays, and the next holder of the lock carries it
+            out whole, since half of it would be neither the old nor the new.
         """
         try:
             for plan in reversed(plans):
@@ -170,7 +169,7 @@ class FileHome:
 
     # -- recovery -------------------------------------------------------------------------------------------------
     def redo_all(self) -> list[Problem]:
-        """Finish what is unfinished: whoever holds the lock knows that its writers are dead."""
+        """Finish what is unfinished: the holder of the lock knows that its writers are dead."""
         problems = [problem for operation in self._parts.journal.unfinished() for problem in self._redo(operation)]
         if any(problem.code == StorageFull.__name__ for problem in problems) and self._health.release_ballast():
             return self.redo_all()
@@ -249,7 +248,7 @@ class FileWriter:
         if parts.secondary is not None:
             parts.secondary.used = str(parts.secondary.folder) in self._away.known()
         self._destination = Destination(parts, self._health, self._home.write, self._away)
-        self._homecoming = ReturnHome(parts, self._health, partial(self._home.write, came=True), self._away)
+        self._return_home = ReturnHome(parts, self._health, partial(self._home.write, came=True), self._away)
         self.noticed: list[Problem] = []
 
     def carry_out(
@@ -270,7 +269,7 @@ class FileWriter:
             merges: the commit whose line of history the plans join with the branch.
             on: the branch they were made on, where they hold on no other; "" on any.
             critical: write even where a quota is full.
-            learn: told of the stamps of the written files, by path, before anybody else can write.
+            learn: called with the stamps of the written files, by path, before anybody else can write.
 
         Raises:
             QuotaExceeded: there is no room for it; nothing was written.
@@ -310,7 +309,7 @@ class FileWriter:
         """Finish what came before; where that cannot be known but another place may take the write, say why."""
         try:
             self._notice(self._home.redo_all())
-            self._notice(self._homecoming.bring())
+            self._notice(self._return_home.bring())
         except StorageIO as error:
             if self._parts.secondary is None or not spills(error):
                 raise
@@ -342,7 +341,7 @@ class FileWriter:
 
     def bring_home(self) -> bool:
         """Try to bring home what lies in the secondary location; whether all is home."""
-        if self._parts.secondary is not None and self._homecoming.waiting():
+        if self._parts.secondary is not None and self._return_home.waiting():
             self._notice(self.recover())
         return self.all_home()
 
@@ -370,7 +369,7 @@ class FileWriter:
         return self._away.missed(self._parts.secondary.in_reach() if self._parts.secondary else "")
 
     def storage(self) -> Storage:
-        """How both places stand, tried out now."""
+        """The state of both places, tried out now."""
         self._health.probe()
         secondary, missed = self._parts.secondary, self.missed()
         reason = secondary.try_out() if secondary else ""
@@ -379,7 +378,7 @@ class FileWriter:
             free=self._health.free(),
             secondary=str(secondary.place) if secondary else next(iter(missed), ""),
             secondary_reason=reason or (f"cannot look into {', '.join(missed)}" if missed else ""),
-            waiting=sum(missed.values()) or self._homecoming.waiting(),
+            waiting=sum(missed.values()) or self._return_home.waiting(),
         )
 
     def changes(self, plan: FilePlan, branch: str) -> bool:
@@ -398,7 +397,7 @@ class FileWriter:
             return ""
 
     def record_edits(self, edits: Sequence[FilePlan], message: str) -> list[FilePlan]:
-        """Journal changes a person made, whose files are in place already; return those that still stand."""
+        """Journal changes a person made, whose files are in place already; return those that are still there."""
         vet(edits)
         parts = self._parts
         with parts.lock.hold("record edits"):
@@ -425,33 +424,33 @@ class FileWriter:
         """
         try:
             unfinished = bool(self._parts.journal.unfinished())
-            if not unfinished and not self._homecoming.waiting():
+            if not unfinished and not self._return_home.waiting():
                 return []
             return self._finish(timeout=30.0 if unfinished else 1.0)
         except LockTimeout:
             if unfinished:
                 raise
-            return []  # whoever holds the lock for so long brings it home, or the next one does
+            return []  # the process that holds the lock for so long brings it home, or the next one does
         except (CorruptRecord, FormatUnsupported, StorageIO) as error:
             return [Problem.of(error)]
 
     def _finish(self, timeout: float) -> list[Problem]:
         """Redo, and bring home for as long as that makes it fewer; others get a turn in between."""
         problems: list[Problem] = []
-        waits = self._homecoming.waiting()
+        waits = self._return_home.waiting()
         while True:
             with self._destination.holding("recover", timeout) as refused:
                 if refused is not None:
                     raise refused
                 problems += self._home.redo_all()
-                problems += self._homecoming.bring()
-            waited, waits = waits, self._homecoming.waiting()
+                problems += self._return_home.bring()
+            waited, waits = waits, self._return_home.waiting()
             if not 0 < waits < waited:
                 return problems
 
     def news(self) -> set[str] | None:
         """Paths other processes wrote since this was last asked; None when some may have been missed."""
-        came, self._homecoming.came = self._homecoming.came, set()
+        came, self._return_home.came = self._return_home.came, set()
         try:
             found = self._parts.journal.news()
         except (CorruptRecord, FormatUnsupported, StorageIO):
@@ -539,7 +538,7 @@ def _joined(*sets: set[str] | None) -> set[str] | None:
 
 
 def signatures_of(plans: Sequence[FilePlan], source: str) -> list[Signature]:
-    """Whoever signs for these plans, or else who wrote what they bring, without repeats; else nobody in particular."""
+    """Who signs for these plans, or else who wrote what they bring, without repeats; else nobody in particular."""
     if (signer := authorship.current_signer()) is not None:
         return [Signature(agent=signer.agent, session=signer.session, source=source)]
     found = [
