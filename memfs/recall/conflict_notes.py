@@ -1,7 +1,6 @@
-"""Undecided: what a merge left open in an item, as it is told wherever the item is handed out (B3).
+"""Says in words what is undecided about items: fields that a merge overrode, and contradictions between items.
 
-Owns which recorded conflicts still wait for somebody, and their words. Who prints them, and how a decision is made, is
-not known here.
+A conflict is named until somebody decides it, by a word or by an edit of the field.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def unresolved_note(item: MemoryItem) -> str:
 
 
 def values(conflict: RecordedConflict) -> tuple[str, str]:
-    """What stands and what gave way, in words."""
+    """What was kept and what was overridden, in words."""
     absent = "a longer text than is kept here; the history has it" if conflict.lost_sha256 else "nothing"
     kept, lost = (absent if value is None else _readable(value) for value in (conflict.kept, conflict.lost))
     return kept, lost
@@ -74,7 +73,7 @@ def contradicted(item: MemoryItem) -> tuple[str, ...]:
 
 
 def disputes(items: Sequence[MemoryItem]) -> dict[str, list[str]]:
-    """Of items that stand together: what each contradicts, and which of the others contradict it, by id."""
+    """Of items that occur together: what each contradicts, and which of the others contradict it, by id."""
     return disputes_among([(item.id, contradicted(item)) for item in items])
 
 

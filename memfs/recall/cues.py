@@ -1,9 +1,8 @@
-"""Cues: the wordings by which a text shows what it is, from one data file a language.
+"""Cues: the wordings by which a text shows what it is, from one data file for each language.
 
-``memfs/languages/<language>.toml`` holds lists of regular expressions, and of plain phrases, in tables: ``corrections``
-(``memfs.learning.corrections``), ``statements``, ``intentions`` and ``notes`` (``memfs.sessions``), ``learnings``,
-``tasks``, ``features`` (reviewers), ``small_talk`` (the trivial filter) and ``sentences``. A file is read when a table
-is first needed, and an expression compiled when it is first matched. A language joins by its file alone.
+``memfs/languages/<language>.toml`` holds lists of regular expressions, and of plain phrases, in tables. A file is read
+when a table is first needed, and an expression compiled when it is first matched. A language is added by its file
+alone.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class Cues:
 
         Args:
             name: such as ``corrections.order``.
-            frame: what stands around it, with ``{}`` in its place, such as ``\\\\b{}\\\\b``.
+            frame: what is around it, with ``{}`` in its place, such as ``\\\\b{}\\\\b``.
             flags: of ``re``.
         """
         key = name, frame, flags

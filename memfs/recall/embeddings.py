@@ -1,8 +1,7 @@
-"""Embeddings: every item has the vector of what it says, made behind the scenes (M5).
+"""Embeds every item in the background.
 
-Owns which text of an item is embedded, which items still lack their vector, and the thread that makes them: in small
-batches, each kept at once, so that one that is interrupted goes on where it stopped. Nobody waits for it longer than a
-moment; recall uses what is there. Knows nothing of questions.
+Vectors are made in small batches, each stored at once, so that an interrupted run goes on where it stopped. A caller
+waits no longer than a moment; recall uses what is there.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class Embeddings:
             vectors: keeps them.
             index: tells which items there are.
             read: gives the item in a file.
-            report: is told what went wrong behind the scenes.
+            report: called with what went wrong in the background.
         """
         self.embedder = embedder
         self.vectors = vectors
@@ -156,7 +155,7 @@ class Embeddings:
         """Make every vector that is lacking, now; return how many were made.
 
         Args:
-            progress: told how many of how many items were looked at.
+            progress: called with how many of how many items were looked at.
 
         Raises:
             EndpointFailed: the service did not answer; what was made until then is kept.
@@ -335,7 +334,7 @@ class EmbeddingIndex:
     def current(self) -> VectorSearch | None:
         """What finds by meaning; None where the memory context asks for none, or for what cannot be had.
 
-        Why it cannot be had is told among the store's problems.
+        Why it cannot be had is among the store's problems.
         """
         try:
             return self.wanted()
@@ -380,7 +379,7 @@ class EmbeddingIndex:
         return VectorSearch(self._store, made, resident=self._resident)
 
     def close(self) -> None:
-        """Stop embedding and release the vectors; the next question begins anew."""
+        """Stop embedding and release the vectors; the next query starts over."""
         with self._changing:
             current, self._current = self._current, None
             service, self._service = self._service, None

@@ -1,6 +1,6 @@
-"""Background: work that waits until nobody waits for it.
+"""Runs work in the background: a queue of keyed tasks, small thread pools, and deadlines.
 
-Owns a bounded queue and the one thread that empties it. What the work is, it does not know.
+The queue is bounded and worked off by one thread; a forked child starts threads of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BUNCH = 20
 class Background(Generic[Task]):
     """Tasks by key, done one after another, oldest first. May be used from several threads.
 
-    A task begins when nothing was added for a moment, so that it takes no time from whoever is adding; at once when
+    A task begins when nothing was added for a moment, so that it takes no time from the adding thread; at once when
     somebody waits. Whatever a task raises is handed to ``failed``.
     """
 
@@ -47,7 +47,7 @@ class Background(Generic[Task]):
         Args:
             name: of the thread.
             work: does one task.
-            failed: told of what it raised.
+            failed: called with what it raised.
             bunch: where ``BUNCH`` tasks or more have gathered, called with all of them before each is done by itself;
                 it drops those that have become needless.
             limit: so many tasks wait at most.

@@ -1,7 +1,6 @@
-"""Fence: recalled items as quoted data, ready to be put before a model.
+"""Quotes recalled items as data, ready to be put into a prompt.
 
-Owns the form in which text that anybody may have written is handed over: named, marked by trust, and so quoted that
-nothing in it can end the quotation (faults row 18). What is recalled, and which model reads it, is not known here.
+Each is named, marked by trust, and quoted so that nothing in it can end the quotation.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def fence(found: Iterable[Hit | MemoryItem], mark: str = "") -> str:
     the end of the quotation. Characters that hide text are written as escapes.
 
     Args:
-        mark: the random part of the marks, for tests; made anew each time by default.
+        mark: the random part of the marks, for tests; made again each time by default.
     """
     shown_items = [quoted(entry) for entry in found]
     if not shown_items:
@@ -48,10 +47,10 @@ def enclosed(lines: Iterable[str], introduction: str) -> str:
     """Lines of text as quoted data for a prompt; "" for none.
 
     As with ``fence`` no line can be taken for the end of the quotation. The marks derive from what is quoted, so that
-    the same lines always give the same text: what stands at the beginning of a prompt stays as it was in a cache.
+    the same lines always give the same text: the beginning of a prompt stays as it was in a cache.
 
     Args:
-        introduction: what the reader is told of it, before the marks.
+        introduction: what is said of it to the reader, before the marks.
     """
     body = "\n".join(QUOTE + line for text in lines for line in shown(text).split("\n"))
     return around(body, introduction) if body else ""

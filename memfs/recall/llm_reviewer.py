@@ -1,7 +1,6 @@
-"""LlmReviewer: a language model as one of the reviewers (seed 003, C3).
+"""LlmReviewer: a language model as one of the reviewers.
 
-Owns what the model is told, what of an item it gets to see, and which answers count. Memories go to it as quoted data;
-one that holds a secret does not go at all. How the model is reached is ``memfs.endpoint``'s business.
+Items go to it as quoted data; one that holds a secret is not sent at all. An answer that is not a score does not count.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Ranking: one score from named factors.
+"""Orders the candidates of a recall by one score made of named factors, and selects the hits that fit.
 
-Owns the factors and the presets that weigh them. A factor sees a match, the question and the time; it opens no file.
-The sizes of the factors were chosen in ``benchmarks/retrieval``.
+A factor sees a candidate, the query and the time; it opens no file. Presets and registered strategies weigh the
+factors, whose sizes were chosen in ``benchmarks/retrieval``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from memfs.usage import NEVER, Use
 Place = tuple[str, int]
 LookUp = Callable[[Collection[Place]], list[Candidate]]
 
-# What an item lends to those that stand so many places after it: most to the very next one, often the answer.
+# What an item lends to those so many places after it: most to the very next one, often the answer.
 LENT = {1: 0.4, -1: 0.25, 2: 0.25, -2: 0.25}
 LENT_BY_ANSWER = 0.5
 SESSION_SHARE = 0.4
@@ -221,29 +221,29 @@ def person(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # 
 
 
 def recency(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
-    """1 for now, falling to a half after ten days (seed 003: 1 / (1 + 0.1 x days))."""
+    """1 for now, falling to a half after ten days (1 / (1 + 0.1 x days))."""
     return fresh(match.candidate.timestamp, now)
 
 
 def week(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
-    """1 for now, falling evenly to a half and never lower (seed 002: max(0.5, 1 - hours / 168))."""
+    """1 for now, falling evenly to a half and never lower (max(0.5, 1 - hours / 168))."""
     return max(_WEEK_FLOOR, 1.0 - 24.0 * days_since(match.candidate.timestamp, now) / _WEEK_HOURS)
 
 
 def access(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
-    """More for what was brought back before; 1 for what never was (M1)."""
+    """More for what was brought back before; 1 for what never was."""
     return 1.0 + log1p(match.use.count) / 10.0
 
 
 def context(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
-    """More where the question is asked in circumstances of which the item has one, by key and value (M1)."""
+    """More where the question is asked in circumstances of which the item has one, by key and value."""
     held = match.candidate.context
     shared = any(key in held and _same(held[key], value) for key, value in asked.context.items())
     return _CONTEXT_SHARED if shared else 1.0
 
 
 def pattern(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
-    """More for what holds for several memories (M1)."""
+    """More for what holds for several memories."""
     return _PATTERN if match.candidate.type == "pattern" else 1.0
 
 
@@ -294,7 +294,7 @@ PRESETS: Mapping[str, Mapping[str, float]] = {
     "fading": {**_DEFAULT, "fading": 1.0},
 }
 _OF_USE = frozenset({"access", "fading"})
-# These two are told whatever they are; a factor of 1 explains nothing.
+# These two are reported whatever they are; a factor of 1 explains nothing.
 _ALWAYS_TOLD = frozenset({"text", "importance"})
 _SHARES = ("neighbours", "session", "meaning")
 
@@ -511,7 +511,7 @@ class Retriever(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TimeWeightedSearch:
-    """Retrieval that mixes relevance with recency (seed 003, C5)."""
+    """Retrieval that mixes relevance with recency."""
 
     searcher: Retriever
     clock: Callable[[], datetime] = utc_now

@@ -1,7 +1,7 @@
-"""Retrieval: the forms of asking a workspace (C4, C5).
+"""Recaller: answers queries from one workspace, at once, in the background, or within a deadline.
 
-Owns what is refused, and that an answer rests on the files as they are now: together, in the background, or within a
-deadline. Finding is ``memfs.recall.recaller``'s business, what becomes of it that of ``memfs.recall.recaller``.
+Finds candidates by words and by meaning, ranks them, and loads the hits. An answer rests on the files as they are now,
+and says where it may be incomplete.
 """
 
 from __future__ import annotations
@@ -403,7 +403,7 @@ class Recaller:
         fenced: bool = False,
         leave_out: Callable[[MemoryItem], bool] | None = None,
     ) -> dict[str, Recall]:
-        """The answers to several questions by their text, all found in one state of the index (C5).
+        """The answers to several questions by their text, all found in one state of the index.
 
         Args:
             fenced, leave_out: as ``search``.
@@ -420,7 +420,7 @@ class Recaller:
         }
 
     def submit(self, query: Query | str, *, prove: bool = False, fenced: bool = False) -> Future[Recall]:
-        """``search`` in the background (C5).
+        """``search`` in the background.
 
         Raises:
             QueryInvalid: as ``search``, at once.
@@ -429,7 +429,7 @@ class Recaller:
         return self._pools.submit("recall", here.run, partial(self.search, asked, prove=prove, fenced=fenced))
 
     async def search_async(self, query: Query | str, *, prove: bool = False, fenced: bool = False) -> Recall:
-        """``search`` without holding up the event loop (C5)."""
+        """``search`` without holding up the event loop."""
         import asyncio  # costs start-up time
 
         return await asyncio.wrap_future(self.submit(query, prove=prove, fenced=fenced))
@@ -477,19 +477,19 @@ class Recaller:
         leave_out: Callable[[MemoryItem], bool] | None = None,
         mark: Mark | None = None,
     ) -> Recall:
-        """``found``: what was found already; looked for anew where files have changed since, or it is too little."""
-        answer_with = partial(self._answering, query, deadline, fenced, leave_out, mark)
-        answering = answer_with(found or self._found(query, deadline))
+        """``found``: what was found already; looked for again where files have changed since, or it is too little."""
+        answer_with = partial(self._collector, query, deadline, fenced, leave_out, mark)
+        collector = answer_with(found or self._found(query, deadline))
         for _ in range(_TRIES - 1):
-            if deadline.passed or set(answering.missing) <= set(self._store.unread(query)):
+            if deadline.passed or set(collector.missing) <= set(self._store.unread(query)):
                 break
-            self._store.refresh(answering.missing)
-            answering = answer_with(self._found(query, deadline))
+            self._store.refresh(collector.missing)
+            collector = answer_with(self._found(query, deadline))
         wider = 1
-        while answering.short and wider < (_WIDEST if mark is None else _WIDE):
+        while collector.short and wider < (_WIDEST if mark is None else _WIDE):
             wider *= _WIDER
-            answering = answer_with(self._found(query, deadline, wider))
-        answer = answering.answer(self._store.unread(query))
+            collector = answer_with(self._found(query, deadline, wider))
+        answer = collector.answer(self._store.unread(query))
         usage = self._helpers.usage() if answer.hits else None
         if usage is not None:
             places, now = {hit.item.id: hit.item.path for hit in answer.hits}, self._clock()
@@ -520,7 +520,7 @@ class Recaller:
             finding.cancel()
             return [None] * len(queries)
 
-    def _answering(
+    def _collector(
         self,
         query: Query,
         deadline: Deadline,
@@ -529,9 +529,9 @@ class Recaller:
         mark: Mark | None,
         found: CandidateSet | None,
     ) -> HitCollector:
-        answering = HitCollector(self._store, query, deadline, self._helpers.relevance, fenced, leave_out, mark)
-        answering.take(None if found is None else self._finder.order(query, found))
-        return answering
+        collector = HitCollector(self._store, query, deadline, self._helpers.relevance, fenced, leave_out, mark)
+        collector.take(None if found is None else self._finder.order(query, found))
+        return collector
 
 
 def _by_text(queries: Iterable[Query | str]) -> dict[str, Query | str]:

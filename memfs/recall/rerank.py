@@ -1,8 +1,7 @@
-"""Relevance: what reviewers say of the hits of an answer (C4).
+"""Reorders hits by what reviewers say of their relevance, and puts a relevance on each hit.
 
-Owns how many hits they see, how much their word counts (that of the built-in ones, which work by rules, a little; that
-of a model and of one's own much), and what relevance is told of a hit. Who they are, and how they are asked, is the
-business of ``memfs.recall.reviewers`` and ``review``.
+Only the first hits are reviewed. Built-in reviewers, which work by rules, count a little; a model, or a reviewer of
+one's own, counts much.
 """
 
 from __future__ import annotations

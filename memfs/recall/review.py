@@ -1,7 +1,6 @@
-"""Review: several reviewers asked at once, and what they say together (seed 003, C3).
+"""Asks several reviewers at once, and combines their scores.
 
-Owns asking in parallel within a time limit, the scale of scores, and the mean. A reviewer that fails, is late or gives
-no score is left out and named. Who the reviewers are is ``memfs.recall.reviewers``' business.
+They run in parallel within a time limit. A reviewer that fails, is late or gives no score is left out and named.
 """
 
 from __future__ import annotations
@@ -206,7 +205,7 @@ class Review:
 
 
 def _heard(told: queue.SimpleQueue[_Told], waiting: set[str], deadline: float) -> Iterator[_Told]:
-    """What those that wait have told by a time; who has told waits no more."""
+    """What the waiting ones have reported by a time; one that has reported waits no more."""
     while waiting:
         try:
             one = told.get(timeout=max(deadline - time.monotonic(), 0.0))

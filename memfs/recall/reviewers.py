@@ -1,7 +1,6 @@
-"""Reviewers: the built-in judges of drafts and answers, and finding a reviewer by name (seed 003, C3).
+"""The built-in reviewers of drafts and answers, and the register of reviewers by name.
 
-Owns the rules by which each built-in reviewer scores, and the register of others. All of them work offline; asking
-them is ``memfs.recall.review``'s business. The rules are told in ``docs/review.md``.
+All built-in reviewers work offline, by the rules in ``docs/review.md``.
 """
 
 from __future__ import annotations
@@ -218,7 +217,7 @@ class PatternsReviewer:
         return _judged(item, PATTERNS_RULES)
 
     def score_relevance(self, item: MemoryItem, query: str) -> Score:
-        """How far the question's words are those the item is filed under, and stand together as they were asked."""
+        """How far the question's words are those the item is filed under, and are together as they were asked."""
         asked = list(_asked(query))
         if not asked:
             return Score(0.0, "nothing was asked")
@@ -254,7 +253,7 @@ def _filed(item: MemoryItem) -> frozenset[str]:
 
 
 def _beside(pairs: Iterable[tuple[str, str]], said: Sequence[str]) -> int:
-    """How many pairs of terms stand side by side in a text; few texts hold both terms of any."""
+    """How many pairs of terms are side by side in a text; few texts hold both terms of any."""
     held = set(said)
     possible = [pair for pair in pairs if held.issuperset(pair)]
     return len(set(pairwise(said)).intersection(possible)) if possible else 0

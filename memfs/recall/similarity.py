@@ -1,7 +1,7 @@
-"""Likeness: how far two texts say the same.
+"""Measures how far two texts say the same.
 
-Owns the one similarity that decides what repeats what: duplicates at recall and at store, near-duplicates. It compares
-stems and their order and asks no model; what follows from a likeness is its callers' business.
+The one similarity behind duplicates and near-duplicates, at recall and at store. It compares stems and their order, and
+asks no model.
 """
 
 from __future__ import annotations

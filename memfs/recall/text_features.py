@@ -1,7 +1,6 @@
-"""Features: what in a text gives away that it is a decision, a cause, an instruction, a passing remark.
+"""Counts what in a text shows that it is a decision, a cause, an instruction or a passing remark.
 
-Owns counting names, figures, words and the cues of the table ``features``. What each is worth is the reviewers'
-business. Of languages without cues, names, figures and length still count.
+Where a language has no cues, names, figures and length still count.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tokens: how much of a model's context a text takes.
+"""Estimates how many tokens of a model's context a text takes, and chooses the text of an item that is shown.
 
-Owns the estimate. It counts by rules that were fitted on the vocabularies of two models in wide use, and errs on the
-high side, so that what is said to fit a budget fits it. It needs no vocabulary and no network, and knows no model.
+The rules were fitted on the vocabularies of two models in wide use and err on the high side, so that what is said to
+fit a budget fits it. No vocabulary and no network is needed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CAPITALS = 4
 _BEYOND = ((6, 0.067), (12, 0.15), (20, 0.35))
 _SHORT = _BEYOND[0][0]
 _MANY_SIGNS = 4
-# What one character costs besides the word it stands in, by script; the last row is everything else beyond ASCII.
+# What one character costs besides the word it is in, by script; the last row is everything else beyond ASCII.
 _SCRIPTS = (
     ("\u00c0-\u024f\u1e00-\u1eff", 0.8),
     ("\u0370-\u06ff", 0.16),

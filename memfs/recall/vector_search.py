@@ -1,8 +1,8 @@
-"""Meaning: what an embedder adds to the words of a question (M5).
+"""Adds what an embedder says of a query to the scores of its words.
 
-Owns how a nearness of meaning becomes part of a text score: it is measured against that of all candidates, smoothed
-over neighbours in a talk, and added in the unit of their text scores (see ``benchmarks/README.md``). Without an answer
-of the embedder the words decide alone.
+The similarity of a candidate is measured against that of all candidates, smoothed over neighbours in a conversation,
+and added in the unit of text scores (see ``benchmarks/README.md``). Where the embedder does not answer, the words
+decide alone.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _spread(values: Collection[float]) -> float:
 
 
 def _smoothed(everyone: Together, cosines: Mapping[str, float]) -> dict[str, float]:
-    """Each nearness with a part of those that stand right before and after it in the talk."""
+    """Each nearness with a part of those right before and after it in the talk."""
     places = {
         (one.session, one.sequence): cosines[one.id]
         for one, _ in everyone
