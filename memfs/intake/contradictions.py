@@ -1,8 +1,7 @@
-"""Contradictions: whether two texts cannot both hold.
+"""Decides offline whether two texts cannot both hold.
 
-Owns the signs by which that is told, offline: one denies what the other says, states another value of the same thing,
-or turns a preference round. It is precise rather than greedy: two statements that may both be true are left alone.
-Which items are compared, and what follows, is ``memfs.intake.neighbours``' business.
+One denies what the other says, states another value of the same thing, or reverses a preference. Precision comes before
+recall: two statements that may both be true are left alone.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ class _Statement:
 
 
 def contradiction(one: str, other: str) -> str:
-    """Why the two texts cannot both hold, in one sentence; "" where they can, or where that cannot be told."""
+    """Why the two texts cannot both hold, in one sentence; "" where they can, or where that is unknown."""
     for first, second in product(_sentences(one[:_LOOKED_AT]), _sentences(other[:_LOOKED_AT])):
         if reason := _opposed(first, second):
             return reason
@@ -127,7 +126,7 @@ def traces(text: str) -> frozenset[int]:
 
 
 def is_personal(text: str) -> bool:
-    """Whether it speaks of whoever says it, so that another speaker's words are of somebody else."""
+    """Whether it speaks of its speaker, so that another speaker's words are of somebody else."""
     return _FIRST_PERSON.search(text) is not None
 
 
@@ -198,7 +197,7 @@ def _is_another_value(said: _Statement, mine: Sequence[str], theirs: Sequence[st
 
 
 def _tells_where(before: Sequence[str]) -> bool:
-    """Whether a value stands already, so that what follows only says where or when it holds: ``is 5 s in staging``."""
+    """Whether a value is given, so that what follows only says where or when it holds: ``is 5 s in staging``."""
     return before[-1] in _FOR and len(before) > 1 and any(_figures([word]) for word in before[:-1])
 
 
@@ -211,7 +210,7 @@ def _figures(words: Sequence[str]) -> list[str]:
 
 
 def _units(words: Sequence[str]) -> list[str]:
-    """What stands beside the number: two values are of one thing only where that is the same."""
+    """What is beside the number: two values are of one thing only where that is the same."""
     beside = [word.casefold().rstrip("s") for word in words if not _FIGURE.fullmatch(word)]
     return beside + [re.sub(r"[\d.,:]+", "", word) for word in _figures(words)]
 

@@ -1,7 +1,7 @@
-"""Episode item: how an episode looks as an item, and back (P4).
+"""Converts an episode to an item, and back.
 
-Owns the wording of title and content, the fields of ``data``, the bounds of long texts, and that neither a secret nor a
-character that hides text keeps an episode from being stored. Stores nothing.
+Neither a secret nor a character that hides text keeps an episode from being stored: they are replaced, and long texts
+are shortened to head and tail.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def item_of(episode: Episode, trust: str = Trust.AGENT.value) -> MemoryItem:
     """The item of an episode, fit to be stored: secrets are replaced, long texts kept by head and tail.
 
     What looks like a secret is replaced by the name of the rule that found it: an episode is worth more without it
-    than not at all, and nobody needs the value to be warned (faults row 19).
+    than not at all, and nobody needs the value to be warned.
     """
     episode = clean(episode)
     state, action = episode.state, episode.action

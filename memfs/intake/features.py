@@ -1,7 +1,6 @@
-"""Mentions: keywords, names and dates that a text mentions.
+"""Extracts the keywords, names and dates that a text mentions.
 
-Owns how each is recognised, offline and in bounded time. Where they are kept is ``memfs.intake.intake``'s
-business.
+Works offline and in bounded time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Trivial filter: texts that are not worth remembering, told without a reviewer (seed 003, C3).
+"""Recognises trivial texts, which are not worth remembering, without a reviewer.
 
-Owns the sorts of trivial text, and what each is called; the phrases of small talk are cues. Whether such a text is
-refused is the intake's business; what merely says little is left to the reviewers.
+Greetings, acknowledgements, fragments and echoes are trivial; a text that merely says little is not.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def _tree() -> dict[str, list[tuple[tuple[str, ...], str]]]:
 
 @cache
 def _neutral() -> frozenset[str]:
-    """Words that may stand between small talk without adding to it, and those one may be addressed by."""
+    """Words that may be between small talk without adding to it, and those one may be addressed by."""
     return frozenset(chain.from_iterable(language.phrases(f"{_TABLE}.neutral") for language in spoken(_TABLE)))
 
 

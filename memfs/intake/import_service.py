@@ -1,8 +1,8 @@
-"""Arriving: memories that another store kept, taken in once and only once.
+"""Imports memories that another store kept, each of them once.
 
-Owns what becomes of each: stored, brought up to date, passed over because it is there or says what another one says,
-left alone because somebody edited it here, or refused. An arrival's id follows from what names it in its source; so
-importing again, or after being killed, does nothing twice. How a source writes its memories, it does not know.
+Each is stored, updated, skipped because it is there already or repeats another, left alone because somebody edited it
+here, or refused. Its id follows from its key in the source, so that importing again, or after a kill, does nothing
+twice.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class ImportService:
         dry_run: bool = False,
         step: Step = lambda _done, _total: None,
     ) -> list[ImportResult]:
-        """Store what is new or has changed in its source, as one batch: all of it or nothing (B5).
+        """Store what is new or has changed in its source, as one batch: all of it or nothing.
 
         An arrival that is refused, such as one with a secret, is left out of the batch and named.
 
@@ -118,7 +118,7 @@ class ImportService:
             replace: what was edited here and has changed there is replaced, too; history keeps the edit.
             allow_secret: why what looks like a secret may stay, as for ``Store.put``.
             dry_run: tell what would become of each, and store nothing.
-            step: is told how many of how many were compared with what is here.
+            step: called with how many of how many were compared with what is here.
 
         Returns:
             What became of each, in their order.
@@ -177,7 +177,7 @@ class _ImportBatch:
         self._ids: dict[str, str] = {}
 
     def run(self, arrivals: Sequence[Arrival], message: str, dry_run: bool) -> list[ImportResult]:
-        """Decide on all and store them; anew without those refused, so that nothing links to what is not there."""
+        """Decide on all and store them; again without those refused, so that nothing links to what is not there."""
         while True:
             known = len(self._refused)
             twins = _twins(arrivals, self._source, self._neighbours)

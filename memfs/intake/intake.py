@@ -1,7 +1,6 @@
-"""Intake: from a draft to a stored memory (seed 003, C3).
+"""Intake: takes a draft through filter, extraction, review and the search for repetitions, and stores it.
 
-Owns the order trivial filter, extraction, review, what is there already, storing; and what is told of each. How each
-step decides is the business of its own module.
+A draft that repeats an item is merged into it, and the result says what became of the draft and why.
 """
 
 from __future__ import annotations

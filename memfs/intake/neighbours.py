@@ -1,7 +1,6 @@
-"""Neighbours: the items that a draft repeats, nearly repeats, contradicts or belongs with.
+"""Finds the items that a draft repeats, nearly repeats, contradicts or is related to.
 
-Owns the bounded search for them and what each is to the draft. How alike two texts are is ``memfs.recall.similarity``'
-business; what becomes of a repeated draft is ``memfs.intake.intake``'s.
+The search is bounded, whatever the size of the memory.
 """
 
 from __future__ import annotations
