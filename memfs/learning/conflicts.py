@@ -1,8 +1,7 @@
-"""Conflicts: memories that cannot both hold, brought before a person, and what they decide (seed 004, P7).
+"""Finds contradictions between memories, and records how a person settles them.
 
-Owns which pairs are asked about, and that a decision is written into both items at once and is not asked about again.
-How a contradiction is told is ``memfs.intake.contradictions``' business, the form of a decision
-``memfs.learning.conflicts``'.
+A decision is written into both items in one commit, and the pair is not asked about again while both say what they said
+then. A scan compares only what changed since the last one.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def _compatible(item: MemoryItem, other: MemoryItem, record: Mapping[str, Any]) 
 
 
 def _by_third(item: MemoryItem, other: MemoryItem) -> bool:
-    """Whether a decision about another than these two replaced the item: that one stands."""
+    """Whether a decision about another than these two replaced the item: that one holds."""
     return item.status == SUPERSEDED and any(
         link.relation == REPLACED_BY and link.to != other.id for link in item.links
     )
@@ -146,7 +145,7 @@ def _links(item: MemoryItem, other: MemoryItem, relation: str = "") -> tuple[Lin
 
 
 Step = Callable[[int, int], None]
-"""Told how many are done, and of how many."""
+"""Called with how many are done, and of how many."""
 
 FILE = "compared.json"
 _LARGEST = 64 << 20
@@ -241,7 +240,7 @@ class ConflictScan:
         return self._parts.index.folder / FILE
 
     def _read(self) -> _Note:
-        """The note; an empty one where there is none that can be understood, so that all is compared anew."""
+        """The note; an empty one where there is none that can be understood, so that all is compared again."""
         try:
             written = json.loads(io.read_file(self._path(), _LARGEST))
         except (MemfsError, FileNotFoundError, ValueError, RecursionError):
@@ -257,7 +256,7 @@ class ConflictScan:
 def _candidates(texts: Mapping[str, str], changed: Collection[str]) -> Iterator[tuple[str, list[str]]]:
     """Each item that changed, with the others that it may contradict.
 
-    Traces take more room than texts: of many items some are looked at in a pass, and made anew for the next.
+    Traces take more room than texts: of many items some are looked at in a pass, and made again for the next.
     """
     passes = len(texts) // _AT_ONCE + 1
     for turn in range(passes):
@@ -313,14 +312,14 @@ class Conflicts:
 
     # -- finding --------------------------------------------------------------------------------------------------
     def list(self, scan: bool = False, step: Step | None = None) -> builtins.list[Disagreement]:
-        """The pairs of items that contradict each other and that nobody decided about, the newest first (P7).
+        """The pairs of items that contradict each other and that nobody decided about, the newest first.
 
-        Asked about are pairs that a link names, that an earlier scan found, and that contradict each other anew since
+        Asked about are pairs that a link names, that an earlier scan found, and that contradict each other again since
         it was decided about them. Items that were replaced or have expired contradict nothing.
 
         Args:
             scan: first compare what nobody compared, such as files written by hand or pulled.
-            step: is told how far the scan is.
+            step: called with how far the scan is.
         """
         if scan:
             self._scan.scan(step)
@@ -404,16 +403,16 @@ class Conflicts:
         seen: Mapping[str, str] | None = None,
         source: str = "",
     ) -> Decision:
-        """Write down what a person decided about two items, in one commit; it is not asked about again (P7).
+        """Write down what a person decided about two items, in one commit; it is not asked about again.
 
         Of two, the one kept gets the other into ``supersedes``, the other the status ``superseded``. Where both are
         kept, links ``compatible`` take the place of ``contradicts``, until an edit makes them contradict each other
-        anew. Deciding the same again changes nothing.
+        again. Deciding the same again changes nothing.
 
         Args:
             one, other: ids, paths, or beginnings of ids.
             keep: the id of the one that holds, or ``both``.
-            reason: why; it stands in both items and in the commit.
+            reason: why; it is in both items and in the commit.
             seen: by id, the sha256 of the items as the person saw them.
             source: which door it came through, for the commit's trailers.
 

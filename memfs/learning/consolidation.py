@@ -1,7 +1,6 @@
-"""Consolidation: what a session's working memory leaves behind when the session ends (seed 003, C7).
+"""Consolidates a session's working memory when the session ends, and extracts what tasks taught.
 
-Owns which working memories are worth keeping, what becomes of them, and that promoting and clearing is one commit that
-can be taken back. When a session ends is somebody else's business.
+Promoting and clearing is one commit, which can be undone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Convention file: conventions of one workspace in one readable file, for others (seed 004, P7).
+"""Exports the conventions of a workspace to one readable file, and imports such a file.
 
-Owns the format (``docs/conventions.md``), version 1, and what of a convention travels: what it says, not who said it or
-what it weighs here. What an import makes of it is ``memfs.learning.convention_exchange``'s business.
+The format is version 1 of ``docs/conventions.md``. A file carries what a convention says, not who said it or what it
+weighs here; importing it again changes nothing.
 """
 
 from __future__ import annotations
@@ -308,7 +308,7 @@ class ConventionExchange:
 
     # -- export ---------------------------------------------------------------------------------------------------
     def export(self, statuses: Iterable[str] = (ACCEPTED,), ids: Sequence[str] = ()) -> SharedFile:
-        """The conventions of these statuses, or those named, as others may have them (P7).
+        """The conventions of these statuses, or those named, as others may have them.
 
         Raises:
             ItemNotFound, QueryInvalid: there is no such convention or status.
@@ -352,7 +352,7 @@ class ConventionExchange:
         dry_run: bool = False,
         source: str = "",
     ) -> Import:
-        """Store the conventions of a file, all or none, as one commit (P7).
+        """Store the conventions of a file, all or none, as one commit.
 
         What is new comes in as ``proposed`` and of trust ``tool``, until somebody here accepts it. One that was
         imported before is updated where nobody changed it here; where both sides changed it, it is a conflict, and

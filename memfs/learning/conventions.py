@@ -1,7 +1,6 @@
-"""Conventions: what a team agreed on, and for which files it holds (seed 004, P3).
+"""Conventions: what a team agreed on and for which files it holds, and how they are proposed, accepted and retired.
 
-Owns reading them as values, and their order. How they travel between workspaces is
-``memfs.learning.convention_exchange``'s business; how an agent is told of them, that of the sources.
+Agents get only conventions that a person vouched for.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ STATUSES = (ACCEPTED, PROPOSED, RETIRED)
 
 
 def withheld(item: MemoryItem) -> bool:
-    """Whether no agent is given an item: a convention that is not accepted, or that no person stands behind (K8)."""
+    """Whether no agent is given an item: a convention that is not accepted, or that no person stands behind."""
     return item.type == CONVENTION and not (item.status.strip() == ACCEPTED and item.trust in VOUCHED)
 
 
@@ -57,7 +56,7 @@ class Convention:
 
     @property
     def status(self) -> str:
-        """``proposed``, ``accepted``, ``retired``, or what somebody wrote there; "" where nothing stands."""
+        """``proposed``, ``accepted``, ``retired``, or what somebody wrote there; "" where there is nothing."""
         return self.item.status.strip()
 
     @property
@@ -101,10 +100,10 @@ class Conventions:
         self._clock = clock
 
     def holding(self, files: Iterable[str] = (), status: str = ACCEPTED) -> list[Convention]:
-        """The conventions of a status that hold for any of the files, or all of them without files (P3).
+        """The conventions of a status that hold for any of the files, or all of them without files.
 
         Those that have expired, or that another one that holds replaces, are left out; behind what replaces one that a
-        person stands behind, a person stands, too.
+        person vouches for, a person vouches, too.
 
         Args:
             files: paths below the workspace or its repository, "/" separated; absolute ones are fine, too.
@@ -218,7 +217,7 @@ class Agreements:
         self._clock = clock
 
     def propose(self, proposal: Proposal, reason: str = "", source: str = "") -> Convention:
-        """Store a convention that is not accepted yet, as a commit of its own (K8).
+        """Store a convention that is not accepted yet, as a commit of its own.
 
         Args:
             reason: why, for the commit.
@@ -256,7 +255,7 @@ class Agreements:
         return name if name and not self._store.locate(name) else ""
 
     def decide(self, references: Sequence[str], status: str, reason: str = "", source: str = "") -> list[Convention]:
-        """Give conventions a status, all or none, as one commit (K8).
+        """Give conventions a status, all or none, as one commit.
 
         One that is accepted is ``reviewed`` from then on, unless a person stands behind it already, says since when,
         and retires what it supersedes.

@@ -1,9 +1,8 @@
-"""Corrections: which sentences of a person's message correct an agent or say how things are to be done (seed 004, P4).
+"""Finds the sentences of a person's message that correct an agent or say how things are to be done.
 
-Owns how a message is taken apart, and what keeps a sentence from being one: it is asked, told of somebody else, or
-holds for this once. It is precise rather than greedy. The wordings are cues, a row for each turn of phrase, held
-against a sentence in lower case with straight quotes from where it or one of its clauses begins; each is bounded, so
-that no text takes long.
+Precision comes before recall: a sentence that asks, speaks of somebody else or holds for this once is none. The
+wordings are cues, matched against a sentence in lower case with straight quotes from where it or one of its clauses
+begins; each is bounded, so that no text takes long.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ class _Reader:
         return any(map(self._clause_corrects, self._clauses(said)))
 
     def _clauses(self, said: str) -> Iterator[str]:
-        """The sentence, and what follows where another main clause may begin, unless it is told of somebody."""
+        """The sentence, and what follows where another main clause may begin, unless it is about somebody."""
         yield said
         for number, found in enumerate(_CLAUSE.finditer(said)):
             if number >= _MOST_CLAUSES or self._told(said[: found.start()]):

@@ -1,7 +1,6 @@
-"""Episodes: what happened, kept as items and found again when a situation resembles it (P4).
+"""Stores episodes as items, and finds those that resemble a situation.
 
-Owns storing them and bringing them back. How one looks as an item is ``memfs.intake.episode_item``'s business, which
-resembles a situation ``memfs.learning.triggers``'.
+What keeps an episode from being stored as it is, such as a secret in it, is replaced.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Episodes:
         self._fire = fire
 
     def record(self, episode: Episode, *, trust: str = Trust.AGENT.value, source: str = SOURCE) -> Episode:
-        """Store an episode; on return it survives power loss, and a situation like it brings it to mind (P4).
+        """Store an episode; on return it survives power loss, and a situation like it brings it to mind.
 
         Args:
             episode: one with an id is stored under it, and only once.
@@ -49,7 +48,7 @@ class Episodes:
         return recorded
 
     def find_similar(self, state: StateSnapshot, limit: int = 3, threshold: float | None = None) -> list[Episode]:
-        """The episodes that resemble a situation, as their files have them now, the most similar first (P1).
+        """The episodes that resemble a situation, as their files have them now, the most similar first.
 
         Failures count with what age and later successes leave of them, and are not crowded out: other outcomes fill
         what room is left. Of failures that tell the same there is one.

@@ -1,11 +1,9 @@
-"""Failures: what repeated failures teach (seed 004, P4).
+"""Finds what repeated failures teach: the condition under which they occur together, and the advice in words.
 
-Owns which failures are alike, and under which condition they come together: a file, a folder, words, a tool. Reads and
-writes nothing.
-
-Failures are alike whose errors say the same. Of those that are, each condition that most of them share is tried, and
-held against all episodes (``evidence``): what goes well there as often is no rule. A rule needs two failures, and three
-(the memory context's ``pattern_threshold``) together with the times that a warning of them was heeded.
+Failures are alike if their errors say the same. Of those that are, each condition that most of them share (a file, a
+folder, words, a tool) is tried and held against all episodes: where things go well as often, it is no rule. A rule
+needs two failures, and three (the memory context's ``pattern_threshold``) together with the times that a warning of
+them was heeded.
 
 Everything here ends: at most ``MOST_FOUND`` rules are found, after at most ``_ROUNDS`` rounds for each group of
 failures, each of which tries a bounded number of conditions and leaves fewer failures; no group is begun after

@@ -1,7 +1,6 @@
-"""Feedback: a signal that an item helped, or did not, changes what it counts for (seed 002, M3).
+"""Feedback: a signal that an item helped, or did not, changes its importance.
 
-Owns how far one signal moves the importance. The change is a new version of the item; what importance means for an
-answer is the ranking's business, when a weak item goes is pruning's.
+The change is a new version of the item, and the importance stays within 0 to 10.
 """
 
 from __future__ import annotations

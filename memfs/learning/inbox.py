@@ -1,8 +1,7 @@
 """Inbox: what memfs suggests to remember, and what was decided about it.
 
-Owns one file in the workspace's state folder, outside of git, and how a suggestion becomes a memory. Suggestions are
-never recalled. A refusal holds for good: the same thing is not suggested again, however many memories more speak for
-it; accepting it takes the refusal back.
+The inbox is one file in the workspace's state folder, outside git. Suggestions are never recalled. A refusal is final:
+the same thing is not suggested again, however many memories speak for it; accepting it withdraws the refusal.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ FORMAT = 1
 MOST_FOUND = 500
 """So many patterns and rules wait at most: until some are decided about, no further ones are noted."""
 MOST_HEARD = 2000
-"""So many of the others wait at most: the oldest give way."""
+"""So many of the others wait at most: the oldest are dropped."""
 SOURCE = "inbox"
 _LARGEST = 64 << 20
 _LOCK_SECONDS = 10.0
@@ -151,7 +150,7 @@ class Inbox:
         """Make memories of suggestions, in one commit; one that is a memory already stays as it is.
 
         Args:
-            suggestions: what ``find`` gave; another content, type or title may stand in their items.
+            suggestions: what ``find`` gave; their items may have another content, type or title.
             trust: who stands behind them from now on, unless a person does already; "" leaves that as it is.
             source: which door it came through, for the commit's trailers.
 
@@ -179,7 +178,7 @@ class Inbox:
         if not fresh:
             return [item for item in there.values() if item is not None]
         told = f"a {fresh[0].source}: {gist(fresh[0].item)[:80]}" if len(fresh) == 1 else f"{len(fresh)} suggestions"
-        # whoever accepts it speaks, not whoever was heard
+        # the person who accepts it speaks, not the one who was heard
         with signed_by(Origin()), self._store.batch(f"Accept {told}", source=source) as batch:
             for one in fresh:
                 vouched = one.item.trust in VOUCHED or not trust
@@ -347,7 +346,7 @@ def erased(parts: Parts, data: bytes, tells: Callable[[bytes], bool], ids: Colle
 
 
 def _bare(parts: Parts, row: Row, ids: Collection[str]) -> Row:
-    """A decision without what it was made from; nothing where it cannot be told apart."""
+    """A decision without what it was made from; nothing where it cannot be distinguished."""
     try:
         item = item_in(parts, str(row["item"]), MemoryItem("-", str(row["type"]), id=str(row["id"])))
         data = {name: value for name, value in item.data.items() if name not in _QUOTING}

@@ -1,8 +1,7 @@
-"""Learner: when memfs learns by itself, and what becomes of it: nothing, a suggestion, or a memory.
+"""Decides when memfs learns by itself, and whether the result is dropped, suggested or stored.
 
-Owns that decision and the pass over what is new. A program that opened a facade whose seed learns has what it learns
-from its own calls written; for everybody else the settings ``learning.*`` decide, and nothing is learned while a
-memory is stored. What makes a pattern or a rule is the business of those modules.
+A program whose seed learns has what it learns from its own calls written; for everybody else the settings
+``learning.*`` decide. Nothing is learned while a memory is stored.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class Learner:
 
         Args:
             patterns, rules, inbox: give the workspace's, when first asked for.
-            one_shot: the process does one thing and ends: it only learns when it is told to.
+            one_shot: the process does one thing and ends: it only learns when it is asked to.
         """
         self._store, self._parts, self._settings = store, parts, settings
         self._patterns, self._rules, self._inbox = patterns, rules, inbox

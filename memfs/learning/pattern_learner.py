@@ -1,7 +1,4 @@
-"""Learning: patterns are found in memories, kept once, and brought up to date afterwards (seed 002, M2).
-
-Owns which memories are looked at for a new one, when a pattern's item is written or suggested, and what is suggested
-where. When memories are alike is ``patterns``' business; whether a pattern is written or only suggested, ``learner``'s.
+"""Learns patterns from new memories, keeps each of them once, and suggests them.
 
 Everything here ends: learning a memory asks the index three times at most, looks at no more than ``COUNTED`` memories,
 writes one item in at most ``_TRIES`` tries and raises one occasion; what reactions to that store is not learned from.

@@ -1,7 +1,6 @@
-"""Patterns: what several memories have in common, as a template with ``{variable}`` where they differ (seed 002, M2).
+"""Finds what several memories have in common, as a template with ``{variable}`` where they differ.
 
-Owns when two memories are alike, what a group of them shares, how sure that is, and how a pattern looks as an item.
-Reads and writes nothing: finding the memories and keeping the patterns is ``learning``'s business.
+Decides when memories are alike, how sure a pattern is, and how it is written as an item. Nothing is read or written.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ class Pattern:
 
     @property
     def id(self) -> str:
-        """The id of its item: the same for the same words of the same type, whoever finds it."""
+        """The id of its item: the same for the same words of the same type, however it is found."""
         basis = "\0".join((self.type, *sorted(fixed_words(self.template))))
         return f"{slug(self.template) or 'pattern'}-{sha256(basis.encode()).hexdigest()[:8]}"
 
@@ -189,7 +188,7 @@ class PatternFinder:
     def _refined(self, group: Sequence[frozenset[str]]) -> tuple[frozenset[str], list[int]]:
         """The words that most of a group share, and which of it have most of them; no words where it is no pattern.
 
-        Whoever does not fit is left out and the rest looked at again: each round is smaller than the one before.
+        A memory that does not fit is left out and the rest looked at again: each round is smaller than the one before.
         """
         kept = list(range(len(group)))
         while len(kept) >= self.threshold:
@@ -358,11 +357,11 @@ _FOLLOWED = 2.0
 _PER_HIT = 4
 _LEAST = 20
 FOLLOWERS = 2
-"""So many hits that follow a pattern are told before it."""
+"""So many hits that follow a pattern come before it."""
 
 
 def suggested(store: Store, detector: PatternFinder, text: str, context: Mapping[str, Any], limit: int) -> list[Hit]:
-    """The patterns that may help, best first; see ``Patterns.suggest``."""
+    """The patterns that may help, best first; see ``PatternStore.suggest``."""
     hits = []
     for candidate in store.candidates(
         Query(text=text, types=frozenset({"pattern"}), limit=max(limit * _PER_HIT, _LEAST))

@@ -1,7 +1,6 @@
-"""Preferences: how a person wants things done, recorded and brought back (seed 004, P3 and P4).
+"""Preferences: how a person wants things done, recorded and recalled in order.
 
-Owns which preferences hold, which of two that contradict one another is given, and in which order. Which sentences of a
-message are corrections is ``memfs.learning.corrections``' business; uniting what is said twice is the intake's.
+Only preferences that a person vouched for and that hold now are returned; of two that contradict each other, one.
 """
 
 from __future__ import annotations
@@ -377,7 +376,7 @@ class Preferences:
         source: str = _SOURCE,
         allow_secret: str = "",
     ) -> list[MemoryItem]:
-        """Keep what a person's message corrects or prefers, as items of kind ``preference`` and trust ``human`` (P4).
+        """Keep what a person's message corrects or prefers, as items of kind ``preference`` and trust ``human``.
 
         What was said before in the same words is united with it, and counts as said now where that was long ago or
         somebody has said otherwise since; what it contradicts is linked.
@@ -477,7 +476,7 @@ class Preferences:
     def get_relevant(
         self, context: str = "", limit: int = 10, *, beside: Iterable[MemoryItem] = ()
     ) -> list[Preference]:
-        """The preferences that hold: those that fit the context first, then by importance, the newest first (P3).
+        """The preferences that hold: those that fit the context first, then by importance, the newest first.
 
         Given is only what a person said or reviewed, and nothing twice. Of two that contradict one another, and of
         which nobody decided, the newer is given. Each is read from its file.

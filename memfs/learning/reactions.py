@@ -1,7 +1,6 @@
-"""Reactions: what a memory context does when something happens (M4).
+"""Carries out the behaviour rules of a memory context: injects memories, and turns patterns into knowledge.
 
-Owns the three actions that a context may name. When occasions are raised, and that a failing action is reported, is
-``memfs.occasions``' business.
+The same pattern always becomes the same item.
 """
 
 from __future__ import annotations
@@ -173,13 +172,13 @@ def knowledge_of(pattern: MemoryItem) -> MemoryItem:
 
 
 def _variants(pattern: MemoryItem) -> list[str]:
-    """What stood in the place of the variables, in each example that has the template's words in their order."""
+    """The values of the variables, in each example that has the template's words in their order."""
     found = [_gaps(pattern.content.split(), str(example).split()) for example in pattern.data.get("examples", ())]
     return list(dict.fromkeys(" / ".join(gaps) for gaps in found if gaps))
 
 
 def _gaps(template: list[str], words: list[str]) -> list[str]:
-    """The stretches of a text that stand where a template has variables; nothing where the text does not fit."""
+    """The stretches of a text where a template has variables; nothing where the text does not fit."""
     gaps: list[list[str]] = []
     rest = iter(words)
     for wanted in template:

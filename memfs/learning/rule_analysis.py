@@ -1,14 +1,11 @@
-"""Analysis: rules are made of what failures teach, kept up to date, and retired when they stop holding (seed 004, P4).
+"""Makes rules of what failures teach, keeps them up to date, and retires those that no longer hold.
 
-Owns what is written where, and what is only suggested. What failures teach is ``failures``' business, how sure a rule
-is ``evidence``'s.
-
-All of it follows from the files: a second analysis of the same episodes changes nothing. A rule that a person stands
-behind (trust ``human`` or ``reviewed``, or pinned) is left alone; of any other, words that somebody changed stay. Each
+All of it follows from the files: a second analysis of the same episodes changes nothing. A rule that a person vouched
+for (trust ``human`` or ``reviewed``, or pinned) is left alone; of any other, words that somebody changed stay. Each
 failure that taught a rule says so in its ``metadata``, so that a rule which is gone is not learned from it again.
 
 It ends: at most the newest ``MOST_EPISODES`` episodes and ``MOST_RULES`` rules are looked at, and twice
-``MOST_COMPARED`` comparisons and ``MOST_FOUND`` rules made; where others write meanwhile it begins anew, at most
+``MOST_COMPARED`` comparisons and ``MOST_FOUND`` rules made; where others write meanwhile it starts over, at most
 ``_TRIES`` times.
 """
 
@@ -113,7 +110,7 @@ class _RuleOutcome:
 
 
 class FailureAnalyst:
-    """Analyses the failures of one workspace. One at a time: whoever calls it sees to that."""
+    """Analyses the failures of one workspace. One at a time: the caller sees to that."""
 
     def __init__(
         self, store: Store, parts: Parts, triggers: Triggers, config: Callable[[], MemoryConfig], inbox: Inbox

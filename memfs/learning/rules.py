@@ -1,8 +1,7 @@
-"""Rules: advice learned from outcomes, kept as items, and found when a situation calls for it (seed 004, P4).
+"""Rules: advice learned from outcomes, converted to items and back, and found when a situation calls for it.
 
-Owns adding and finding them, and when it is time to analyse failures: after every ``EVERY`` recorded episodes,
-whichever processes recorded them. How a rule looks as an item is ``ruleitem``'s business, what failures teach
-``analysis``'.
+Failures are analysed after every ``EVERY`` recorded episodes, whichever processes recorded them. What a person wrote or
+vouched for is never replaced.
 """
 
 from __future__ import annotations
@@ -92,10 +91,10 @@ def rule_of(item: MemoryItem) -> Rule | None:
 
 
 def updated(item: MemoryItem, rule: Rule) -> MemoryItem:
-    """An item with what a caller says of its rule; the item itself where a better trusted one stands there.
+    """An item with what a caller says of its rule; the item itself where a better trusted one is there.
 
     Said again as its author said it, a rule keeps what was counted since, and its status. Said with another confidence,
-    it is counted anew from there.
+    it is counted from there on.
     """
     known = rule_of(item)
     if known is None or known == rule or _rank(rule.trust) < _rank(item.trust):
@@ -284,7 +283,7 @@ class Rules:
         """The rules that apply to a situation and hold, the surest first, as their files have them now.
 
         Args:
-            context: the situation, or what is told of it in words.
+            context: the situation, or what is said of it in words.
             min_confidence: how sure they must be, 0 to 1.
 
         Raises:
@@ -314,7 +313,7 @@ class Rules:
 
     # -- learning -----------------------------------------------------------------------------------------------------
     def analyze_failures(self) -> list[Rule]:
-        """Learn from all episodes now; return the rules that this made (P4). Raises as ``analyze``."""
+        """Learn from all episodes now; return the rules that this made. Raises as ``analyze``."""
         return list(self.analyze().found)
 
     def analyze(self, seconds: float = _WAIT_SECONDS, keep: Keep = Keep.WRITE) -> FailureAnalysis:

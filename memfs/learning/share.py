@@ -1,7 +1,6 @@
-"""Share: items of private memory, copied into the memory that others see.
+"""Copies items of private memory into the memory that others see.
 
-Owns what of an item may leave private memory, and that an item knows what it was shared as. What becomes of a copy
-there is decided as for every import (``memfs.intake.import_service``), so that sharing again does nothing twice.
+Sharing again does nothing twice: an item records what it was shared as, and a copy is imported like any other.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ class ShareResult:
 class ShareService:
     """Copies items of private memory into another workspace's memory."""
 
-    def __init__(self, private: Store, arriving: ImportService) -> None:
+    def __init__(self, private: Store, import_service: ImportService) -> None:
         """
         Args:
             private: where the items are.
-            arriving: takes in what comes to the other workspace.
+            import_service: takes in what comes to the other workspace.
         """
         self._private = private
-        self._arriving = arriving
+        self._import_service = import_service
 
     def items(self, references: Iterable[str]) -> list[MemoryItem]:
         """The items that a person means, each once.
@@ -94,7 +93,7 @@ class ShareService:
         first = gist(items[0]).partition("\n")[0][:60] if items else ""
         message = f"Share {first}" if len(items) == 1 else f"Share {len(items)} memories"
         copies = [_copy(item) for item in items]
-        fates = self._arriving.take_in(
+        fates = self._import_service.take_in(
             SOURCE, copies, message=message, replace=replace, allow_secret=allow_secret, dry_run=dry_run
         )
         pairs = list(zip(items, fates, strict=True))

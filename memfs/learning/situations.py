@@ -1,7 +1,7 @@
-"""Situations: when one situation is like another, and when a rule applies to one (P1, P4).
+"""Compares situations: how alike two are, and how well a rule fits one.
 
-Owns the formula (``docs/triggers.md`` explains it): files by their paths, words by what they are worth, and both
-together. Knows neither how rows are found nor what becomes of a match.
+The formula is explained in ``docs/triggers.md``: files by their paths, words by what they are worth, and both together.
+Nothing is read or written.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def alike(
 
     Args:
         weights: what each word of ``one`` is worth.
-        least: a likeness that is of no use below this may be told as less than it is.
+        least: a likeness that is of no use below this may be returned as less than it is.
     """
     by_files = files_alike(one, row.files)
     needed = share_needed(least, by_files)

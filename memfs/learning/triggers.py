@@ -1,7 +1,7 @@
-"""Triggers: which episodes and rules a situation brings to mind, at no cost where none does (P1).
+"""Finds the episodes and rules that a situation brings to mind, and logs the warnings given.
 
-Owns the table of them, kept in step with the files, and what age and later successes take from a match. When two
-situations are alike is ``memfs.learning.situations``' business; what is said of a match, whoever asks here decides.
+The table of them is kept in step with the files, and costs nothing where nothing matches. Age and later successes weigh
+on a match.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class Triggers:
         return known[1]
 
     def _afterwards(self, table: TriggerTable, row: TriggerRow, least: float) -> tuple[int, int]:
-        """Counted anew."""
+        """Counted again."""
         again = asked_again(row)
         others = self._near(table, again, table.others, least, after=row.time)
         failures = self._near(table, again, table.failures, least, after=row.time)
@@ -237,7 +237,7 @@ class Triggers:
 
     # -- keeping in step --------------------------------------------------------------------------------------------
     def _heard(self, written: Sequence[tuple[MemoryItem, Stamp]], gone: Sequence[str]) -> None:
-        """Told by the store what the index learns. Waits for nothing: the caller holds the index."""
+        """Takes from the store what the index learns. Waits for nothing: the caller holds the index."""
         first = self._first
         if first is not None:
             of_mine = (pair for pair in written if pair[0].path.startswith(self._folders))
@@ -443,7 +443,7 @@ class WarningLog:
         except (MemfsError, FileNotFoundError):
             return []
         found: list[WarningRecord] = []
-        if facts.st_ino != self._inode or facts.st_size < self._read_to:  # begun anew since
+        if facts.st_ino != self._inode or facts.st_size < self._read_to:  # started over since
             found += _parsed(_bytes_of(self._older, 0))
             self._inode, self._read_to = facts.st_ino, 0
         if facts.st_size > self._read_to:
