@@ -87,8 +87,8 @@ def complaint(body: bytes) -> str:
         answer = read(body)
     except AnswerUnusable:
         return excerpt(body[: 4 * _SHOWN].decode("utf-8", "replace"))
-    told = answer.get("error", answer.get("message", answer.get("detail", ""))) if isinstance(answer, dict) else answer
-    return excerpt(str(told.get("message", told) if isinstance(told, dict) else told))
+    said = answer.get("error", answer.get("message", answer.get("detail", ""))) if isinstance(answer, dict) else answer
+    return excerpt(str(said.get("message", said) if isinstance(said, dict) else said))
 
 
 def excerpt(text: str) -> str:
@@ -102,7 +102,7 @@ def read(body: bytes | str) -> Any:
     """JSON as its standard has it: no NaN, no infinity.
 
     Raises:
-        AnswerUnusable: it is none, or nested too deeply.
+        AnswerUnusable: it is not JSON, or nested too deeply.
     """
     try:
         return json.loads(body, parse_constant=_no_number)
@@ -344,7 +344,7 @@ class Endpoint:
             retries: how often a busy or broken service is asked again within that time.
 
         Raises:
-            SettingInvalid: the address is none that can be asked, or the key would travel unencrypted.
+            SettingInvalid: the address cannot be asked, or the key would travel unencrypted.
         """
         parts = _checked(base_url, key)
         self._base = parts.geturl().rstrip("/")
@@ -377,8 +377,8 @@ class Endpoint:
                 object.
             ExtraMissing: ``httpx`` is not installed.
         """
-        told = f"{system}\n\nAnswer with one JSON object and nothing else. Its JSON schema: {json.dumps(schema)}"
-        messages = [{"role": "system", "content": told}, {"role": "user", "content": user}]
+        prompt = f"{system}\n\nAnswer with one JSON object and nothing else. Its JSON schema: {json.dumps(schema)}"
+        messages = [{"role": "system", "content": prompt}, {"role": "user", "content": user}]
         plain: dict[str, Any] = {"messages": messages, **({"model": model} if model else {})}
         shape = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
         dialects = (

@@ -263,7 +263,7 @@ class MergeRefused(HistoryError):
 
 
 class RemoteInvalid(HistoryError):
-    """There is no such remote, or its address is none that memfs goes to."""
+    """There is no such remote, or memfs does not connect to its address."""
 
 
 class RemoteUnreachable(HistoryError):

@@ -92,7 +92,7 @@ OCCASIONS: Mapping[str, str] = {
 }
 _ALARMS = frozenset({"storage_threshold", "backup_failed"})
 DEEPEST = 4
-"""How deep occasions may raise occasions: a reaction may cause another, and that one another, but not for ever."""
+"""How deep occasions may raise occasions: a reaction may cause another, and that one another, but not forever."""
 
 _log = logging.getLogger("memfs")
 _log.addHandler(logging.NullHandler())

@@ -157,11 +157,11 @@ def read_record(folder: Path) -> Record | None:
     """
     path = folder / RECORD
     try:
-        told = json.loads(io.read_file(path, _SMALL))
-        if told["format"] > _FORMAT:
+        values = json.loads(io.read_file(path, _SMALL))
+        if values["format"] > _FORMAT:
             raise FormatUnsupported("a newer memfs wrote this", path=str(path), hint="upgrade memfs")
-        homes = tuple(PrivateHome(str(path), int(device), int(inode)) for path, device, inode in told["homes"])
-        return Record(homes, str(told["origin"]))
+        homes = tuple(PrivateHome(str(path), int(device), int(inode)) for path, device, inode in values["homes"])
+        return Record(homes, str(values["origin"]))
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
@@ -378,9 +378,9 @@ def _write_key(git: Path, key: str) -> None:
 
 def _write_record(folder: Path, record: Record) -> None:
     homes = [[home.path, home.device, home.inode] for home in record.homes]
-    told = {"format": _FORMAT, "origin": record.origin, "homes": homes}
+    values = {"format": _FORMAT, "origin": record.origin, "homes": homes}
     io.sweep(folder, f".{RECORD}.")
-    io.write_file(folder / RECORD, f"{json.dumps(told, indent=2)}\n".encode())
+    io.write_file(folder / RECORD, f"{json.dumps(values, indent=2)}\n".encode())
 
 
 def _make_own(folder: Path) -> None:

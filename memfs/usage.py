@@ -48,7 +48,7 @@ _ADD = (
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How often an item was brought back, and when last."""
+    """How often an item was recalled, and when last."""
 
     count: int = 0
     last: datetime | None = None

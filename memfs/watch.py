@@ -93,7 +93,7 @@ Heard = Callable[[list[str], bool], None]
 
 _LONGEST_END = 5.0
 _READERS: set[str] = set()
-"""The sorts of threads behind the scenes that were ever seen here: where one is shared and has died, a new observer has
+"""The sorts of threads in the background that were ever seen here: where one is shared and has died, a new observer has
 nobody to read for it, and would not say so."""
 
 
@@ -149,7 +149,7 @@ class FileEvents:
         """Stop listening; ends within seconds even where the library's threads died."""
         logging.getLogger("watchdog").removeHandler(self._log)
         if self._observer is not None:
-            # A thread that was killed may have left a lock locked: a thread that stops the others then waits for ever.
+            # A thread that was killed may have left a lock locked: a thread that stops the others then waits forever.
             ending = threading.Thread(target=self._end, args=(self._observer,), name="memfs-watch-end", daemon=True)
             ending.start()
             ending.join(_LONGEST_END)
@@ -352,7 +352,7 @@ class WatchedFolder(Protocol):
         """Commit what waits."""
 
     def note_failure(self, error: Exception) -> None:
-        """Report what went wrong behind the scenes."""
+        """Report what went wrong in the background."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,8 +80,8 @@ class Workspace:
         root: the folder that holds ``ContextMemory/``.
         store: the only door for durable change.
         recall: answers questions.
-        usage: how often each item was brought back.
-        notes: the folder where it is noted what was brought back and to whom: the workspace's state, unless another is
+        usage: how often each item was recalled.
+        notes: the folder where it is noted what was recalled and to whom: the workspace's state, unless another is
             given.
         memory_values: what wins over the memory context's file, by name.
         created: what was made, when ``open_workspace`` made the workspace.
@@ -438,7 +438,7 @@ def open_workspace(
         memory: values of ``MemoryConfig`` by name that take precedence over the memory context's file.
         one_shot: the process does one thing with it and ends: it learns only when ``learner.run`` is called, and where
             memories are searched by meaning it embeds its questions alone.
-        notes: the folder where it is noted what is brought back and to whom, private to this user; the workspace's own
+        notes: the folder where it is noted what is recalled and to whom, private to this user; the workspace's own
             state by default.
 
     Raises:

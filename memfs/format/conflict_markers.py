@@ -50,13 +50,13 @@ def sides(data: bytes) -> Sides | None:
     ours: list[bytes] = []
     base: list[bytes] = []
     theirs: list[bytes] = []
-    place, told, pairs = _BETWEEN, 0, 0
+    place, with_base, pairs = _BETWEEN, 0, 0
     for line in data.splitlines(keepends=True):
         following = _after(line.rstrip(b"\r\n"), place, size)
         if following is None:
             return None
         if following != place:
-            told += following == _IN_BASE
+            with_base += following == _IN_BASE
             pairs += following == _BETWEEN
             place = following
             continue
@@ -65,7 +65,7 @@ def sides(data: bytes) -> Sides | None:
                 version.append(line)
     if place != _BETWEEN or not pairs:
         return None
-    return Sides(b"".join(ours), b"".join(base) if told == pairs else None, b"".join(theirs))
+    return Sides(b"".join(ours), b"".join(base) if with_base == pairs else None, b"".join(theirs))
 
 
 def _after(line: bytes, place: int, size: int) -> int | None:

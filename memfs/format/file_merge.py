@@ -623,7 +623,7 @@ def _by_fields(request: _Request, form: Form, ours: FileVersion, theirs: FileVer
     told = None
     if form.records and request.record:
         result = _followed(form, result, begun, (ours, theirs))
-        told = _told(request, form, result, ours, theirs)
+        told = _with_conflicts(request, form, result, ours, theirs)
     data = laid_out(form, told or result.values, request.base, ours, theirs)
     conflicts = tuple(FieldConflict(field=one.field, kept=one.kept, lost=one.lost) for one in result.conflicts)
     return FileMerge(data=data, conflicts=conflicts, recorded=told is not None)
@@ -650,7 +650,7 @@ def _records_in(values: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(map(canonical, known)) if isinstance(known, list) else frozenset()
 
 
-def _told(
+def _with_conflicts(
     request: _Request, form: Form, result: FieldMerge, ours: FileVersion, theirs: FileVersion
 ) -> dict[str, Any] | None:
     """The values with a record of each conflict; None where there is none, or no room for it in the file."""

@@ -53,7 +53,7 @@ class Form:
         """The bytes as a mapping, whether that obeys the schema or not.
 
         Raises:
-            ContentError: they are none.
+            ContentError: they are not keys and values.
         """
         if len(data) > self._limit:
             raise ItemTooLarge(f"{len(data)} bytes, limit {self._limit}", hint="split it into several")

@@ -171,7 +171,7 @@ def _is_time(text: Any) -> bool:
     return True
 
 
-# -- jsonschema, with keywords that cannot take for ever ----------------------------------------------------------
+# -- jsonschema, with keywords that cannot take forever ----------------------------------------------------------
 _spent = threading.local()
 
 

@@ -618,7 +618,7 @@ def allowed(item: MemoryItem, reason: str = "") -> tuple[MemoryItem, str]:
 
     Raises:
         SecretDetected: it holds a secret and there is no reason, or the reason holds one.
-        ContentError: the reason is none, see ``check_reason``.
+        ContentError: the reason is not valid, see ``check_reason``.
     """
     given = reason_in(item.metadata) or reason.strip()
     if given:
@@ -645,7 +645,7 @@ def refuse_new(item: MemoryItem, stored: MemoryItem | None) -> None:
 
 
 def check_reason(reason: str) -> None:
-    """Refuse a reason that is none: it goes into the commit's message, so it is one short line without a secret.
+    """Refuse a reason that is not valid: it goes into the commit's message, so it is one short line without a secret.
 
     Raises:
         SecretDetected: it holds a secret.

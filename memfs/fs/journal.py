@@ -49,7 +49,7 @@ def parse(line: bytes, path: str) -> Header:
 
     Raises:
         FormatUnsupported: it is of a newer memfs.
-        JournalDamaged: it is none, or not what was written.
+        JournalDamaged: it is not a header, or not what was written.
     """
     words = line.decode("ascii", "replace").split(" ")
     if len(words) < 2 or words[0] != _NAME:
@@ -101,7 +101,7 @@ class Journal:
         self._header = Header()
         self._latest: dict[str, str] = {}
         self._news: set[str] = set()
-        self._told: set[str] = set()
+        self._announced: set[str] = set()
         self._gap = False
         self._count = 0
         self._inode = 0
@@ -237,7 +237,7 @@ class Journal:
         mark = self._header.mark
         self._header = parse(line, str(self.path))
         if self._header.mark != mark:
-            self._told.clear()
+            self._announced.clear()
         self._inode = os.fstat(self._fd).st_ino  # only now: a file without a header is never written to
         self._offset = len(line) + 1
         first, self._opened = not self._opened, True
@@ -276,7 +276,7 @@ class Journal:
     def _take(self, payload: bytes) -> None:
         record, operation = decode(payload)
         if operation is not None:
-            told = operation.id in self._told  # where the end is torn, all is read again each time
+            told = operation.id in self._announced  # where the end is torn, all is read again each time
             self._add(operation)
             self._count += 1
             if self._count > self._header.kept and not told:
@@ -290,7 +290,7 @@ class Journal:
 
     def _add(self, operation: Operation) -> None:
         self.waiting[operation.id] = operation
-        self._told.add(operation.id)
+        self._announced.add(operation.id)
         self._latest.update((change.path, change.new) for change in operation.changes)
 
     def _discard(self, operation_id: str) -> None:

@@ -51,15 +51,15 @@ def rewrite(place: Callable[[], Path], change: Callable[[bytes | None, Path], tu
     for _ in range(_TRIES):
         real = place()
         before = read(real)
-        after, told = change(before, real)
+        after, result = change(before, real)
         if after == before:
-            return told
+            return result
         try:
             replace(real, before, after)
         except atomic_replace.FileChanged as changed:
             _keep(real, changed.displaced)
             continue
-        return told
+        return result
     raise Conflict("somebody keeps saving the file", path=str(real), hint="try again")
 
 

@@ -57,7 +57,7 @@ def is_workspace(folder: Path) -> bool:
     """Whether a folder is a workspace: it has ``memfs.toml``, or a ``ContextMemory/`` with a memory in it.
 
     An empty ``ContextMemory/``, or one that holds only hidden files and configuration, was left behind; one that is a
-    link is none.
+    link is not one.
     """
     return os.path.isfile(folder / SETTINGS_FILE) or _has_memory(folder / MEMORY_FOLDER)
 

@@ -198,7 +198,7 @@ def at_work(layout: Layout) -> GitProcess | None:
 
 
 def _strange_index(layout: Layout) -> Obstacle | None:
-    """What is no file there would make git wait for ever, as a pipe does."""
+    """What is no file there would make git wait forever, as a pipe does."""
     index = layout.git_dir / "index"
     if os.path.islink(index) and os.path.dirname(os.path.realpath(index)) != os.path.realpath(layout.git_dir):
         return Obstacle(f"{index} is a link to elsewhere; replace it by a file", False)

@@ -96,7 +96,7 @@ def parse_commit(data: bytes) -> ParsedCommit:
     """Read a commit object of any program; undecodable bytes become replacement characters.
 
     Raises:
-        HistoryUnavailable: it is none.
+        HistoryUnavailable: it is not a commit.
     """
     head, _, message = data.partition(b"\n\n")
     fields: dict[str, list[str]] = {}

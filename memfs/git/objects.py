@@ -72,7 +72,7 @@ def parse_tree(data: bytes) -> dict[bytes, TreeEntry]:
     """The names in a tree object.
 
     Raises:
-        HistoryUnavailable: it is none.
+        HistoryUnavailable: it is not a tree.
     """
     if not _ROWS.fullmatch(data):
         raise _no_tree()

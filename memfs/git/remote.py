@@ -85,7 +85,7 @@ def remote_of(repository: Repository, name: str) -> Remote:
     """A remote by its name.
 
     Raises:
-        RemoteInvalid: there is none of that name, or its address is none that memfs goes to.
+        RemoteInvalid: there is none of that name, or memfs does not connect to its address.
     """
     config = read_config(repository.common_dir / "config")
     fetch = config.get(f"remote.{name}.url", "")
@@ -164,7 +164,7 @@ FOLDER = "remote"
 LOCK = "sync.lock"
 """Who holds it, in a workspace's state folder, may talk to remotes for that workspace."""
 PATIENCE = 300.0
-_TOLD = 400
+_MOST_WORDS = 400
 _FETCHED = "refs/memfs/fetched"
 # A remote that is a folder has settings and hooks of its own, which git would run as this user.
 _PLAIN_RECEIVER = (
@@ -251,10 +251,10 @@ class Talk:
         refused = [line for line in said.splitlines() if line.startswith("!")]
         if refused:
             reason = refused[0].rpartition("\t")[2]
-            told = reason + _told(said)
+            message = reason + _remote_words(said)
             if _RACED.search(reason):
-                raise Raced(told)
-            raise PushRefused(f"{self._remote.name} does not take the push: {told}", hint=_way_out(reason, branch))
+                raise Raced(message)
+            raise PushRefused(f"{self._remote.name} does not take the push: {message}", hint=_way_out(reason, branch))
         if not any(line.startswith(("=", "*", " ")) and ref in line for line in said.splitlines()):
             raise self._failure("push", said)
 
@@ -307,8 +307,8 @@ class Talk:
 
     def _failure(self, verb: str, said: str) -> RemoteUnreachable:
         lines = [without_login(line).strip() for line in said.splitlines() if line.strip()]
-        told = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:", "remote:"))] or lines
-        text = " ".join(told)[:500] or "git said nothing"
+        relevant = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:", "remote:"))] or lines
+        text = " ".join(relevant)[:500] or "git said nothing"
         whole = "\n".join(lines)
         hint = next((hint for pattern, hint in _HINTS if re.search(pattern, whole)), "try 'git fetch {name}' by hand")
         name = self._remote.name
@@ -323,7 +323,7 @@ class Talk:
             known = read_config(self._repository.common_dir / "config")
         except MemfsError:
             return ""
-        return ", ".join(without_login(name) for name in known if _WAYS_IN.match(name))[:_TOLD]
+        return ", ".join(without_login(name) for name in known if _WAYS_IN.match(name))[:_MOST_WORDS]
 
     def close(self) -> None:
         """Remove the folder."""
@@ -341,10 +341,10 @@ def _config(remote: Remote) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _told(said: str) -> str:
+def _remote_words(said: str) -> str:
     """What the remote says of a push that it refuses: the reason of a hook or a protected branch is there alone."""
     lines = [line.removeprefix("remote:").strip() for line in said.splitlines() if line.startswith("remote:")]
-    text = " ".join(filter(None, lines))[:_TOLD]
+    text = " ".join(filter(None, lines))[:_MOST_WORDS]
     return f": {text}" if text else ""
 
 

@@ -169,7 +169,7 @@ class Repository:
 
     # -- the present state ----------------------------------------------------------------------------------------
     def head(self) -> Head:
-        """Where HEAD points, read afresh from git's files.
+        """Where HEAD points, read again from git's files.
 
         Always answers: where those are damaged, ``damage`` says so, the commit is None, and commits wait (``busy``).
         """
@@ -221,8 +221,8 @@ class Repository:
 
     def skipped_hooks(self) -> tuple[str, ...]:
         """The hooks that git would run for a commit here, and memfs does not."""
-        told = dict(self.git.settings(r"^core\.hookspath$")).get("core.hookspath", "")
-        folder = self.work_tree / os.path.expanduser(told) if told else self.common_dir / "hooks"
+        configured = dict(self.git.settings(r"^core\.hookspath$")).get("core.hookspath", "")
+        folder = self.work_tree / os.path.expanduser(configured) if configured else self.common_dir / "hooks"
         return tuple(
             name for name in _COMMIT_HOOKS if os.path.isfile(folder / name) and os.access(folder / name, os.X_OK)
         )

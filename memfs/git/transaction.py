@@ -142,8 +142,8 @@ def _layout_of(repository: Repository, git_dir: Path) -> Layout:
     """The working tree in which a step was taken: it may be another one than ours, and people's git works there."""
     if git_dir == repository.git_dir:
         return repository.layout
-    told = read_small(git_dir / "gitdir")
-    top = Path(os.path.normpath(git_dir / told)) if told else git_dir
+    pointer = read_small(git_dir / "gitdir")
+    top = Path(os.path.normpath(git_dir / pointer)) if pointer else git_dir
     return replace(repository.layout, git_dir=git_dir, work_tree=top.parent)
 
 
@@ -439,7 +439,7 @@ def _lock(repository: Repository, index: Path) -> None:
 def _copy(index: Path, target: Path) -> Facts:
     """Copy the index; return the facts of what was copied, None where there is none: git then makes the target."""
     try:
-        source = io.open_file(index, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait for ever
+        source = io.open_file(index, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would wait forever
     except FileNotFoundError:
         return None
     try:

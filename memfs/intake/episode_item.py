@@ -28,12 +28,12 @@ MOST_FILES = 100
 _HEAD_SHARE = 0.6
 _TITLE = 90
 _SHORT = 300
-_TOLD_OF_ERROR = 600
+_ERROR_SHOWN = 600
 _MOST_ENTRIES = 50
 _MOST_WARNED = 100
 _DEEPEST = 3
 _LOOKED_AT = 100_000
-_TOLD = {Outcome.SUCCESS: "went well", Outcome.FAILURE: "failed", Outcome.PARTIAL: "worked in part"}
+_OUTCOME_WORDS = {Outcome.SUCCESS: "went well", Outcome.FAILURE: "failed", Outcome.PARTIAL: "worked in part"}
 _COLOURS = re.compile(r"\x1b\[[0-9;?]{0,16}[ -/]{0,4}[@-~]")
 _BREAKS = re.compile(r"\r\n?|[\x85\u2028\u2029]")
 _TRIES = 60
@@ -96,7 +96,7 @@ def _state_of(item: MemoryItem, action: Action) -> StateSnapshot:
 def _title(episode: Episode) -> str:
     """What was done and how it ended, in a few words."""
     done = " ".join((episode.action.description or episode.action.tool).split())
-    end = _TOLD[episode.outcome]
+    end = _OUTCOME_WORDS[episode.outcome]
     return f"{done if len(done) <= _TITLE else done[: _TITLE - 3].rstrip() + '...'} ({end})"
 
 
@@ -106,12 +106,12 @@ def _content(episode: Episode) -> str:
     done = " ".join((action.description or action.tool).split())
     files = ", ".join(state.files[:10]) + (f" and {len(state.files) - 10} more" if len(state.files) > 10 else "")
     by = ", ".join(part for part in (action.tool if action.description else "", files) if part)
-    told = f"{done} ({by})" if by else done
-    lines = [f"{told}: {_TOLD[episode.outcome]}."]
+    deeds = f"{done} ({by})" if by else done
+    lines = [f"{deeds}: {_OUTCOME_WORDS[episode.outcome]}."]
     if state.context.strip() and state.context.strip() != action.description.strip():
         lines.append(f"It was about: {' '.join(state.context.split())}")
     if episode.error_message:
-        lines.append(f"Error: {shortened(episode.error_message, _TOLD_OF_ERROR)}")
+        lines.append(f"Error: {shortened(episode.error_message, _ERROR_SHOWN)}")
     return "\n".join(lines)
 
 

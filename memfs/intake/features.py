@@ -114,7 +114,7 @@ def dates(text: str, said: date) -> tuple[str, ...]:
     """The dates a text mentions in ISO 8601, in order, at most eight: days, ``2026-03``, ``2026-W11``, ``2026``.
 
     Args:
-        said: the day it was said, from which "yesterday" and a date without a year are reckoned.
+        said: the day it was said, from which "yesterday" and a date without a year are counted.
     """
     text = text[:_LOOKED_AT]
     spots: list[tuple[int, int, str]] = []

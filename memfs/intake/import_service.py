@@ -275,7 +275,7 @@ class _ImportBatch:
 
 
 def id_of(source: str, one: Arrival) -> str:
-    """The id of an arrival, the same for ever: what it is called, and what follows from its key."""
+    """The id of an arrival, the same forever: what it is called, and what follows from its key."""
     if one.id:
         return one.id
     digest = hashlib.sha256("\n".join((source, one.key)).encode("utf-8", "replace")).hexdigest()

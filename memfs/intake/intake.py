@@ -247,11 +247,11 @@ class Intake:
             found = self._neighbours(draft)
             if merge and not item.id and (into := self._merged_into(found, draft, put)):
                 reason = f"merged: {into} says the same"
-                return replace(kept, memory_id=into, merged_into=into, reason=reason, **_told(found))
+                return replace(kept, memory_id=into, merged_into=into, reason=reason, **_related(found))
             stored = put(draft.replace(links=_linked(draft, found)), expected="")
         self._fire("memory_stored", {"item": stored})
         praise = _praise(verdict, self._threshold, verdict.absent if verdict else unread)
-        return replace(kept, memory_id=stored.id, reason=praise, **_told(found))
+        return replace(kept, memory_id=stored.id, reason=praise, **_related(found))
 
     def _neighbours(self, draft: MemoryItem) -> Neighbours:
         return self._neighbourhood.of(draft, self._clock())
@@ -290,7 +290,7 @@ def _linked(draft: MemoryItem, found: Neighbours) -> tuple[Any, ...]:
     return (*draft.links, *(link for link in found.links() if link.to not in own))
 
 
-def _told(found: Neighbours) -> dict[str, Any]:
+def _related(found: Neighbours) -> dict[str, Any]:
     return {
         "near": tuple(item.id for item in found.near),
         "contradicts": tuple(item.id for item, _ in found.contradicts),

@@ -350,11 +350,11 @@ class Conflicts:
             one, other = (items.get(name) or item_of(name) for name in pair)
             if one is None or other is None or not (holds(one, now) and holds(other, now)):
                 continue
-            if (told := self._told(one, other)) is not None:
-                found.append(told)
-        return sorted(found, key=lambda told: (_moment(told.one), told.ids), reverse=True)
+            if (disagreement := self._disagreement(one, other)) is not None:
+                found.append(disagreement)
+        return sorted(found, key=lambda one: (_moment(one.one), one.ids), reverse=True)
 
-    def _told(self, one: MemoryItem, other: MemoryItem) -> Disagreement | None:
+    def _disagreement(self, one: MemoryItem, other: MemoryItem) -> Disagreement | None:
         """What is to be decided about two items; None where nothing is."""
         record = record_of(one, other)
         if covers(record, one, other):

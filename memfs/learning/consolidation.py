@@ -259,7 +259,7 @@ class Consolidation:
 
         Args:
             store: where memories are.
-            usage: how often each was brought back.
+            usage: how often each was recalled.
             patterns: finish learning from the session before it is cleared, and say what is similar.
             search: asks the index without looking for changed files first.
             fire: raises ``session_ended``.
@@ -381,7 +381,7 @@ class Consolidation:
             why = _why(group, folded)
             if why:
                 taken.update(item.id for item in group)
-                yield Promotion(item=_told(group, folded), why=why, sources=_ids(group))
+                yield Promotion(item=_united(group, folded), why=why, sources=_ids(group))
         for pattern in self._patterns.detector().detect_all(items):
             members = [item for item in items if item.id in pattern.members and item.id not in taken]
             if members:
@@ -514,7 +514,7 @@ def _decides(item: MemoryItem) -> bool:
     return bool(stated(item.content)) if item.origin.role == _PERSON else telling(gist(item))
 
 
-def _told(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> MemoryItem:
+def _united(group: Sequence[MemoryItem], folded: Mapping[str, float]) -> MemoryItem:
     """The newest of memories that say the same, with what the others add."""
     newest = group[-1]
     said = stated(newest.content) if newest.origin.role == _PERSON else ""  # without what the message asks for

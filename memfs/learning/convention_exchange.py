@@ -169,7 +169,8 @@ class SharedFile:
         """What such a file holds.
 
         Raises:
-            ContentError: it is none, or somebody changed a convention and left its digest; with line or field.
+            ContentError: it is not such a file, or somebody changed a convention and left its digest; with line or
+                field.
             FormatUnsupported: a newer version wrote it.
             DuplicateId: two of its conventions have one id.
         """

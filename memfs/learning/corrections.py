@@ -1,6 +1,6 @@
 """Finds the sentences of a person's message that correct an agent or say how things are to be done.
 
-Precision comes before recall: a sentence that asks, speaks of somebody else or holds for this once is none. The
+Precision comes before recall: a sentence that asks, speaks of somebody else or holds for this once is not one. The
 wordings are cues, matched against a sentence in lower case with straight quotes from where it or one of its clauses
 begins; each is bounded, so that no text takes long.
 """
@@ -96,7 +96,7 @@ class _Reader:
         if said.endswith("?"):
             return self._is("asked", self._opened(said))
         if self._cue("from_now_on").search(said):
-            return not self._told(said)
+            return not self._reported(said)
         if self._cue("once").search(said):
             return False
         if self._contrasts(said) or (after_refusal and self._states(said)):
@@ -107,7 +107,7 @@ class _Reader:
         """The sentence, and what follows where another main clause may begin, unless it is about somebody."""
         yield said
         for number, found in enumerate(_CLAUSE.finditer(said)):
-            if number >= _MOST_CLAUSES or self._told(said[: found.start()]):
+            if number >= _MOST_CLAUSES or self._reported(said[: found.start()]):
                 return
             yield said[found.end() :]
 
@@ -125,23 +125,23 @@ class _Reader:
             return not self._only_points(order["deed"] or order["doing"] or "")
         found = self._cue("rule").match(said)
         if found is not None:
-            return not self._told(found.group())
+            return not self._reported(found.group())
         return self._is("personal", said)
 
     def _contrasts(self, said: str) -> bool:
         """Whether a statement sets right a name or a figure by itself: "the base path is /v2, not /v1"."""
-        return self._is("contrast", self._opened(said)) and not self._told(said)
+        return self._is("contrast", self._opened(said)) and not self._reported(said)
 
     def _states(self, said: str) -> bool:
         """Whether a sentence states what holds, which after a refusal sets something right."""
         stated = self._opened(said)
-        return self._is("states", stated) and not self._told(said) and not self._cue("of_the_moment").search(stated)
+        return self._is("states", stated) and not self._reported(said) and not self._cue("of_the_moment").search(stated)
 
     def _only_points(self, deed: str) -> bool:
         _, _, named = deed.partition(" ")
         return bool(named) and self._cue("pointing").fullmatch(named) is not None
 
-    def _told(self, said: str) -> bool:
+    def _reported(self, said: str) -> bool:
         """Whether somebody else says so."""
         return self._cue("reported").search(said) is not None
 

@@ -76,5 +76,5 @@ class Episodes:
 
     @staticmethod
     def of(item: MemoryItem) -> Episode | None:
-        """The episode that an item is, None where it is none."""
+        """The episode that an item is, None where it is not one."""
         return episode_of(item)

@@ -385,8 +385,8 @@ def signature(error: str) -> frozenset[str]:
 
     They are the same for the message as a rule quotes it.
     """
-    told = telling_line(error)[:MOST_ERROR]  # a file written by hand may hold more than is ever recorded
-    line = _WITHIN_WORD.sub("", " ".join(told.translate(QUOTES).split()))
+    telling = telling_line(error)[:MOST_ERROR]  # a file written by hand may hold more than is ever recorded
+    line = _WITHIN_WORD.sub("", " ".join(telling.translate(QUOTES).split()))
     return frozenset(terms(_NOISE.sub(" ", line))[:_TERMS]) or frozenset(terms(line)[:_TERMS])
 
 

@@ -177,9 +177,9 @@ class Inbox:
         fresh = [one for one in suggestions if there[one.id] is None]
         if not fresh:
             return [item for item in there.values() if item is not None]
-        told = f"a {fresh[0].source}: {gist(fresh[0].item)[:80]}" if len(fresh) == 1 else f"{len(fresh)} suggestions"
+        title = f"a {fresh[0].source}: {gist(fresh[0].item)[:80]}" if len(fresh) == 1 else f"{len(fresh)} suggestions"
         # the person who accepts it speaks, not the one who was heard
-        with signed_by(Origin()), self._store.batch(f"Accept {told}", source=source) as batch:
+        with signed_by(Origin()), self._store.batch(f"Accept {title}", source=source) as batch:
             for one in fresh:
                 vouched = one.item.trust in VOUCHED or not trust
                 item = one.item if vouched else one.item.replace(trust=trust)

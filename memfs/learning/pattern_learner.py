@@ -132,7 +132,7 @@ class PatternStore:
 
     # -- learning ---------------------------------------------------------------------------------------------------
     def later(self, item: MemoryItem) -> bool:
-        """Learn from a stored memory soon, behind the scenes, and write what it shows.
+        """Learn from a stored memory soon, in the background, and write what it shows.
 
         A memory that is left out is found with the next one like it, or by ``catch_up``.
 
@@ -255,7 +255,7 @@ class PatternStore:
                         return None
         if twin is None:
             self._background.drop(pattern.members[1:])  # the one that is left counts what was there before
-            return self._told(stored, found=True)
+            return self._announced(stored, found=True)
         members = [item for item in map(self._store.get, pattern.members) if item is not None]
         return self._grown(twin, lambda item: _with(item, members), members, keep)
 
@@ -285,7 +285,7 @@ class PatternStore:
         waiting = self._unwritten.get(known.id, 0) + (item.updated is None)
         if waiting * _STEP < known.data.get("occurrences", 0):
             self._unwritten[known.id] = waiting
-            return self._told(known, found=False)
+            return self._announced(known, found=False)
         self._unwritten.pop(known.id, None)
         return self._grown(known, lambda now: _more(now, members, waiting), members, keep)
 
@@ -298,7 +298,7 @@ class PatternStore:
             It as it is now; None for a suggestion that was decided about: what was refused stays refused.
         """
         if known.path:
-            return self._told(self._write(known, change), found=False) if keep is Keep.WRITE else known
+            return self._announced(self._write(known, change), found=False) if keep is Keep.WRITE else known
         waiting = self._inbox().get(known.id)
         if keep is Keep.WRITE or waiting is None or waiting.decision:
             return None
@@ -334,7 +334,7 @@ class PatternStore:
                 known = now
         raise Conflict("the pattern keeps changing", path=known.path, hint="try again")
 
-    def _told(self, pattern: MemoryItem, found: bool) -> MemoryItem:
+    def _announced(self, pattern: MemoryItem, found: bool) -> MemoryItem:
         self._fire("pattern_detected", {"pattern": pattern, "found": found})
         return pattern
 

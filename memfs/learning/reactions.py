@@ -157,8 +157,8 @@ def knowledge_of(pattern: MemoryItem) -> MemoryItem:
     if seen := _variants(pattern):
         lines.append(f"So far with: {', '.join(seen)}.")
     if pattern.context:
-        told = ", ".join(f"{key} is {value}" for key, value in pattern.context.items())
-        lines.append(f"It holds where {told}.")
+        circumstances = ", ".join(f"{key} is {value}" for key, value in pattern.context.items())
+        lines.append(f"It holds where {circumstances}.")
     return MemoryItem(
         "\n".join(lines)[:_LONGEST],
         "knowledge",

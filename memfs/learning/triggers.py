@@ -170,13 +170,13 @@ class Triggers:
     # -- failures ---------------------------------------------------------------------------------------------------
     def _failures(self, table: TriggerTable, one: PreparedSituation, threshold: float, limit: int) -> list[Similar]:
         found: list[Similar] = []
-        told: set[tuple[str, str]] = set()
+        given: set[tuple[str, str]] = set()
         looked = 0
         for value, row in self._near(table, one, table.failures, threshold):
             aged = value if row.pinned else self._aged(value, row)
-            if aged < threshold or self._ended(table, row) or (row.did, row.error) in told:
+            if aged < threshold or self._ended(table, row) or (row.did, row.error) in given:
                 continue
-            told.add((row.did, row.error))
+            given.add((row.did, row.error))
             successes, failures = self._since(table, row, value)
             left = aged / (1.0 + successes / (_SOOTHING * (1 + failures)))
             if left >= threshold or row.pinned:

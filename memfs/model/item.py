@@ -201,10 +201,10 @@ _SORTS: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
 
 def _check_sorts(item: MemoryItem) -> None:
     """Refuse a field whose value is of the wrong sort, by its name."""
-    for name, wanted, told in _SORTS:
+    for name, wanted, expected in _SORTS:
         value = getattr(item, name)
         if not isinstance(value, wanted) or (type(value) is bool and wanted is not bool):
-            raise _unfit(name, told, value)
+            raise _unfit(name, expected, value)
 
 
 def _unfit(name: str, wanted: str, value: object) -> SchemaInvalid:

@@ -23,7 +23,7 @@ _RANKED = ("ranking", "rankings", "standings", "scores", "votes")
 _WITHIN = ("matches", "games", "rounds", "pairings", "matchups", "results")
 _WINNERS = ("winner", "winners", "winner_id", "winning_hypothesis", "winning_hypothesis_id")
 _LOSERS = ("loser", "losers", "loser_id", "losing_hypothesis", "losing_hypothesis_id")
-_TOLD = (*_WINNERS, "outcome", "result", "preferred", "decision")
+_RESULT_KEYS = (*_WINNERS, "outcome", "result", "preferred", "decision")
 _RATINGS = ("ratings", "ratings_after", "new_ratings", "elo", "elo_ratings")
 _IDS = ("id", "hypothesis_id", "hypothesis", "name")
 _SIDES = (("a", "b"), ("1", "2"), ("left", "right"), ("first", "second"))
@@ -82,14 +82,14 @@ def _matches(result: Mapping[str, Any], depth: int) -> Iterator[TournamentMatch]
     inner = [
         one for key in _WITHIN if isinstance(held := result.get(key), list | tuple) for one in held if depth < _DEEPEST
     ]
-    found = [match for one in inner for match in _told_as(one, depth + 1)]
+    found = [match for one in inner for match in _matches_in(one, depth + 1)]
     if any(len(match.participants) > 1 for match in found):
         yield from found
     elif (single := _single(result)).participants:
         yield single
 
 
-def _told_as(one: Any, depth: int) -> Iterator[TournamentMatch]:
+def _matches_in(one: Any, depth: int) -> Iterator[TournamentMatch]:
     if isinstance(one, Mapping):
         yield from _matches(one, depth)
     elif isinstance(one, list | tuple):
@@ -104,7 +104,7 @@ def _single(result: Mapping[str, Any]) -> TournamentMatch:
     known = [*listed, *dict.fromkeys(sides.values()), *(own if other else ()), *other]
     losers = [name for key in _LOSERS for name in names(result.get(key))]
     winners = _winners(result, sides, {*known, *ratings, *losers})
-    if other and not winners and (won := _OUTCOMES.get(_told(result))) is not None:
+    if other and not winners and (won := _OUTCOMES.get(_outcome_of(result))) is not None:
         winners = tuple(own if won else other)
     ranked = [] if known or winners else [name for key in _RANKED for name in _named(result.get(key))]
     return TournamentMatch(_once((*known, *winners, *losers, *ratings, *ranked)), winners, ratings)
@@ -133,7 +133,7 @@ def _sides(result: Mapping[str, Any]) -> dict[str, str]:
 
 def _winners(result: Mapping[str, Any], sides: Mapping[str, str], known: set[str]) -> tuple[str, ...]:
     found = []
-    for key in _TOLD:
+    for key in _RESULT_KEYS:
         for name in names(result.get(key)):
             if name in known:
                 found.append(name)
@@ -170,7 +170,7 @@ def _first(result: Mapping[str, Any], key: str) -> list[str]:
     return names(result.get(f"{key}_id")) or names(result.get(key))
 
 
-def _told(result: Mapping[str, Any]) -> str:
+def _outcome_of(result: Mapping[str, Any]) -> str:
     return next((text.casefold() for key in ("result", "outcome") if (text := _text(result.get(key)))), "")
 
 

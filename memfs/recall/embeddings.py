@@ -100,7 +100,7 @@ class Embeddings:
         self._unfit: set[tuple[str, str]] = set()
         self.problem = ""
 
-    # -- behind the scenes ------------------------------------------------------------------------------------------
+    # -- in the background ------------------------------------------------------------------------------------------
     def begin_anew_in_child(self) -> None:
         """Look again at what is lacking, with a thread of its own."""
         self._worker, self._seen = None, _nothing
@@ -320,7 +320,7 @@ class EmbeddingIndex:
         """
         Args:
             config: gives the memory context; an endpoint in it is one that the user trusts.
-            resident: whether items may be embedded behind the scenes; else only questions are.
+            resident: whether items may be embedded in the background; else only questions are.
         """
         self._store = store
         self._index = index

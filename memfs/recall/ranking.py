@@ -125,7 +125,7 @@ class RankCandidate:
 
     Attributes:
         shares: what it gained from the talk around it.
-        use: how often it was brought back, and when last.
+        use: how often it was recalled, and when last.
         half_life_days: of its kind; 0 for one that does not fade.
     """
 
@@ -231,7 +231,7 @@ def week(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # no
 
 
 def access(match: RankCandidate, asked: QueryTerms, now: datetime) -> float:  # noqa: ARG001
-    """More for what was brought back before; 1 for what never was."""
+    """More for what was recalled before; 1 for what never was."""
     return 1.0 + log1p(match.use.count) / 10.0
 
 
@@ -295,7 +295,7 @@ PRESETS: Mapping[str, Mapping[str, float]] = {
 }
 _OF_USE = frozenset({"access", "fading"})
 # These two are reported whatever they are; a factor of 1 explains nothing.
-_ALWAYS_TOLD = frozenset({"text", "importance"})
+_ALWAYS_REPORTED = frozenset({"text", "importance"})
 _SHARES = ("neighbours", "session", "meaning")
 
 
@@ -359,7 +359,7 @@ class Ranking:
         told = {}
         for name, factor, weight in self._factors:
             value = factor(match, self.asked, self._now) ** weight
-            if value != 1.0 or name in _ALWAYS_TOLD:
+            if value != 1.0 or name in _ALWAYS_REPORTED:
                 told[name] = value
         if self.asked.text:
             told |= {name: share for name in _SHARES if (share := getattr(match.shares, name))}

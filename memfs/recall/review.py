@@ -35,7 +35,7 @@ from memfs.recall.reviewers import (
 
 # They neither wait nor fail: threads of their own would take longer than they do.
 _IMMEDIATE = frozenset({Analyzer, PatternsReviewer, KnowledgeArchaeologist})
-_Told = tuple[str, object, str]
+_Reply = tuple[str, object, str]
 """A name, its answer, and why there is none."""
 _MOST_LATE = 8
 """So many questions one reviewer may still be busy with; until one is answered it is left out."""
@@ -153,12 +153,12 @@ class Review:
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """The answers by name in the order of the questions, and why there is none of the others."""
         deadline = time.monotonic() + seconds
-        told: queue.SimpleQueue[_Told] = queue.SimpleQueue()
+        replies: queue.SimpleQueue[_Reply] = queue.SimpleQueue()
         absent: dict[str, str] = {}
         waiting: set[str] = set()
         immediate = []
         for name, question in questions.items():
-            work = partial(self._answer, name, question, told)
+            work = partial(self._answer, name, question, replies)
             if name in self._immediate:
                 immediate.append(work)
             elif not self._begin(name, work):
@@ -168,7 +168,7 @@ class Review:
         for work in immediate:
             work()
         answers: dict[str, Any] = {}
-        for name, answer, failure in _heard(told, waiting, deadline):
+        for name, answer, failure in _heard(replies, waiting, deadline):
             if failure:
                 absent[name] = failure
             else:
@@ -197,18 +197,18 @@ class Review:
         return True
 
     @staticmethod
-    def _answer(name: str, question: Callable[[], object], told: queue.SimpleQueue[_Told]) -> None:
+    def _answer(name: str, question: Callable[[], object], replies: queue.SimpleQueue[_Reply]) -> None:
         try:
-            told.put((name, question(), ""))
+            replies.put((name, question(), ""))
         except Exception as error:  # noqa: BLE001  foreign code, reported; see tests/test_architecture.py
-            told.put((name, None, _line(f"it failed: {type(error).__name__}: {error}")))
+            replies.put((name, None, _line(f"it failed: {type(error).__name__}: {error}")))
 
 
-def _heard(told: queue.SimpleQueue[_Told], waiting: set[str], deadline: float) -> Iterator[_Told]:
+def _heard(replies: queue.SimpleQueue[_Reply], waiting: set[str], deadline: float) -> Iterator[_Reply]:
     """What the waiting ones have reported by a time; one that has reported waits no more."""
     while waiting:
         try:
-            one = told.get(timeout=max(deadline - time.monotonic(), 0.0))
+            one = replies.get(timeout=max(deadline - time.monotonic(), 0.0))
         except queue.Empty:
             return
         waiting.discard(one[0])

@@ -184,8 +184,8 @@ def _judged(item: MemoryItem, rules: Iterable[ScoreRule]) -> Score:
     asked = (*rules, SHORT_LIVED) if item.type in _SHORT_LIVED else rules
     applied = [(rule, times) for rule in asked if (times := rule.times(seen))]
     points = BASE + sum(rule.points * times for rule, times in applied)
-    told = "; ".join(f"{rule.what} ({rule.points * times:+g})" for rule, times in applied)
-    return Score(min(10.0, max(0.0, points)), told or "nothing in particular")
+    reasons = "; ".join(f"{rule.what} ({rule.points * times:+g})" for rule, times in applied)
+    return Score(min(10.0, max(0.0, points)), reasons or "nothing in particular")
 
 
 class Analyzer:

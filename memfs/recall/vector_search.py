@@ -40,7 +40,7 @@ class VectorSearch:
         """
         Args:
             embeddings: the vectors of the store's items.
-            resident: whether items are embedded behind the scenes. Else questions alone are, and none while no item
+            resident: whether items are embedded in the background. Else questions alone are, and none while no item
                 has a vector: the model is not loaded for an answer that it cannot change.
         """
         self.embeddings = embeddings

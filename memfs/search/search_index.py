@@ -29,13 +29,13 @@ class Losses:
 
     def __init__(self) -> None:
         self._paths: set[str] = set()
-        self._told: WeakSet[threading.Thread] = WeakSet()  # not their numbers, which come again
+        self._warned: WeakSet[threading.Thread] = WeakSet()  # not their numbers, which come again
 
     def add(self, paths: set[str]) -> None:
         """Note lost paths; every thread is to be warned again."""
         if paths:
             self._paths |= paths
-            self._told.clear()
+            self._warned.clear()
 
     def made_good(self, *paths: Iterable[str]) -> None:
         """These were added again, or are known to be gone."""
@@ -47,9 +47,9 @@ class Losses:
 
         A lost path whose file is gone as well is never made good, so that a thread is warned once only.
         """
-        if not self._paths or threading.current_thread() in self._told:
+        if not self._paths or threading.current_thread() in self._warned:
             return False
-        self._told.add(threading.current_thread())
+        self._warned.add(threading.current_thread())
         return True
 
     def clear(self) -> None:
@@ -226,8 +226,8 @@ class SearchIndex:
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
         """How many items there are, and in how many each term occurs, as far as is known."""
-        untold = TermStatistics(items=0, average_length=0.0, frequencies=dict.fromkeys(terms, 1))
-        return self._helped(lambda base: statistics(terms, base, self._fresh), untold)
+        unknown = TermStatistics(items=0, average_length=0.0, frequencies=dict.fromkeys(terms, 1))
+        return self._helped(lambda base: statistics(terms, base, self._fresh), unknown)
 
     def terms(self, beginning: str) -> Collection[str]:
         """The terms that begin so, as far as is known."""

@@ -399,8 +399,8 @@ def _conditions(wanted: Filter) -> tuple[list[str], list[Any]]:
 def _facts(row: IndexRow) -> tuple[Any, ...]:
     context = pack_json(row.context).decode() if row.context else ""
     agent, session, phase = _storable(row.agent), _storable(row.session), _storable(row.phase)
-    told = row.sequence, _storable(row.speaker), _storable(row.role), row.asks, row.pinned
-    return row.id, _storable(row.path), row.type, row.time, row.importance, context, agent, session, phase, *told
+    extra = row.sequence, _storable(row.speaker), _storable(row.role), row.asks, row.pinned
+    return row.id, _storable(row.path), row.type, row.time, row.importance, context, agent, session, phase, *extra
 
 
 def _storable(text: str) -> str | bytes:

@@ -60,8 +60,8 @@ class AccessRecord:
 def reduced(row: AccessRecord, gone: frozenset[str], quotes: Callable[[str], bool]) -> AccessRecord:
     """A line without some items; the question that brought one of them goes with it."""
     items = tuple(item for item in row.items if item[0].casefold() not in gone)
-    told = len(items) < len(row.items) or (row.question != "" and quotes(row.question))
-    return replace(row, items=items, question="" if told else row.question)
+    left_out = len(items) < len(row.items) or (row.question != "" and quotes(row.question))
+    return replace(row, items=items, question="" if left_out else row.question)
 
 
 def line_of(row: AccessRecord) -> bytes:
@@ -75,8 +75,8 @@ def line_of(row: AccessRecord) -> bytes:
         "head": row.commit,
         "question": row.question,
     }
-    told = {name: value for name, value in fields.items() if value}
-    return b"\n%s\n" % json.dumps(told | {"items": row.items}, separators=(",", ":")).encode()
+    given = {name: value for name, value in fields.items() if value}
+    return b"\n%s\n" % json.dumps(given | {"items": row.items}, separators=(",", ":")).encode()
 
 
 def rows_in(data: bytes) -> Iterator[AccessRecord]:

@@ -245,7 +245,7 @@ class MountedStore:
         return FlushResult()
 
     def note_failure(self, error: Exception) -> None:
-        """Report what went wrong behind the scenes, once, among the problems."""
+        """Report what went wrong in the background, once, among the problems."""
         found = Problem(path="", code=type(error).__name__, message=str(error), hint="memfs tries again by itself")
         if found not in self._failures:
             self._failures.append(found)

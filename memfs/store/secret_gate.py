@@ -15,7 +15,7 @@ from memfs.store.commit_message import describe
 from memfs.store.parts import READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
 
-_REASONS_TOLD = 3
+_MOST_REASONS = 3
 
 
 def vet(plans: Sequence[FilePlan]) -> None:
@@ -57,8 +57,8 @@ def sentence(message: str, source: str, plans: Sequence[FilePlan]) -> str:
 def told(reasons: Sequence[str]) -> str:
     """The reasons as they end a commit's message, "" where there are none."""
     found = list(dict.fromkeys(reason for reason in reasons if reason))
-    more = f" and {len(found) - _REASONS_TOLD} more" if len(found) > _REASONS_TOLD else ""
-    return f" (secret allowed: {'; '.join(found[:_REASONS_TOLD])}{more})" if found else ""
+    more = f" and {len(found) - _MOST_REASONS} more" if len(found) > _MOST_REASONS else ""
+    return f" (secret allowed: {'; '.join(found[:_MOST_REASONS])}{more})" if found else ""
 
 
 def allow_in_file(parts: Parts, path: str, reason: str) -> bool:

@@ -241,8 +241,8 @@ class StateFiles:
         with self._turns:
             written = self._carried_out(encoded, message, source, critical, alone)
         values = {one.change.path: one.values for one in encoded}
-        for told in self.learned:
-            told(written, values)
+        for listener in self.learned:
+            listener(written, values)
         return written
 
     def commit_now(self) -> FlushResult:

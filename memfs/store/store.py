@@ -666,7 +666,7 @@ class Store:
         return self.writing.standing_still(purpose)
 
     def note_failure(self, error: Exception) -> None:
-        """Report what went wrong behind the scenes, once, among the problems."""
+        """Report what went wrong in the background, once, among the problems."""
         found = Problem(path="", code=type(error).__name__, message=str(error), hint="memfs tries again by itself")
         if found not in self.notes:
             self.notes.append(found)
