@@ -190,7 +190,11 @@ class _Lane:
 
 
 class Wire:
-    """Sends requests to one service. May be used from several threads."""
+    """Sends requests to one service. May be used from several threads.
+
+    A request ends when its time is over, whatever the other side does. No redirect is followed, nothing is
+    decompressed, and an answer is read only up to its limit.
+    """
 
     def __init__(self, headers: Mapping[str, str], *, proxied: bool, encrypted: bool) -> None:
         """

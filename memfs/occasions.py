@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ReactionRunner(Protocol):
-    """The parts that react (``memfs.workspace.Workspace`` has them)."""
+    """The parts that reactions need; see ``memfs.workspace.Workspace`` for each."""
 
     @property
     def parts(self) -> Parts: ...

@@ -38,7 +38,11 @@ _INOTIFY = "anon_inode:inotify"
 
 
 def uncovered(folder: str) -> tuple[int, int] | None:
-    """How many folders at and below this one have no watch, and how many there are; None where that is unknown."""
+    """How many folders at and below this one have no watch, and how many there are; None where that is unknown.
+
+    A library that could not set a watch, because the user's limit was reached, may keep that to itself; the kernel does
+    not. Only Linux says; elsewhere nothing is reported.
+    """
     watched = _watched_inodes()
     if watched is None:
         return None
@@ -98,7 +102,7 @@ nobody to read for it, and would not say so."""
 
 
 class FileEvents:
-    """Events from below one folder, from now on."""
+    """Events of changes below one folder, from now on, by watchdog."""
 
     def __init__(self, folder: Path, heard: Heard, missed: Callable[[], None]) -> None:
         """
@@ -244,7 +248,11 @@ class WatcherPresence:
 
 
 class Presence:
-    """This process's own note. Where none can be written, nothing is said: a note is for messages only."""
+    """This process's own note. Where none can be written, nothing is said: a note is for messages only.
+
+    The note is a file that its writer keeps locked, so that the system itself distinguishes the living from the dead,
+    across containers too.
+    """
 
     def __init__(self, folder: Path, home: Path | None = None) -> None:
         """``home``: a folder above, which is not made, and from which no link may lead here."""
@@ -368,7 +376,7 @@ class NoticedChange:
 
 
 class Watcher:
-    """The eyes of one open store (``memfs.store.Eyes``)."""
+    """Watches the files of one open store (see ``memfs.store.values.Eyes``)."""
 
     def __init__(
         self,

@@ -26,7 +26,10 @@ from memfs.resources import schema_names, schema_text
 def quick_check(
     schema: Mapping[str, Any], formats: Mapping[str, Callable[[str], bool]]
 ) -> Callable[[Any], bool] | None:
-    """A function that says whether a value fits the schema; None where the package is not installed."""
+    """A function that says whether a value fits the schema; None where the package is not installed.
+
+    It must agree with ``jsonschema``, which says what is wrong; a test compares the two.
+    """
     try:
         import jsonschema_rs  # optional, and only wanted once something is validated
     except ImportError:

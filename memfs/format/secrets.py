@@ -185,7 +185,16 @@ Accept = Callable[["re.Match[str]"], bool]
 
 
 class SecretRule(NamedTuple):
-    """One row: see the module. ``words`` are lower case."""
+    """One rule: what a secret of a sort looks like.
+
+    ``id`` is its stable name and ``what`` its name in an error. One of ``words``, in lower case, must occur before
+    ``pattern`` is tried; a pattern with a group names the part that ``accept`` judges. Each pattern is linear: bounded,
+    or anchored so that two tries never walk the same characters.
+
+    TOKENS are unbroken runs of characters that begin with one of their words, so they are looked for in long words
+    only; so are those of INSIDE, with the word anywhere in them. CONTEXTS need what is around the value; each begins
+    with one of its words, and is tried only there.
+    """
 
     id: str
     what: str

@@ -198,7 +198,10 @@ def _held(path: Path, flags: int) -> Iterator[int | None]:
 
 
 class SharedCounter:
-    """One count. May be used from several threads and processes."""
+    """One count, shared by threads and processes, in a file with one byte for each time.
+
+    A count that cannot be written is missing, and no error: what depends on it happens later.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

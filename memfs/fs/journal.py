@@ -491,6 +491,8 @@ class SalvageResult:
 def salvage(path: Path) -> SalvageResult | None:
     """What can be saved of a journal; None where nothing is damaged, or there is none.
 
+    Whole records are found whatever became of the bytes around them.
+
     Raises:
         FormatUnsupported: it is of a newer memfs.
     """

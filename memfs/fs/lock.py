@@ -74,7 +74,11 @@ _FRESH_SECONDS = 2.0
 
 
 class Turn:
-    """One waiter's place in the queue of a folder, which is there only while somebody waits."""
+    """One waiter's place in the queue of a folder, which is there only while somebody waits.
+
+    A ticket is advice among those who keep to it: who holds a lock, the lock alone decides. It ends with its process,
+    and one whose owner was stopped is passed over.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -154,6 +158,9 @@ Part = TypeVar("Part")
 
 def renewed_in_child(part: Part) -> Part:
     """Give an object new locks in each forked child, and call its ``begin_anew_in_child()`` where it has one.
+
+    A child has none of its parent's threads: a lock that one of them held at the fork would be held forever, and what
+    only a thread does would never be done.
 
     Its locks are the attributes that are a ``threading.Lock`` or ``RLock``.
     """

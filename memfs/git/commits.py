@@ -42,6 +42,8 @@ class _Mark:
 def not_held(repository: Repository, groups: Sequence[Group], tip: str | None, since: str = "") -> list[Group]:
     """The groups that no commit after ``since`` made: same author, time, message and content.
 
+    So our own commits are recognised after a crash between the branch's move and the journal's note of it.
+
     Each commit stands for one group at most, the oldest first: of two equal groups the second is not held by the commit
     of the first. Where the branch does not hold ``since``, the recent commits of its own line are looked at. A group
     that joins a line of history is held where the branch has that line, no matter who joined it.

@@ -85,7 +85,11 @@ _DIGITS = 5
 
 
 def scrubbed(outer: Mapping[str, str], layout: Layout | None, folder: Path) -> dict[str, str]:
-    """The environment for a git process in this repository, or in none."""
+    """The environment for a git process in this repository, or in none.
+
+    Every ``GIT_*`` of the caller's is dropped; hooks, monitors, pagers, prompts, replacement objects and every
+    transport are switched off; and git's own writes are made durable.
+    """
     inner = {name: value for name, value in _plain(outer).items() if not name.startswith("GIT_")}
     for number, (name, value) in enumerate(SETTINGS.items()):
         inner[f"GIT_CONFIG_KEY_{number}"] = name
@@ -545,6 +549,9 @@ CHILD_PATIENCE = 10.0
 @contextmanager
 def tether(state: Path) -> Iterator[int]:
     """A descriptor for git processes to inherit. The caller holds ``commit.lock``; for the person's index, the store's.
+
+    A killed memfs takes no git with it: one that still runs would put its index in the place of the next step's, move a
+    branch that was just given back, or make a working tree of one that is gone. The next process waits for it to end.
 
     Args:
         state: the workspace's own folder, for what a step changes; the one above it, for branches and working trees.

@@ -257,7 +257,10 @@ def read_list(common_dir: Path) -> dict[str, BranchEntry]:
 
 
 def save_list(common_dir: Path, rows: Iterable[BranchEntry]) -> None:
-    """Replace the list, durably. The caller holds ``commit.lock``."""
+    """Replace the list, durably. The caller holds ``commit.lock``.
+
+    It is written before a working tree is begun, so that one that was interrupted can be taken up again.
+    """
     listed = [asdict(row) for row in sorted(rows, key=lambda row: row.branch)]
     io.make_private_folder(common_dir / "memfs")
     text = json.dumps({"version": _VERSION, "branches": listed}, indent=2)

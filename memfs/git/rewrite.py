@@ -365,6 +365,9 @@ _DROPPED = (b"tree ", b"parent ", b"gpgsig", b"mergetag ")
 def extract(repository: Repository, commit: str, names: Iterable[str]) -> tuple[str, Objects]:
     """The history that leads to a commit, of some names at the top of its trees.
 
+    Authors, dates and messages stay; commits that changed none of the paths are left out. Signatures go, since they are
+    of other bytes. The same history always gives the same commits.
+
     Returns:
         The last commit of the extracted history, "" where the names never were there; and all new objects.
 

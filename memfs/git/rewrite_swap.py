@@ -33,7 +33,7 @@ INDEX = "index"
 
 
 class Successor:
-    """One such repository.
+    """One rewritten repository beside the old one.
 
     Attributes:
         folder: where it lies; its layout is that of a git folder.

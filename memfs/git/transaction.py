@@ -78,6 +78,8 @@ def keep_date(index: Path, before: int) -> None:
 def settle(repository: Repository, state: Path, *, died: bool = False) -> StepRecord | None:
     """Bring an ended step to an end: keep it if the branch has its commit, else give the person's index back; unlock.
 
+    A lock is ours where it is another name of the index file in our own folder: no other process can make that so.
+
     Args:
         died: the step's git was killed, alone or with the process that took the step, and may have left its locks.
 
@@ -219,7 +221,7 @@ _STDIN = ("--stdin", "-m", "memfs")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefIndexStep:
-    """A branch's way from one commit to the next.
+    """One move of a branch, and of the index, from one commit to the next.
 
     Attributes:
         head: where HEAD points while the step is taken.

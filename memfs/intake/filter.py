@@ -63,7 +63,7 @@ def _neutral() -> frozenset[str]:
 
 
 class TrivialFilter:
-    """Tells greetings, acknowledgements, fragments and echoes from what somebody may want to know again.
+    """Distinguishes greetings, acknowledgements, fragments and echoes from what somebody may want to know again.
 
     It refuses only what is nothing else: "thanks to caching it is fast" and the short order "use tabs" pass.
     """

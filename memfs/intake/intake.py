@@ -37,6 +37,9 @@ from memfs.usage import Usage
 def merged(existing: MemoryItem, draft: MemoryItem) -> MemoryItem:
     """The existing item with what the draft adds; the existing item itself where it adds nothing.
 
+    A draft adds nothing to an item of higher trust, and replaces one of lower trust: text of lower trust never passes
+    as text of higher trust.
+
     Args:
         existing: an item with the same text.
         draft: the draft, as it was given: what was worked out of it changes no item that there is.

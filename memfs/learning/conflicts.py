@@ -165,7 +165,11 @@ class _Note:
 
 
 class ConflictScan:
-    """Compares the items of one workspace."""
+    """Compares the items of one workspace that nobody compared yet, such as files written by hand or pulled.
+
+    A note in the user's cache spares the next scan what has not changed since. It is never believed: what it names is
+    judged again from the files.
+    """
 
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store = store

@@ -289,7 +289,11 @@ class Import:
 
 
 class ConventionExchange:
-    """Exports and imports conventions of one workspace."""
+    """Exports and imports conventions of one workspace.
+
+    An import compares three versions of each convention: what the file says, what is here, and what was imported last.
+    It overwrites nothing that somebody changed here.
+    """
 
     def __init__(
         self, store: Store, parts: Parts, conventions: Conventions, revision_of: Callable[[str], str], name: str = ""

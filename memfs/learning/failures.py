@@ -77,7 +77,17 @@ def has_failed(row: TriggerRow) -> bool:
 
 
 class Casebook:
-    """Episodes, found by the situations in which a rule applies."""
+    """Episodes, found by the situations in which a rule applies.
+
+    A failure in a situation in which the rule applies, with its error, speaks for it; a success without a warning
+    speaks against it. A success after a warning with the rule, or with one of the failures that taught it, counts as
+    ``helped``: it says nothing against a rule that it was heeded. Nor does the one success that mends a failure. Where
+    agents say what they do, both hold only for those that did something else than what had failed.
+
+    With each episode that speaks for or against a rule, what was before counts a tenth less; with age it counts half as
+    much after each half-life. The confidence is ``(for + 1) / (for + against + 2)``; what helped makes up, at a quarter
+    of its weight, for what age took from the failures, and never adds more.
+    """
 
     def __init__(self, rows: Sequence[TriggerRow], *, now: float, half_life_days: float = 0.0) -> None:
         """Begin with these episodes, the oldest first.
@@ -275,6 +285,9 @@ class Advice:
 
 def advise(failures: Sequence[TriggerRow], remedies: Sequence[TriggerRow], place: str, quoting: bool = True) -> Advice:
     """What to tell an agent.
+
+    What an episode says may come from anywhere, so it appears only as a quotation: on one line, cut, without quotation
+    marks of its own, and with characters that hide text as escapes. No word of it becomes an instruction of ours.
 
     Args:
         failures: what went wrong, at least one, oldest first.

@@ -67,7 +67,7 @@ _SUGGESTED = 8
 
 @dataclass(frozen=True, slots=True)
 class CaughtPattern:
-    """What looking through all memories came to: how many were read, and the patterns found and brought up to date."""
+    """The result of looking through all memories: how many were read, and the patterns found and brought up to date."""
 
     read: int
     found: tuple[MemoryItem, ...]

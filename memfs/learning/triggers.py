@@ -401,7 +401,7 @@ _MOST_IDS, _LONGEST = 100, 300
 
 
 class WarningRecord(NamedTuple):
-    """What one situation was warned with.
+    """The warnings given for one situation.
 
     Attributes:
         time: when, in seconds since 1970.
@@ -416,7 +416,11 @@ class WarningRecord(NamedTuple):
 
 
 class WarningLog:
-    """The log of one workspace. No method raises because of the disk."""
+    """The log of warnings, shared by all processes of one workspace. No method raises because of the disk.
+
+    It holds ids, times and digests of situations, and no text. Deleting it costs the worth of a few warnings, and no
+    warning.
+    """
 
     def __init__(self, folder: Path) -> None:
         """``folder``: the workspace's private state."""

@@ -309,7 +309,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class EmbeddingIndex:
-    """The meaning of one workspace as its memory context asks for it at present, which may change while it is open.
+    """The embeddings of one workspace under the model that its settings ask for, which may change while it is open.
 
     May be used from several threads.
     """

@@ -52,6 +52,10 @@ NOTHING = Shares()
 def gathered(found: list[Candidate], look_up: LookUp) -> list[tuple[Candidate, Shares]]:
     """The candidates, joined by their neighbours, with what each gains.
 
+    In a conversation the words of a question are often beside the answer, not in it: a candidate lends a share to its
+    neighbours in the same session, and a session to its items. Items without a place in a session neither give nor get
+    anything.
+
     Args:
         found: what the search found, best first.
         look_up: gives the items at some places, those that pass the query's filters.
@@ -146,7 +150,7 @@ class RankedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """What a question names, read once.
+    """The names, dates and words of a query, parsed once.
 
     Attributes:
         text: whether anything was asked in words.

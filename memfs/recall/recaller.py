@@ -50,7 +50,7 @@ _TRIES = 2
 
 
 class SemanticFinder(Protocol):
-    """What finds by meaning."""
+    """Finds candidates by meaning."""
 
     def prepare(self, queries: Sequence[Query]) -> None:
         """Do what may take a moment before several questions are asked in one state of the index."""

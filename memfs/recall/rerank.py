@@ -33,14 +33,14 @@ _CANDIDATES = 3
 
 @dataclass(frozen=True, slots=True)
 class JudgedHit:
-    """Hits, best first, and the reviewers that gave no usable answer, with why."""
+    """Reviewed hits, best first, and the reviewers that gave no usable answer, with the reason."""
 
     hits: list[Hit]
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
 class Relevance:
-    """Asks the reviewers of one workspace what hits have to do with a question."""
+    """Asks the reviewers of one workspace how relevant hits are to a query."""
 
     def __init__(
         self, reviewers: Sequence[RelevanceReviewer | BatchReviewer], seconds: float, *, alone: bool = False
@@ -144,6 +144,9 @@ _BY_MEANING = 0.8
 
 def relevance_percents(text: str, hits: Sequence[Hit]) -> list[int]:
     """How relevant each hit is, 1 to 100, in their order; nothing is said of hits where nothing was asked.
+
+    The best hit gets the share of the question's words that it holds, each by what it is worth; the others their part
+    of that, by their scores. So 100 says that a hit holds all that was asked for, and the order is that of the scores.
 
     Args:
         text: the question.

@@ -199,7 +199,7 @@ Asked = tuple[Mapping[str, float], TermStatistics]
 
 
 class TermCounts(Protocol):
-    """What knows how its terms are spread."""
+    """Counts in how many items each term occurs."""
 
     def statistics(self, terms: Collection[str]) -> TermStatistics:
         """How many items there are, and in how many each term occurs."""

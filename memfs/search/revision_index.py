@@ -51,7 +51,9 @@ Postings = tuple[Sequence[int], Sequence[float]]
 
 
 class TreePart:
-    """Documents 0 to n-1.
+    """Documents 0 to n-1, which never change, with their columns and postings.
+
+    Its file is believed only as a whole.
 
     Attributes:
         columns: their rows and lengths.
@@ -353,7 +355,10 @@ _SHARE = 0.1
 
 
 class TreeShelf:
-    """The kept parts of one repository. Shared by processes; not safe for several threads at once."""
+    """The cached parts of the trees asked last, of one repository. Shared by processes; not safe for several threads.
+
+    It is a cache: where it cannot be read or written, parts are made again.
+    """
 
     def __init__(self, folder: Path | None, made_by: str) -> None:
         """
@@ -473,7 +478,10 @@ _TRIM = (
 
 
 class DocumentCache:
-    """The kept documents of one repository. Shared by threads and processes; where it gives no answer, none is kept."""
+    """The cached documents of one repository, by the id git gives to their content. Shared by threads and processes.
+
+    A file that is damaged, or made by other rules, is started over, and a row whose checksum is wrong is not found.
+    """
 
     def __init__(self, folder: Path | None, made_by: str, most_bytes: int = _MOST_BYTES) -> None:
         """

@@ -25,7 +25,11 @@ from memfs.search.stamps import Entry, LayeredStamps, StampTable
 
 
 class Losses:
-    """What was lost and not added again. Not safe for several threads: ``SearchIndex`` holds its lock."""
+    """The paths that a replaced base generation held and the present one lacks, and the threads that know of it.
+
+    No thread takes a part of the index for the whole while another one adds the rest again. Not safe for several
+    threads: ``SearchIndex`` holds its lock.
+    """
 
     def __init__(self) -> None:
         self._paths: set[str] = set()

@@ -237,7 +237,10 @@ Result = TypeVar("Result")
 
 
 class StateBase:
-    """One connection to the file, used by all threads of the process in turn."""
+    """An SQLite file of derived data: one connection, used by all threads of the process in turn.
+
+    Processes share the file. It is replaced when damaged, as it can be made again from the documents.
+    """
 
     def __init__(
         self,

@@ -284,7 +284,10 @@ Row = TypeVar("Row")
 
 
 class RowBase:
-    """The kept rows of one workspace. Shared by threads and processes.
+    """One row for each file, cached in one file for all threads and processes.
+
+    A row is good only for the very bytes it was made of. A file that is damaged, or made under other rules, is started
+    over.
 
     Raises (every method):
         IndexUnavailable: the file gives no answer, and neither does a new one.
@@ -369,7 +372,7 @@ _TERM_PLACES = sorted(_PLACES[name] for name in _TERMS)
 
 
 class TriggerBase:
-    """The kept rows of one workspace. Shared by threads and processes.
+    """The cached rows of episodes and rules of one workspace. Shared by threads and processes.
 
     Raises (every method):
         IndexUnavailable: the file gives no answer, and neither does a new one.

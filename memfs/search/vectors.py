@@ -66,7 +66,11 @@ class VectorRow:
 
 
 class VectorFile:
-    """The file of one model's vectors. All methods may be called from several threads."""
+    """The SQLite file of one model's vectors. All methods may be called from several threads.
+
+    It may be deleted at any time. Vectors are kept by the digest of their text, too, so that a text that comes back is
+    not embedded again.
+    """
 
     def __init__(self, path: Path | None, model: str) -> None:
         """

@@ -1,6 +1,12 @@
 """WhooshIndex: the engine on Whoosh, its scoring, and its files.
 
-An error of Whoosh's becomes ``IndexUnavailable``. Posting blocks are read whole where this version of Whoosh allows.
+Whoosh keeps the postings: one field of terms with their weights, cut by our analyzer. Everything else about a document
+is in ``DocumentColumns``, aligned by document number, and is what filters and answers are made of. Only what is right
+in every distribution of Whoosh is used: one writer, deletion by document number, an ``Or`` of ``Term``s. Scoring
+normally reads whole posting blocks; where Whoosh's insides are not as expected its own search gives the same scores.
+
+Whoosh unpickles what it opens: this engine is only ever given folders that ``memfs.search.generations`` has verified.
+Its errors become ``IndexUnavailable``.
 """
 
 from __future__ import annotations

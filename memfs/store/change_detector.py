@@ -18,7 +18,7 @@ Seen = TypeVar("Seen")
 
 
 class Sight:
-    """The eyes of one store, opened on the first look."""
+    """Detects the changed files of one store. Watching begins with the first look."""
 
     def __init__(
         self, index_sync: IndexSync, look_everywhere: Callable[[], SyncResult], news: Callable[[], set[str] | None]

@@ -391,7 +391,11 @@ NOTE = "secondary.json"
 
 
 class Away:
-    """The note of one workspace, in the first of some folders that takes it; this process remembers it besides."""
+    """Notes how many writes the secondary locations hold, in the first of some folders that takes it.
+
+    So a process that cannot look there, as that disk is not mounted or no setting names it any more, still knows that
+    something is missing.
+    """
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._notes = [folder / NOTE for folder in folders]
@@ -556,6 +560,10 @@ _DETACHED = "HEAD"
 
 class ReturnHome:
     """Brings writes home for one workspace. Its callers hold the locks of both places.
+
+    Each operation is carried out in order and once. It keeps its id on the way, and is dropped from the secondary
+    location only when the workspace's journal has it: a process killed at any point leaves it in one place or in both,
+    never in none, and never twice in history.
 
     Attributes:
         came: paths that came home and that were not reported yet.

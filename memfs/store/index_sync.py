@@ -141,7 +141,7 @@ _STALE = _LOOK_AGAIN = (0, 0, 0, 0)
 
 
 class IndexSync:
-    """The link from files to index in one process. Its methods may be called from several threads.
+    """Keeps the index in step with the files, in one process. Its methods may be called from several threads.
 
     ``listeners`` are called with each change of the index: what it learned, and which paths it forgot. They must not
     wait.

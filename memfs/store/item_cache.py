@@ -31,7 +31,7 @@ class _CachedItem(Generic[Facts]):
 
 
 class Catalogue(Generic[Facts]):
-    """Facts of the items of one store. May be used from several threads.
+    """Caches facts of the items of one store. May be used from several threads.
 
     At most 64 MiB of files are kept, and none above 64 KiB: others are read again each time.
     """

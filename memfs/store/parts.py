@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Gate(Protocol):
-    """Keeps account of what a workspace weighs."""
+    """Asks before a write whether there is room, and keeps account of what a workspace weighs."""
 
     def prepare(self) -> None:
         """Make sure that ``admit`` can answer. No lock is held."""
@@ -127,7 +127,7 @@ class StorePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """One open workspace's machinery."""
+    """The shared parts of one open workspace's store."""
 
     tree: Tree
     journal: Journal

@@ -27,7 +27,7 @@ from memfs.store.values import Eyes, FlushResult, LoadedItem
 
 
 class SearchResult(Protocol):
-    """What an index finds in files as they are now; see ``memfs.store.searcher.Searcher`` for each."""
+    """Finds items by the index in files as they are now; see ``memfs.store.searcher.Searcher`` for each."""
 
     def snapshot(self) -> AbstractContextManager[None]:
         """All that this thread asks within sees one state of the files."""
@@ -64,7 +64,7 @@ class Browsable(Protocol):
 
 
 class Followable(Protocol):
-    """Keeps its index in step with its files, and tells of it."""
+    """Keeps its index in step with its files, and reports its changes."""
 
     @property
     def following(self) -> IndexSync:
@@ -81,7 +81,7 @@ class Followable(Protocol):
 
 
 class Machinery(Protocol):
-    """What is needed of a workspace's parts beside a followable store; see ``memfs.store.parts.Parts`` for each."""
+    """The parts of a workspace needed beside a followable store; see ``memfs.store.parts.Parts`` for each."""
 
     @property
     def seen(self) -> View: ...
@@ -126,6 +126,9 @@ def reader_of(engine: str, invisible: bool) -> str:
 
 class MountedStore:
     """Reads the memories of one workspace as its files have them. May be used from several threads.
+
+    Nothing below the other workspace's folder is ever written: no journal, lock, state folder or history; its index is
+    in this user's cache.
 
     It offers what answers are made from (``memfs.store.reader.Readable``) and what is watched.
 

@@ -86,7 +86,7 @@ class SearchTarget(Protocol):
 
 
 class IndexedItem(Protocol):
-    """What the seeking needs of a store's parts."""
+    """What a searcher needs of a store's parts."""
 
     @property
     def index(self) -> SearchTarget:

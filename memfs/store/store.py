@@ -61,7 +61,12 @@ class _RetainedItem:
 
 
 class ItemDecoder:
-    """The items that were decoded last, at most 2,000 and 4 MiB of bytes. May be used from several threads."""
+    """The items decoded last, at most 2,000 and 4 MiB of bytes. May be used from several threads.
+
+    Equal bytes are not decoded again, and nobody can change what others get.
+
+    Nobody can change what others get.
+    """
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, _RetainedItem] = OrderedDict()
@@ -110,7 +115,10 @@ def _apart(item: MemoryItem) -> MemoryItem:
 
 
 class ItemReader:
-    """Reads items of one workspace."""
+    """Reads items of one workspace.
+
+    Text comes from a file that was looked at, never from the index.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -180,7 +188,11 @@ _LIMIT = 4096
 
 
 def prove(parts: Parts, index_sync: IndexSync) -> Freshness:
-    """HEAD, how many memory files differ from it, and a digest of exactly what is indexed."""
+    """HEAD, how many memory files differ from it, and a digest of exactly what is indexed.
+
+    The digest of HEAD's own files is cached beside the index, so that the usual answer, that nothing differs, needs no
+    git.
+    """
     indexed = dict(parts.index.stamps().blobs())
     digest = _digest(indexed)
     found = parts.repository.head()
@@ -231,6 +243,8 @@ _SECOND_NAME = "index."
 
 def end_interrupted(parts: Parts) -> list[Problem]:
     """End the commit that a killed process began, if there is one and nobody is at work; say so.
+
+    A lock of ours that outlives its process would stop the person's own git, so it does not wait for the next commit.
 
     It never raises and never waits: the next commit comes this way again.
     """

@@ -20,7 +20,7 @@ from memfs.store.plan import FilePlan, Planner
 
 
 class Eyes(Protocol):
-    """Something that sees files change while nobody asks (``memfs.watch``)."""
+    """Notices changed files in the background (``memfs.watch``)."""
 
     degraded: str
 

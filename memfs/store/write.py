@@ -51,6 +51,9 @@ _SYNC_ONCE_ABOVE = 64
 class FileHome:
     """Journal and files of one workspace. Its callers hold the store's lock.
 
+    A write is durable in the journal first, then in the files, then marked as applied; what a killed process left half
+    done is redone.
+
     Attributes:
         noticed: what was set aside in the course of a write.
     """
