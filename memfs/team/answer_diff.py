@@ -1,7 +1,7 @@
-"""Answer difference: how the answer to a question changed between two revisions, and which commit did it (B1).
+"""Compare the answers to a question at two revisions, and find the commit that changed one.
 
-Owns what counts as a change of an answer. How the past answers is ``memfs.team.asof``'s business, how a commit is
-found that of ``memfs.team.culprit``.
+An item counts as changed when it came, went, changed its rank against others, or says something else; a rank that
+only slid because of others is reported separately.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Past: the workspace's memory as it was at a revision, asked in full (B1).
+"""Ask the memory as it was at a revision: recall, read and count with its files, kinds and ``[recall]`` settings.
 
-Owns which revision is meant, and what of that revision counts: its files, its kinds, its ``[recall]`` settings, and its
-time as the present. How an answer is made is the pipeline's business; how the past is read that of ``paststore``.
+The time of the revision counts as the present. Reading the past writes nothing but this user's cache.
 """
 
 from __future__ import annotations

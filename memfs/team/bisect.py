@@ -1,7 +1,6 @@
-"""Bisect: the commit that broke an answer (B1, B2).
+"""Find the commit that broke an answer.
 
-Owns what is expected of an answer, and that both ends are as they are said to be before anything is searched. How a
-commit is found is ``memfs.team.culprit``'s business, how the past answers that of ``memfs.team.asof``.
+Both ends are checked before the search begins: the answer must be right at one and wrong at the other.
 """
 
 from __future__ import annotations

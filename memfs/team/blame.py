@@ -1,7 +1,7 @@
-"""Blame: who taught each field of a memory, and when (B2).
+"""Find who taught each field of a memory, and when.
 
-Owns the walk from a version back through all that came before it, field by field: through merges, moves and changes of
-type, and through what waits for its commit. Reading git is ``memfs.git``'s business.
+History is followed field by field through merges, moves and changes of type, and through what waits for its commit.
+Nothing is written.
 """
 
 from __future__ import annotations

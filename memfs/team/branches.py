@@ -1,4 +1,4 @@
-"""Branches: an agent's own branch with a working tree of its own, from its start to its merge or end (B2, B3).
+"""An agent's own branch with a working tree of its own, from its start to its merge or end.
 
 Nothing that is written on such a branch is lost, whatever ends it.
 """

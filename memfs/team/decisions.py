@@ -1,7 +1,7 @@
-"""Decisions: conflicts that joined items carry, brought to an end one by one (K4, B3).
+"""Decide conflicts that items carry after a merge: keep the value in the item, or take the one that was displaced.
 
-Owns finding the items, and what becomes of a field when the value that stands is kept, or the one that gave way is
-taken instead. How conflicts get into items is ``memfs.format``' business.
+A decision is about one conflict, all conflicts of a field, or all of an item. Decisions about several items are
+written as one batch.
 """
 
 from __future__ import annotations

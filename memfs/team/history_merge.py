@@ -1,8 +1,7 @@
-"""Merger: joins another line of history into the branch that is checked out (B1, B3).
+"""Merge another line of history into the branch that is checked out.
 
-Owns what a merge that memfs makes itself does to files and to history: that what waits is committed before, that
-nothing of a person's is replaced, and which commit results. What the files come to is the business of
-``memfs.team.history_merge``; where the other line came from, its caller's.
+What waits is committed first, nothing of a person's is replaced, and the merged files and the merge commit are
+written as one batch. Values that were displaced are recorded.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The merge driver: joins three versions of one file while git merges, rebases, picks or reverts (B3).
+"""The merge driver: join three versions of one file while git merges, rebases, cherry-picks or reverts.
 
-Owns the way from git's three temporary files to one, and what becomes of conflicts that the file cannot carry itself.
-Git may call it in the middle of anything: it opens no workspace, takes no lock, touches neither index nor journal, and
-reads of the repository only the table of kinds; of its history only where a version looks like another item's. How
-versions are joined is ``memfs.format``'s business.
+Git may call it in the middle of anything: it opens no workspace, takes no lock, and touches neither index nor
+journal. Where versions cannot be joined, both stay in the file between conflict markers.
 """
 
 from __future__ import annotations

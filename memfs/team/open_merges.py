@@ -1,7 +1,6 @@
-"""Open merges: memory files that git left with several versions, joined after all (faults row 43; K4, B3).
+"""Join memory files that git left with several versions, or with conflict markers.
 
-Owns finding the versions of a file (in the person's index, between markers, in history), and what is a person's own
-outcome, which stands. How versions are joined is ``memfs.format``' business; committing the merge is the person's.
+A result that a person made by hand is kept as it is. Nothing is written: the caller puts the outcomes in place.
 """
 
 from __future__ import annotations

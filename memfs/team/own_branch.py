@@ -1,7 +1,7 @@
-"""Memory on its own branch: making it in a repository of code, or finding it in a clone, and taking it away again.
+"""Keep memory on its own branch: make it in a repository of code, find it in a clone, and take it away again.
 
-Every step can be repeated. The branch is laid out in a folder that nobody looks into, and becomes the memory by one
-rename: until then there is none, after it there is all of it. Where it lies is ``memfs.fs.own_branch``' business.
+Every step can be repeated. The branch is laid out in a folder of its own, and becomes the memory by one rename: until
+then there is none, after it there is all of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Resolution: whatever a merge could not decide, listed and brought to an end (faults row 43; K4, B3).
+"""List what a merge could not decide, and resolve it.
 
-Owns what counts as waiting, and in which order an outcome reaches the file, the person's index and the records. How
-versions are found and joined is ``openmerges``', what a decision does to an item ``decisions``' business.
+Files are written before the person's index, so that a resolve that was killed can be repeated. A workspace that
+conflict markers keep closed is repaired by ``Foundations``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Review: what a change does to memory, before it goes in (B4, K8).
+"""Compare two sides of a change of memory as a pull request does, and report on it.
 
-Owns which two sides are compared, as a pull request compares them, and putting the report together. Reads git's objects
-only: it needs no journal, no lock and no index, and writes nothing.
+Reads git's objects only: it needs no journal, no lock and no index, and writes nothing. Secrets never reach the
+report.
 """
 
 from __future__ import annotations

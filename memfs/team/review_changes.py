@@ -1,7 +1,6 @@
-"""Review changes: what became of each item and document between two sides (B4).
+"""What became of each item and document between two sides of a change.
 
-Owns which change an item went through, by its id and not by its path, and which fields differ. Whether any of it is
-wrong is ``memfs.team.review_findings``' business.
+An item is followed by its id, whatever its path; differences are listed field by field.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Review findings: what is wrong, or worth a look, in the files that a change touches (B4; faults rows 17 to 19).
+"""What is wrong, or worth a look, in a change of memory: in files, items, neighbours, commits and the loaded text.
 
-Owns the checks of single files and of ids. What a change does to answers, budget and history is found by the modules
-beside this one.
+Every finding has a stable code and a severity. Only git's objects are read.
 """
 
 from __future__ import annotations

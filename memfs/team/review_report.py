@@ -1,8 +1,4 @@
-"""Review values: what a report on a change of memory consists of (B4, K8).
-
-Values only; how they are found is the business of the modules beside this one, how they are shown that of
-``memfs.team.review_text``.
-"""
+"""The values that a review's report consists of, and the table of its findings with their severities."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""PastFiles: the files of a workspace as a revision has them, or as the next commit will.
+"""Read the files and items of a revision, or of the next commit, as if they were in a folder.
 
-Owns reading them out of git as if they lay in a folder: links are not there, and times are those that a checkout at the
-asked moment would give. What they hold is not its business.
+Links are left out, and times are those that a checkout at that moment would give. ``PastStore`` is the store of one
+revision; its index is built once for each tree.
 """
 
 from __future__ import annotations

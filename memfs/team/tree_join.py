@@ -1,8 +1,7 @@
-"""Tree join: what the files of two lines of history come to together, by the versions each has (B3).
+"""Join the files of two lines of history, by the versions that each has.
 
-Owns which version of a file stands, that an item is followed by its id where one side moved it, and the version that
-lines which crossed began from. How two changed versions of one file are joined is ``memfs.format``'s business.
-Reads blobs; writes nothing.
+An item is followed by its id where one side moved it. Lines that crossed are joined from a version that both began
+from. Reads blobs; writes nothing.
 """
 
 from __future__ import annotations

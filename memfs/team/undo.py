@@ -1,7 +1,6 @@
-"""Undo: take back what a session, an agent or a commit wrote, and nothing else (B2).
+"""Undo what a session, an agent or a commit wrote, and nothing else, as one new commit.
 
-Owns the one commit that does so, and what is told of it. Which changes are meant is ``undochoice``'s business, what
-becomes of a file that of ``undofiles``.
+Later edits stay: a field that somebody changed since is kept, and reported. History is never rewritten.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Signatures: who signed the commits of the memory, and whether it was whom they say (B2).
+"""Check who signed the commits of the memory, and whether they are who they say they are.
 
-Owns what a signature is worth: which commits are looked at, whose key must have signed, and the words for what is
-found. Keys and lists of signers are never taken from the repository by itself; how a signature is checked is
-``memfs.git.signing``'s business.
+Keys and lists of signers are never taken from the repository by itself. Reads only.
 """
 
 from __future__ import annotations
