@@ -1,7 +1,7 @@
-"""Agents' block: what the team agreed on, in the file that agents read on their own (``AGENTS.md``, ``CLAUDE.md``).
+"""Keep a block with the team's conventions in a file that agents read on their own (``AGENTS.md``, ``CLAUDE.md``).
 
-Owns which file may hold the block, and that nobody's save of the same moment is lost. What the block says is the
-business of ``memfs.context.agents_md``, how it lies among other bytes that of ``memfs.context.agents_md``.
+Every byte outside the block stays as it is. A block that somebody edited is not replaced unless asked to, and a save
+by somebody else at the same moment is not lost.
 """
 
 from __future__ import annotations

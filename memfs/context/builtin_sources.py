@@ -1,7 +1,7 @@
-"""Built-in sources: the table of those that memfs brings along (seed 004, P3).
+"""The built-in context sources: conventions, feedback, episodes, rules, preferences and the last session.
 
-Owns their names and how each is made from the parts of a workspace. Which are asked is said by the settings, and
-``memfs.context.plugins`` reads those.
+Each reads the workspace together with its mounts and private memory, and orders its entries the most important first.
+``StoreSource`` is their base class; the values of a source's settings table are checked before it is made.
 """
 
 from __future__ import annotations

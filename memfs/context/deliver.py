@@ -1,7 +1,7 @@
-"""Delivery: what the sources have to say, put together for an agent (seed 004).
+"""Put together what the sources say for an agent: automatic memory, triggered memory and answers to ``recall``.
 
-Owns who is asked for which delivery, what of it an agent may be given, and the form in which it is handed over. Which
-sources there are, and where a source has its knowledge from, it does not know.
+A delivery fits its budget of tokens and repeats nothing that the agent has already. It is quoted as data: no text in
+it can end the quotation. A source that fails or is too slow is left out and reported as a problem.
 """
 
 from __future__ import annotations

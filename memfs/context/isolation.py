@@ -1,7 +1,7 @@
-"""Isolation: asking code of others without suffering what it does (seed 004, P2).
+"""Call plugin code with a time limit, in a daemon thread of its own.
 
-Owns the time limit of each call, the check of what comes back, and who is not asked. Which sources there are, and what
-becomes of their texts, it does not know.
+What comes back is checked before it is used. Code that fails or is too slow is reported, and paused when that happens
+too often; it neither holds up the caller nor keeps the process from ending.
 """
 
 from __future__ import annotations

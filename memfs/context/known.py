@@ -1,7 +1,7 @@
-"""KnownFiles: the files that coding agents read on their own (seed 004, P6).
+"""Tell whether an agent has a text already: in its prompt, or in the files that coding agents read on their own.
 
-Owns which files these are, reading them without leaving the repository, and reading them again only when they change.
-When a text is said in one is ``memfs.context.known``'s business.
+Texts are compared by passage, without their Markdown. Reading never leaves the repository, and a file is read again
+only when it changed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Mounts: other workspaces whose memories are asked, too (P7).
+"""Read other workspaces that ``[mounts]`` names, and search them together with this one.
 
-Owns which of the named folders are open at present, and why the others are not: one that is gone, invalid or not to be
-trusted takes nothing from the rest. What is read there is only read (``memfs.store.reader``); nothing of its settings
-counts, and its own mounts are not followed, so that mounts cannot lead round in a circle.
+A mount is only read: none of its settings count, and its own mounts are not followed. One that is missing, invalid or
+not trusted is reported and left out; the others still answer.
 """
 
 from __future__ import annotations

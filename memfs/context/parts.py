@@ -1,6 +1,6 @@
-"""Parts: the parts that bring memory to an agent, and how they are wired (seed 004).
+"""Wire the sources and what they need for one workspace, each part made when it is first used.
 
-Owns which part gets which others, when it is made, and which hears of an occasion. What a part does, it does not know.
+``WarningHistory`` keeps the latest warnings by situation, the oldest forgotten first.
 """
 
 from __future__ import annotations
