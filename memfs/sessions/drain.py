@@ -1,8 +1,8 @@
-"""Draining: what agents' sessions told becomes memories.
+"""Make memories of the events that wait in the spool.
 
-Owns the order of the work, and that an event becomes memories once whatever is killed: memories are stored under ids
-that follow from the events, then the notes say how far the spool was taken, then what was taken is removed. Which
-memories an event makes, the modules beside it say.
+Each event becomes memories once, whatever is killed: memories are stored under ids that follow from the events, then
+the notes record how far the spool was read, then the events are removed. An event of which nothing can be made is set
+aside.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""SessionEvent: one thing that an agent's program told about a session, such as a prompt or the result of a tool.
+"""An event of an agent's session, such as a prompt or the result of a tool, read from the JSON that a hook gets.
 
-Owns reading the JSON that a hook gets, in each spelling that programs use, and bounding what it holds. Imports little:
-a hook that only keeps an event for later must end at once. What becomes of an event, ``memfs.sessions.drain`` says.
+Every spelling that programs use is understood, and what an event holds is bounded. Imports little, so that a hook
+which only keeps an event ends at once.
 """
 
 from __future__ import annotations

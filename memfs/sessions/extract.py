@@ -1,7 +1,6 @@
-"""Hearing: all that a stretch of a session's events says, before anything of it is stored.
+"""Extract everything that a run of a session's events says, before any of it is stored.
 
-Owns which event is asked for what, and that an event that two hooks told is heard once. It stores nothing; what is
-stored of it and how, ``memfs.sessions.drain`` says.
+An event that two hooks report counts once. The session's notes are updated with what later events depend on.
 """
 
 from __future__ import annotations

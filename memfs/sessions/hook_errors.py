@@ -1,7 +1,6 @@
-"""Troubles: what went wrong in a hook, which may neither fail nor speak.
+"""Log what goes wrong in hooks, for ``memfs status`` and ``memfs check`` to report.
 
-Owns a short log in the workspace's private state, so that a person is told by ``memfs status`` and ``memfs check`` what
-the agent's program never shows. A disk that takes none of it costs the report and nothing else.
+The log is short and lies in the workspace's private state. Writing it never raises because of the disk.
 """
 
 from __future__ import annotations

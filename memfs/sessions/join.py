@@ -1,4 +1,7 @@
-"""Join: a clone uses the private memory of another one, and brings along what it had of its own."""
+"""Let a clone use the private memory of another clone, and bring along what it had of its own.
+
+A join that was killed is finished by the next one, and nothing is lost.
+"""
 
 from __future__ import annotations
 

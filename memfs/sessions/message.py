@@ -1,7 +1,6 @@
-"""Sentences: a message taken apart, without what is not said in words.
+"""Take a message apart into sentences, and recognise wishes to remember, intentions and priorities.
 
-Owns what is left out: code, quoted lines, tables, headings, marks of emphasis and of lists. What a sentence says is the
-business of others.
+Code, quoted lines, tables, headings and marks of Markdown are left out.
 """
 
 from __future__ import annotations

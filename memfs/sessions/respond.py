@@ -1,7 +1,7 @@
-"""Telling: what an agent is told at an event of its session: at the start, with a prompt, before a step.
+"""Say what an agent gets at an event of its session: at the start, with a prompt, and before a step.
 
-Owns what of the memory is worth an agent's room at that moment, and that nothing is told twice. How a program wants to
-be told, its door knows; what becomes of the event itself, ``memfs.sessions.drain``.
+Nothing is said twice in a session, not even by two processes at once, and everything fits the room that the settings
+allow.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Memories: the items that a session's events become (seed 003, C6).
+"""Turn what a session's events say into items: prompts, notes, decisions, knowledge, tasks and intentions.
 
-Owns kind, id, origin, trust and facts of each. Ids follow from what is said, so that an event that is taken twice makes
-nothing twice. Which events say something, the modules beside it decide.
+Ids follow from what was said, so that an event that is read twice makes nothing twice. What is worth keeping is
+judged by the cues of known languages, or by the model that the settings name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Where the events of an agent's session are kept, and which memory is read with them.
+"""Find where the events of an agent's session are kept, and which memory is read with them.
 
-Owns finding the project's private memory, the repository's memory beside it, and the state folder, without opening
-any, so that a hook that only keeps an event ends at once. What lies in the state folder is the business of others.
+Nothing is opened to find it, so that a hook which only keeps an event ends at once.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Notes: what has to be remembered of a session from one drain to the next.
+"""What has to be known of a session from one drain to the next: todos, failures, how far the spool was read.
 
-Owns which todos were in which stage and since when, which failures were seen, what was told already, and how far the
-spool was taken. It is written in one piece after the memories are: whatever is killed, the next drain goes on from
-there. It holds no text that may be a secret.
+Notes are written in one piece after the memories, so that the next drain goes on from there whatever is killed. They
+hold digests in place of texts that may be secret.
 """
 
 from __future__ import annotations

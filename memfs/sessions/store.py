@@ -1,7 +1,7 @@
-"""Storing: what events tell is written, as one commit.
+"""Store what a session's events say, as one commit.
 
-Owns what is new, what is done once more, which intention a task carries out, and what is refused. It is told what to
-store by ``memfs.sessions.extract``.
+A task that is done again updates its item, intentions that were carried out are closed, and what is refused is
+reported.
 """
 
 from __future__ import annotations

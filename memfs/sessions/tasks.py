@@ -1,7 +1,6 @@
-"""Tasks: which of an agent's todos and tasks became completed, and how long they took (seed 003, C6).
+"""Find the todos and tasks that an agent completed, and how long they took.
 
-Owns reading the lists that agents keep, of each tool and event that tells of them, and that a task told by two of them
-is done once. How a task is remembered, ``memfs.sessions.session_items`` says.
+The lists of every known tool and event are read. A task that two of them report counts once.
 """
 
 from __future__ import annotations
