@@ -1,8 +1,6 @@
-"""Aggregates: what all iterations come to, in three files that follow from the documents alone (seed 001; S12).
+"""Keep ``aggregates/*.json``: metrics by agent, patterns and progress, summed over all iterations.
 
-Owns ``aggregates/*.json``: which documents each is made from, and when an entry is out of date. Bringing one up to
-date gives the bytes that making it anew gives. What entries say is the business of ``digest``, ``patterns`` and
-``progress``.
+Each follows from the documents alone: bringing one up to date gives the bytes that a rebuild gives.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Analysis: how one agent did over the last iterations, and the weight that this suggests (seed 001; S11).
+"""Analyse how an agent did over the last iterations, and suggest its weight.
 
-Owns which iterations are looked at, by what improvement and diversity are told, and where the present weight stands.
-The entries it works on are ``aggregates``' business, the suggestion is ``weighing``'s.
+A suggestion moves a weight by half of it at most, and comes with its reasons.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Archives: iterations that left the tree, still readable document by document (S5, S15).
+"""Archive iterations, read their documents, verify archives and unpack them.
 
-Owns finding an archived document and its bytes: the frame of the payload that holds it, or, where the payload is not
-there or damaged, the blob that history has of it. Payloads lie outside git, so that a clone reads all through history.
-Making archives is ``memfs.state.archives``'s business, their form ``memfs.admin.archive_file``'s.
+A document is read from the frame of the payload that holds it; where the payload is missing or damaged, from history.
+Originals go only once their archive is verified. Payloads lie outside git, so that a clone reads from history.
 """
 
 from __future__ import annotations

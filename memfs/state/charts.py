@@ -1,7 +1,7 @@
-"""Charts: pictures of what an agent did and of what the workspace weighs, as SVG.
+"""Draw an agent's metrics and the workspace's sizes as SVG.
 
-Owns how they look. The same values give the same bytes, whatever the user's settings of matplotlib are. It works
-nothing out, knows no files, and is imported only where a picture is asked for.
+The same values give the same bytes, whatever the user's settings of matplotlib are. Imported only when a picture is
+asked for.
 """
 
 from __future__ import annotations

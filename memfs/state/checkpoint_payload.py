@@ -1,7 +1,7 @@
-"""Checkpoint manifests: what a checkpoint says of itself, proved by digests of the payload and of the manifest (S6).
+"""Write and read checkpoints: the manifest, the payload, and the proof that both are whole.
 
-Owns the fields of ``manifest.json``, its bytes, and the ids of checkpoints. Where it lies and what the payload holds it
-does not know.
+A checkpoint is self-contained: digests of payload and manifest prove every byte, and one wrong bit makes it invalid.
+``pack`` returns once the file is durable.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Checkpoints: the whole state of a multi-agent system at one moment, each complete in itself (S6-S8).
+"""Create, list, verify, recover from and prune checkpoints of a multi-agent system's whole state.
 
-Owns which checkpoints there are, their order from creation to acknowledgement, which one a recovery takes, and how many
-are kept. How a payload is written is ``checkpoint_packing``'s business, how it is read ``checkpoint_reading``'s, when
-one is due ``checkpoint_triggers``'.
+A checkpoint is acknowledged once it is durable and verified. Recovery takes the newest that verifies whole, and
+pruning keeps at least one that does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Shared documents: hypotheses and tournament results, which several writers change at once (issue 5, point 8).
+"""Store hypotheses and tournament results that several writers change at once.
 
-Owns the three-way merge of what is handed over with what others stored meanwhile, and the records of conflicts. Which
-fields join how, the schemas say; what a caller knew, ``known`` remembers.
+What is handed over is merged three ways with what others stored meanwhile. A value that is displaced is recorded as a
+conflict, which a person can settle.
 """
 
 from __future__ import annotations

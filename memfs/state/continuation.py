@@ -1,7 +1,6 @@
-"""Continuation: the state in which an agent leaves a task, under a token to go on with (S9).
+"""Keep the state in which an agent leaves a task, under a token to resume with.
 
-Owns tokens: how they are made, when they end, and what is said of one that cannot be resumed. What a state holds, and
-which other documents are stored with it, it does not know.
+A token that expired, or is unknown, is refused with a reason.
 """
 
 from __future__ import annotations

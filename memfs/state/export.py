@@ -1,6 +1,7 @@
-"""Transfer: state documents and memories out of the workspace, for analysis elsewhere.
+"""Export state documents and memories, for analysis elsewhere.
 
-Chooses the documents of an export, and their order.
+Documents come in a fixed order. What cannot be read is reported and left out, and an export that fails leaves the
+target as it was.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Record: one document as exports have it.
+"""One document as exports have it, its columns, and JSON Lines.
 
-Owns what a record says of its document, and JSON Lines, the form that holds all of it. Knows nothing of where documents
-come from or go to.
+A record that is written and read again is the same document.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Feedback: what the meta-review says, for everybody and for one agent's prompt (seed 001; S4, S5).
+"""Give agents what the newest meta-review recommends, as a text for their prompts, and measure what came of it.
 
-Owns which review counts as the latest, and the record of what an agent was given. How a review becomes sentences and a
-text is the business of ``recommendations`` and ``prompting``; what came of it is ``effectiveness``'.
+The newest review that can be read counts. Which version an agent was given is recorded.
 """
 
 from __future__ import annotations

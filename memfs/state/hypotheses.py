@@ -1,7 +1,6 @@
-"""Evolution: where a hypothesis came from, and what came of it (seed 001, S10, S13).
+"""Trace a hypothesis: its versions over the iterations, its ancestors and its descendants.
 
-Owns the walk from parents to children and back, over all iterations, archived ones included. A hypothesis may stand in
-several iterations, and change within one: each is a version of it.
+Archived iterations count. Each relative is met once, also where parents form a circle.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Importing: documents that an export holds, back into a workspace.
+"""Import what an export holds, back into a workspace.
 
-Owns the order: everything is checked before the first document is stored, and they are stored in batches, each of which
-is all or nothing. An import that was cut short is taken up by importing again, as what is there already is passed over.
-What becomes of one record is the business of ``memfs.state.import_documents``.
+Everything is checked before the first document is stored, and each batch is stored whole or not at all. An import
+that was cut short is finished by importing again: what is there already is passed over.
 """
 
 from __future__ import annotations

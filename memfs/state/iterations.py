@@ -1,7 +1,6 @@
-"""Iterations: opening, closing and listing the rounds of work (S12).
+"""Start, close and list iterations, the rounds of work of a multi-agent system.
 
-Owns the header of each iteration, ``system_state.json``: its status, and the statistics that closing writes into it.
-What a document holds, and what the statistics are made of, it does not know.
+Closing one writes its statistics into its header, ``system_state.json``; closing it again brings them up to date.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Parts: the parts that keep a multi-agent system's state, and how they are wired (seed 001).
+"""Wire the parts that keep a multi-agent system's state, each made when it is first used.
 
-Owns which part gets which others, when it is made, and which hears of an occasion. What a part does, it does not know.
+Archiving, pruning and checkpoints that are due run on the occasions that they react to.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Recording: what a system hands over becomes state documents (S1, S2).
+"""Record what a system hands over as state documents: updates, outputs, reviews and hypotheses.
 
-Owns which documents a hand-over changes, and what is acknowledged. How writers of one document at once are brought
-together is ``shared``'s business, what a state under a token is, ``continuation``'s.
+A call returns once its documents are durable. Writers of one document at once are merged.
 """
 
 from __future__ import annotations

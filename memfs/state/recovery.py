@@ -1,7 +1,7 @@
-"""Recovery: what a checkpoint tells whoever goes on from it (S7).
+"""Recover from a checkpoint: what to go on from, and its documents brought back.
 
-Owns how the answer is put together from what the checkpoint has noted and the documents it points at. The checkpoint
-was proved by the caller; nothing is changed here.
+The answer is put together from what the checkpoint noted and the documents it points at; the caller has verified it.
+Components can be restored each by itself.
 """
 
 from __future__ import annotations

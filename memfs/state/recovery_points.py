@@ -1,7 +1,6 @@
-"""Recovery points: what a recovery tells of a checkpoint, gathered while its documents are packed (S7).
+"""Gather what a recovery reports while a checkpoint is packed: where each agent is, tasks in flight, work that is done.
 
-Owns which documents say where each agent stands, what the supervisor said last of each part of ``checkpoint_data``, and
-what was done already. Works on paths and bytes as they come by; reads and writes nothing.
+Works on paths and bytes as they pass; reads and writes nothing.
 """
 
 from __future__ import annotations

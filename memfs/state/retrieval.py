@@ -1,7 +1,7 @@
-"""State retrieval: the system's state as it is or was, whole, in part or summed up (seed 001, S3, S14).
+"""Retrieve the system's state as it is or was: whole, in part or summarised.
 
-Owns that an answer is of one piece and true when it is handed out: made again while what it rests on changes, kept only
-as long as that stays as it was. What belongs into it, ``memfs.state.retrieval`` says.
+An answer is of one moment and true when it is returned: it is made again while what it rests on changes, and cached
+only as long as that stays the same.
 """
 
 from __future__ import annotations

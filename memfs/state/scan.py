@@ -1,8 +1,7 @@
-"""State looking: noticing which state documents changed, without reading those that did not.
+"""Notice which state documents changed, without reading those that did not.
 
-Owns when which folders and files are looked at, so that the index agrees with the files: after every commit the paths
-in which it differs, before every question the folders of the iterations at work, and at most once a minute everything.
-What a document is about, ``memfs.model.state_facts`` says; what is asked, it does not know.
+The index follows the files: after each commit the paths that differ from it, before each query the folders of open
+iterations, and at most once a minute everything.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Searching: state documents by their words, those of archived iterations too (S15).
+"""Search state documents by their words, and find past states like a given one.
 
-Owns which texts of a document are searched, and when its words are noted: at the first search after it came or changed,
-so that whoever never searches pays nothing. How words become terms is ``memfs.search.analyzer``' business.
+Archived iterations are searched, too. Words are indexed at the first search after a document changed, so that nobody
+pays for searches that are never made.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Trends: how often the meta-reviews name a pattern, over the iterations (seed 001; S10).
-
-Owns finding the reviews, archived ones included. When two name the same pattern, and what a direction is, ``patterns``
-knows.
-"""
+"""Show how often meta-reviews name a pattern over the iterations, archived ones included."""
 
 from __future__ import annotations
 
