@@ -1,8 +1,7 @@
-"""Archive files: many documents in one ``tar.zst`` of which a single one can be read alone.
+"""An archive: many documents in one ``tar.zst``, and the index by which a single one is read alone.
 
-Owns the payload of an archive: a tar, cut into compressed frames of a few megabytes, that any tar with zstd unpacks.
-The same documents give the same payload, byte for byte. Which document lies where, ``memfs.admin.archive_file`` keeps;
-what the documents mean, and when they go into an archive, it does not know.
+The payload is a tar in compressed frames of a few megabytes, which any tar with zstd unpacks; the same documents give
+the same bytes. The index holds a digest of itself, and vouches for every frame and document.
 """
 
 from __future__ import annotations

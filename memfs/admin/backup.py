@@ -1,7 +1,7 @@
-"""Backups: where they go, when they are due, how many are kept.
+"""Make backups, on request and by schedule, and keep as many as the settings say.
 
-Owns the schedule, the places, and the record of the last backup in the state folder. How one is made and read is the
-business of ``memfs.admin.backup`` and ``memfs.admin.backup_file``.
+A backup is verified before it counts, and older ones are removed only after that. What a killed backup left is
+removed by a later one.
 """
 
 from __future__ import annotations

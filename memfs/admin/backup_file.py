@@ -1,9 +1,8 @@
-"""The file that is a backup: its manifest, its parts, and the proof that it is whole.
+"""The file format of a backup, version 1 (``docs/format.md``): its manifest, its parts, and the proof that it is whole.
 
-Owns the format (``docs/format.md``), version 1: a tar whose first member is ``manifest-<sha256 of itself>.json``,
-followed by exactly the parts that the manifest names with size and sha256. One of them, ``files.tar.gz``, holds the
-workspace's files; one that changed while the backup was made stands there twice, and the manifest says which does not
-count. Where a backup comes from and what is done with it, this module does not know.
+It is a tar whose first member is ``manifest-<sha256 of itself>.json``, followed by exactly the parts that the
+manifest names with size and sha256. One of them, ``files.tar.gz``, holds the workspace's files; one that changed
+while the backup was made is in it twice, and the manifest says which does not count.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Check: everything that is wrong with a workspace, and its repair.
+"""Check a workspace for everything that may be wrong with it, and fix what can be fixed.
 
-Owns the list of checks. Each names what it found, where, and what to do; a repair never loses anything.
+Each problem says what it is, where, and what to do. A fix never loses anything.
 """
 
 from __future__ import annotations

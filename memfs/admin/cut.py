@@ -1,7 +1,7 @@
-"""Cutting old history: what was committed before a moment goes into a bundle and leaves the repository.
+"""Cut old history: what was committed before a moment goes into a bundle and leaves the repository.
 
-A person has to ask for it, and only the history of a repository that memfs made is cut. What stands at the cut stays as
-the new first commit; what came later is committed anew above it, with the same contents, authors and dates.
+A person has to ask for it, and only the history of a repository that memfs made is cut. The state at the cut stays as
+the new first commit; what came later is committed again above it, with the same contents, authors and dates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Erasing: an item leaves files, history and every other place, with a proof; the one exception to the git manners.
+"""Erase an item from files, history and every other place, with a proof.
 
-Owns the whole of it: the locks, trying again, ending what was interrupted, purging the other stores, and the proof. How
-history is rewritten is ``erase_history``'s.
+This is the one operation that rewrites history. All locks are held meanwhile, and an erase that was interrupted is
+finished by the next process that opens the workspace.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The proof of an erase: everything that could hold the item is read once more.
+"""Prove an erase: read once more everything that could hold the item.
 
-Owns where is looked and what counts as a hit. Changes nothing.
+Changes nothing.
 """
 
 from __future__ import annotations

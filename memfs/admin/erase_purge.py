@@ -1,7 +1,7 @@
-"""Where an item can be besides files and git, and how it is taken out there.
+"""Remove an item from every place besides files and git.
 
-Owns the table of those places. Each is a function that removes what it can and says what it did; a new store of content
-adds a row.
+Each row of the table removes what it can and says what it did; a new store of content adds a row. Places that memfs
+cannot reach, such as remotes and clones, are listed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The record of an erase, or a cut of history, that has begun: by it the next one to open the workspace ends it.
+"""Record that an erase, or a cut of history, has begun, so that the next process to open the workspace finishes it.
 
-Owns its form and its folder. It holds lines of what is erased, so it lies in the private state folder and goes last.
+The record is durable before anything is removed. It holds lines of what is erased, so it lies in the private state
+folder and is removed last. ``ErasePlan`` and ``EraseResult`` are what an erase reports.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What an erase is about: every version of an item that anything ever held, and what betrays it.
+"""Find every version of an item that anything ever held, and the phrases that betray it.
 
-Owns which blobs are versions or copies, which texts only quote the item, and the phrases by which both are known. Reads
-history, journal and set-aside contents; changes nothing.
+Copies are told from texts that only quote the item. Reads history, journal and displaced contents; changes nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""History of a workspace in a person's terms: ids and paths, revisions and dates.
+"""The history of a workspace in a person's terms: ids and paths, revisions and dates; and rollback.
 
-Owns turning ids into paths, also of items that are gone, and rollback. Reading git is ``memfs.git``'s business,
-writing files the store's.
+Items that are gone are found, too. A rollback is a new commit; history is never rewritten.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The memory context: ``configuration/memory_context.yaml``, and what it extends, as a value (M4).
+"""Load ``configuration/memory_context.yaml``, and what it extends, as one value.
 
-Owns where named contexts lie, what ``extends`` may point at, and how values that a context leaves out are filled in.
-What they do is the business of those who read them.
+Values that a context leaves out are filled in. ``FollowedContext`` follows changes of the files while a workspace is
+open.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Pruning: weak memories make room (seed 002, M3), and old ones where a type is kept for so many days only (S15).
+"""Prune weak memories, and those that are older than the retention policy keeps; list and bring back what was pruned.
 
-Owns what an item is worth keeping, which items are due, and moving them into the archive, or deleting them where the
-retention policy says so, as one batch that history can take back. Pinned items and the conventions of people are never
-due. Where pruned items lie, and their way back, is ``memfs.admin.prune``'s business.
+Items go into the archive, or are deleted where the policy says so, as one batch that history can take back. Pinned
+items and conventions of people are never due.
 """
 
 from __future__ import annotations

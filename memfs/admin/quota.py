@@ -1,8 +1,7 @@
-"""Quota: how much room each area may take, and what happens when it has been taken.
+"""Limit how much room each area may take, by ``configuration/system_config.json``.
 
-Owns the limits of ``configuration/system_config.json``, the thresholds, and the order at a full quota: the occasion is
-raised, its reactions make room, and only then is a write refused, before a byte of it is on the disk. Critical writes
-and removals always pass. How areas are measured and what the reactions do, it does not know.
+At a full quota an occasion is raised whose reactions make room; only then is a write refused, before a byte of it is
+on the disk. Critical writes and removals always pass.
 """
 
 from __future__ import annotations

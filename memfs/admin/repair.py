@@ -1,7 +1,7 @@
-"""Repair: what is damaged is put right from what is whole, after the damaged bytes were copied aside.
+"""Repair what is damaged from what is whole, after the damaged bytes were copied aside.
 
-Owns the steps of a repair and where whole copies are looked for. It never deletes, and restores only what is proven to
-be what was written, or says that it is an older version. A person's edit is left alone unless they name the file.
+Never deletes, and restores only what is proven to be what was written, or says that it is an older version. A
+person's edit is left alone unless they name the file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Restore: a workspace made anew from a backup.
+"""Restore a workspace from a backup, into a folder that does not exist or is empty.
 
-Owns the order: the backup is verified whole, the workspace is built beside its place under a temporary name, every part
-checked again as it is read, and the folder gets its name only when all of it is durable. Nothing is ever restored over
-something, and nothing of the backup's is run: no configuration, no hooks, no filters.
+The backup is verified whole, every part checked again as it is read, and the folder gets its name only when all of it
+is durable. Nothing of the backup is run: no configuration, no hooks, no filters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Opening: the machinery of one workspace, from its folder and its settings.
+"""Build the store of one workspace from its folder and settings: repository, index, lock, quota and file watch.
 
-Owns which repository a workspace lies in, what its store is built from, and when its files are watched. Which parts
-stand on these is ``memfs.workspace``' business.
+While a workspace may be created at a place, no other process creates one there.
 """
 
 from __future__ import annotations

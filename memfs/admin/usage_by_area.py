@@ -1,8 +1,4 @@
-"""Areas: what the parts of a workspace weigh on disk.
-
-Owns which path belongs to which area, and measuring each. It changes nothing, and what an area may weigh is
-``memfs.admin.quota``'s business.
-"""
+"""Measure what the parts of a workspace weigh on disk, and count its items. Changes nothing."""
 
 from __future__ import annotations
 
