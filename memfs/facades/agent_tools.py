@@ -1,8 +1,7 @@
-"""AgentMemory: what an agent may do with a memory by the tools it is given.
+"""What agents may do with a memory through tools: search, page, store, change, delete, restore and read history.
 
-Owns what every door with tools has in common: which names mean an item, what an agent's writing does to who vouches
-for an item, and pages of what there is. What a tool is called, and the form of its answer, is the door's business;
-history is that of ``memfs.facades.agent_tools``.
+What an agent writes never passes as vouched for by a person. A change that names the version it was made from
+overwrites no later edit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ContextMemory: the state of a long-running multi-agent system, as seed 001 calls it.
+"""ContextMemory: keep the state of a long-running multi-agent system.
 
-Owns the seed's calls, what they take, and what this handle has seen of shared documents; iterations, retrieval,
-feedback, checkpoints and archives are the business of ``memfs.state``.
+It covers iterations, outputs, feedback, shared documents, checkpoints and archives. The handle remembers which
+versions of shared documents it has seen, so that concurrent changes are merged.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""MemoryCoordinator: seed 003's main class, over one workspace.
+"""MemoryCoordinator: store and retrieve memories of one workspace, from threads or an event loop.
 
-Owns which pipeline each call goes to, and the counts it gives. What the pipelines do is their own business.
+``*_async`` calls do their work on a thread, and never hold up the loop.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Entries: values that a framework keeps under namespaces and keys (B5).
+"""Values that a framework keeps under namespaces and keys, each as an item.
 
-Owns what storing, finding, refreshing and ending such a value means in the workspace. Which framework asks, and in
-which words, doors decide.
+Storing, finding, refreshing and expiring them is safe from several threads and processes. What people added to an
+item stays when its value is replaced.
 """
 
 from __future__ import annotations

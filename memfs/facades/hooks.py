@@ -1,7 +1,6 @@
-"""Hooks: the functions that seed 003 calls at the events of an agent's session, for direct use (C6, C7).
+"""Functions to call at the events of an agent's session, and to consolidate its working memory.
 
-Owns the seed's names and arguments. What is made of an event is the business of ``memfs.sessions``: the same whether a
-function here or an agent's program tells of it.
+They make the same memories as the events that an agent's program reports through ``memfs hook``.
 """
 
 from __future__ import annotations

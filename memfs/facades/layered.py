@@ -1,6 +1,6 @@
-"""The layered memory of seed 000: items in short-term, episodic and semantic layers.
+"""Memory in short-term, episodic and semantic layers, and the context of a session.
 
-Owns the seed's names for storing and reading by layer. Which layer a type belongs to is the kind table's business.
+Each item lies in exactly one layer, chosen by its type. A context and the memories never disturb each other.
 """
 
 from __future__ import annotations

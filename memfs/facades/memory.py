@@ -1,7 +1,6 @@
-"""Memory: a remembered thing as seeds 002 and 003 hand it out, and what is counted of them.
+"""``Memory``: a copy of a remembered thing, with its score and how it was used; and ``MemoryStats``, the counts.
 
-Owns the fields those seeds name, and how a hit becomes one. It is a copy to read: changing what is stored is the
-facades' business.
+Changing a copy changes nothing that is stored.
 """
 
 from __future__ import annotations

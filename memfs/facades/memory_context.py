@@ -1,7 +1,7 @@
-"""MemoryContext: seed 002's memory that learns, over one workspace.
+"""MemoryContext: add memories, recall them, and learn from feedback about them.
 
-Owns the seed's names and results. Patterns, ranking, feedback and pruning are each the business of a part of the
-workspace.
+Also finds patterns in memories (``PatternDetector``) and adds what is remembered about a situation to a context
+(``MemoryInjector``).
 """
 
 from __future__ import annotations

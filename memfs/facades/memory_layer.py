@@ -1,7 +1,7 @@
-"""MemoryLayer: memory that comes up by itself, as seed 004 calls it.
+"""MemoryLayer: bring memory to an agent automatically, by trigger or on demand, and learn from its outcomes.
 
-Owns the seed's calls, and that none of them holds up an event loop. What the sources say, and what episodes teach, is
-the business of ``memfs.context`` and ``memfs.recall``.
+No call holds up an event loop. ``Overrides`` takes settings and sources of the caller's own over those of the
+workspace.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Opening: which workspace a facade works in, and how long that stays open.
+"""Open the workspace that a facade works in: a path, ``":memory:"``, the one at hand, or the user's own.
 
-Owns the choice: a path, ``":memory:"``, the workspace at hand, the user's own. What a facade does with a workspace,
-it does not know.
+A process opens each workspace once, and closes it when its last facade is done. A forked child opens its own.
 """
 
 from __future__ import annotations

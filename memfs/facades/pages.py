@@ -1,8 +1,7 @@
-"""Pages: texts kept under paths, as a tree of files that is none on disk (B5).
+"""Texts kept under paths, as a tree of files that exists in the workspace as items.
 
-Owns what reading, changing, moving and removing such a page means in the workspace: each is an item of kind ``note``
-whose title is its path, and a folder is there as long as a page lies below it. What an agent is told of it, in which
-words, doors decide.
+Each page is an item of kind ``note`` whose title is its path; a folder exists as long as a page lies below it.
+Reading, changing, moving and removing are safe from several threads and processes.
 """
 
 from __future__ import annotations

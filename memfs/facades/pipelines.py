@@ -1,7 +1,6 @@
-"""RetrievalPipeline: from a question to memories, as seed 003 calls it.
+"""Pipelines from texts to stored memories, and from a question to memories.
 
-Owns the seed's arguments and results, and that no convention is among them that is not accepted (K8). Searching,
-ranking, budget and duplicates are the business of ``Recaller``.
+Retrieval never returns a convention that is not accepted. ``AgentReview`` judges memories, for either pipeline.
 """
 
 from __future__ import annotations
