@@ -1,7 +1,7 @@
-"""Fault injection for tests: fail or stop at the N-th disk operation.
+"""Inject faults in tests: fail or stop at the N-th disk operation.
 
-Owns hooks for ``memfs.fs.io``. A stop is a ``Stopped`` that no code of memfs catches, and after it every further
-operation stops as well, so that no clean-up runs that a killed process could not have run.
+A stop raises ``Stopped``, which no code of memfs catches. Every later operation stops as well, so that no clean-up
+runs that a killed process could not have run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rot for tests: a disk that changes bytes behind everybody's back.
+"""Rot for tests: change bytes of a file the way a failing disk does.
 
-Owns making a file look to a workspace as if nobody had touched it since it was indexed.
+To the workspace the file looks untouched since it was indexed.
 """
 
 from __future__ import annotations
