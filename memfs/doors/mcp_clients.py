@@ -1,7 +1,6 @@
-"""MCP clients: programs that have no hooks of memfs, and name their servers in a JSON file of their own.
+"""Install memfs's server in programs that have no hooks, and name their servers in a JSON file of their own.
 
-Owns where that file lies and how an entry looks in it. How the entry gets into the text and out of it, knows
-``memfs.doors.claude_code.installer``.
+All else in that file stays, to the byte.
 """
 
 from __future__ import annotations

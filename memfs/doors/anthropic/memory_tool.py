@@ -1,7 +1,7 @@
-"""Memory tool: the classes that the Anthropic SDK's tool runner takes.
+"""The classes that the Anthropic SDK's tool runner takes, synchronous and asynchronous, and the commands behind them.
 
-Owns the SDK's base classes, its values of commands and its errors. What a command does and says is the business of
-``commands``.
+What the model keeps under ``/memories`` are items of kind ``note``. A command that cannot be carried out returns an
+error for the model, and a change never overwrites what others wrote meanwhile.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Answers: what a hook prints for an event, and the work it does with an open workspace.
+"""Answer an event of an agent's session: do the work that it asks for, and return what the hook prints.
 
-Owns which event is answered with what, which ones turn what waits into memories, and the form in which each program
-takes an answer. What is told, ``memfs.sessions.respond`` knows.
+Each program gets a context in the form in which it takes one.
 """
 
 from __future__ import annotations

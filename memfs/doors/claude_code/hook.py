@@ -1,8 +1,8 @@
-"""The hook: one event of an agent's session, from standard input to an answer, in a process of its own.
+"""Run a hook: read one event from standard input, keep it, and print the answer, in a process of its own.
 
-Owns that the person's work goes on whatever happens here: input is read within bounds, the event is kept before
-anything else is tried, a watch ends the process in time, nothing but an answer is printed, and the exit code is 0.
-Until an event needs the workspace opened, nothing heavy is imported.
+The person's work goes on whatever happens here: input is read within bounds, the event is kept before anything else
+is tried, a watchdog ends the process in time, nothing but an answer is printed, and the exit code is 0. Nothing heavy
+is imported until an event needs the workspace opened.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Installer: memfs's hooks, and if wanted its server, into the files of Claude Code and out of them again (C6).
+"""Install memfs's hooks, and its server if asked to, in the files of Claude Code, and uninstall them.
 
-Owns what belongs together and in which order: every file is looked at before the first is written. How an entry looks,
-``handlers`` says; how it gets into a text, ``hookentries`` and ``serverentry``; how it is written, ``settingsfile``.
+Every file is looked at before the first is written. Entries of others, comments and formatting stay as they are, and
+uninstalling leaves every other byte as it was before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Settings file: one JSON file of an agent's program on disk, as text.
+"""Change values in the JSON settings files of an agent's program.
 
-Owns which file a scope means, where it really lies, its encoding and byte order mark, the folder it may need, and that
-files of others are left alone. What stands in it, it does not know.
+All else in a file stays byte for byte, its encoding and byte order mark included. Links are followed to the real
+file, and the files of other users are left alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``checkpoint``: make, list, verify, use and prune checkpoints of a multi-agent system's state.
 
-Owns how they are shown, and what ``status`` says of them. What a checkpoint is, ``memfs.state`` knows.
+Also what ``status`` says of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""``convention``: what the team agreed on, and how it goes to other workspaces and comes from them.
-
-Owns how it looks on the command line. What an import makes of a convention, it does not know.
-"""
+"""``convention``: show, decide about, export and import what the team agreed on."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Draft: what a command line or a line of a JSONL file says of an item to remember.
-
-Owns the reading of ``--context k=v``, of standard input, and of lines to import. What an item may hold is the codec's
-business.
-"""
+"""Read an item to remember from the options of a command, from standard input or from a line of a JSONL file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""``new`` and ``edit``: items written by hand, in the person's own editor.
+"""``new`` and ``edit``: write items by hand, in the person's own editor.
 
-Owns starting the editor and telling what is wrong with the result; the person's text is never thrown away.
+What is wrong with the result is reported, and the person's text is never thrown away.
 """
 
 from __future__ import annotations

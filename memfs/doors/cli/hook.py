@@ -1,7 +1,6 @@
-"""``hook``: answers an event of an agent's session.
+"""``hook``: answer an event of an agent's session; and what ``status`` and ``check`` say of hooks.
 
-Owns how the verb looks on the command line, and what status says of hooks. ``memfs.__main__`` hands an agent's call
-over without coming here.
+A call in an agent's own form goes straight to ``memfs.doors.claude_code.hook``, without click.
 """
 
 from __future__ import annotations

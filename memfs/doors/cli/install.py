@@ -1,7 +1,4 @@
-"""``install`` and ``uninstall``: memfs's hooks in an agent's program, and out of it again.
-
-Owns how they look on the command line. What is written where, ``memfs.doors.claude_code.installer`` knows.
-"""
+"""``install`` and ``uninstall``: put memfs's hooks into an agent's program, and take them out again."""
 
 from __future__ import annotations
 

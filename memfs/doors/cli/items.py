@@ -1,4 +1,4 @@
-"""``show``, ``list``, ``forget``: looking at items and taking them away."""
+"""``show``, ``list`` and ``forget``: look at items, and remove them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``stats``, ``watch``, ``reindex``, ``migrate``, ``maintain``: what a workspace weighs, and its care."""
+"""``stats``, ``watch``, ``reindex``, ``migrate`` and ``maintain``: what a workspace weighs, and its care."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Everything the command line prints: lines, texts, JSON, tables, errors, progress.
+"""Print everything that the command line prints: lines, texts, JSON, tables, errors, progress.
 
-Owns that nothing from outside can end a line, begin another, move the terminal or command a runner of workflows, and
-the shapes of the JSON that scripts rely on for items and problems. Knows nothing of where they come from.
+Nothing from outside can end a line, begin another, move the terminal or command a runner of workflows. Items and
+problems have one shape of JSON, which scripts can rely on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""``private``: this user's private memory of the project at hand.
-
-Owns how it is told where that lies and what it holds, and the question whether a clone joins the memory of another one.
-"""
+"""``private``: show this user's private memory of the project at hand, and join that of another clone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``remember``: store one text, or import many from a JSONL file."""
+"""``remember``: store one text, have it reviewed first, or import many from a JSONL file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``semantic``: switch search by meaning on or off, and see how far it is."""
+"""``semantic``: switch search by meaning on or off, and show how far it is."""
 
 from __future__ import annotations
 

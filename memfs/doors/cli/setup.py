@@ -1,4 +1,4 @@
-"""``init`` and ``config``: making a workspace, and seeing how it is set."""
+"""``init`` and ``config``: make a workspace, and show how it is set."""
 
 from __future__ import annotations
 

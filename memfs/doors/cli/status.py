@@ -1,4 +1,4 @@
-"""``status``: how the workspace stands."""
+"""``status``: show the state of the workspace, its storage and what it delivers to agents."""
 
 from __future__ import annotations
 

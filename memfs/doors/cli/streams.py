@@ -1,7 +1,4 @@
-"""Streams: standard input, output and error as the command finds them, also when they are closed or full.
-
-Owns what happens to the three streams of the process. Knows nothing of what is read or written.
-"""
+"""Make standard input, output and error safe to use, also when they are closed or full."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What ``status`` and ``reindex`` say of a multi-agent system's state.
+"""What ``status`` and ``reindex`` say of a multi-agent system's state, and ``status`` of recent knowledge.
 
-Owns the words and the JSON. A workspace without iterations has none of it, and is spared the machinery.
+A workspace without iterations does not load the machinery for them.
 """
 
 from __future__ import annotations

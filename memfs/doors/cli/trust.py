@@ -1,4 +1,4 @@
-"""``trust``: letting a workspace enable what reaches beyond it; and what ``status`` says of that."""
+"""``trust``: let a workspace enable what reaches beyond it; and what ``status`` says of that."""
 
 from __future__ import annotations
 

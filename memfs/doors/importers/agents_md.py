@@ -1,7 +1,6 @@
-"""Agents' instructions: ``AGENTS.md``, ``CLAUDE.md`` and their like, read as what they say.
+"""Read ``AGENTS.md``, ``CLAUDE.md`` and their like as rules, wishes, procedures and facts.
 
-Owns which files these are, which of their passages are rules, wishes, procedures and facts, and that what memfs itself
-wrote into them does not come back.
+What memfs itself wrote into them does not come back.
 """
 
 from __future__ import annotations

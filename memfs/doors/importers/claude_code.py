@@ -1,7 +1,7 @@
-"""Claude Code's own memory: a folder of Markdown files, one fact each, with ``MEMORY.md`` as their index.
+"""Read Claude Code's own memory: a folder of Markdown files, one fact each, with ``MEMORY.md`` as their index.
 
-Owns the format: front matter with ``name``, ``description`` and ``type`` (at the top, or below ``metadata`` as newer
-versions write it), ``[[name]]`` between files, and which folder belongs to which project.
+Front matter has ``name``, ``description`` and ``type`` (at the top, or below ``metadata`` as newer versions write
+it); ``[[name]]`` links files.
 """
 
 from __future__ import annotations

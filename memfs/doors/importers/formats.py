@@ -1,7 +1,4 @@
-"""Formats: the stores that memories can be imported from, by name, and which of them a file is of.
-
-Owns the table and the guess. Each format is read by the module of its own.
-"""
+"""The stores that memories can be imported from, by name, and which of them a file is of."""
 
 from __future__ import annotations
 

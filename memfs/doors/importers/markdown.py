@@ -1,7 +1,7 @@
-"""Markdown: the front matter of a page, and its passages with their lines.
+"""Read a Markdown page: its front matter, and its passages with their lines.
 
-Owns what is one passage: a list item with what belongs to it, a numbered list as a whole, the other text of a section
-as a whole. Comments are left out. What a passage means is not known here.
+A passage is a list item with all that is part of it, a whole numbered list, or the rest of a section's text. Comments
+are left out.
 """
 
 from __future__ import annotations

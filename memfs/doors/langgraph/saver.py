@@ -1,7 +1,7 @@
-"""Saver: LangGraph's checkpoints, kept in a workspace (B5).
+"""LangGraph's checkpoints, kept in a workspace.
 
-Owns what ``BaseCheckpointSaver`` promises: configs, tuples, order and filters. Its asynchronous half is ``inthreads``;
-what a document looks like is the business of ``packing`` and ``memfs.state.threads``.
+Configs, tuples, order and filters are as ``BaseCheckpointSaver`` promises, also from asynchronous code. A value is
+unpacked as it was packed; only types that this user's graphs saved are brought to life.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Store: LangGraph's long-term memory over a workspace.
+"""LangGraph's long-term memory, kept in a workspace.
 
-Owns the operations of ``BaseStore`` and what of a value is searched. What an entry is in the workspace, is the business
-of ``memfs.facades.entries``.
+Operations behave as ``BaseStore`` promises. Threads and processes may share a store.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Answer: what a tool gives back, and the words for what went wrong.
+"""What a tool gives back, as text and as structure, and the words for what went wrong.
 
-Owns the two forms of an answer, text and structure, that text from memories stands between marks as quoted data, and
-that no answer tells what lies outside the workspace. Clients show a model either form: each is enough by itself.
+Text from memories is between marks as quoted data, and no answer reveals what lies outside the workspace. Clients
+show a model either form: each is enough by itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Arguments: what a tool takes, as a client sees it and as it is checked.
+"""What a tool takes, as JSON Schema and as the check that is made by it.
 
-Owns one row for each argument, from which both the JSON Schema and the check are made, so that they cannot differ.
-What an argument means, its tool knows. Models often write a number as text or one tag without a list: what can only be
-meant one way is taken so; everything else is refused by its name.
+Both come from one row for each argument, so that they cannot differ. Models often write a number as text or one tag
+without a list: what can only be meant one way is taken so; everything else is refused by its name.
 """
 
 from __future__ import annotations

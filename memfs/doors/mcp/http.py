@@ -1,7 +1,7 @@
-"""HTTP: the transport for clients that connect over the network of this machine.
+"""Serve clients that connect over HTTP on this machine.
 
-Owns the socket, which only this machine can reach, and the server around it; who may be served is ``guard``'s
-decision. Knows nothing of what messages ask for.
+The socket can be reached from this machine only, and a client must show the token. Connections that stay silent are
+closed.
 """
 
 from __future__ import annotations

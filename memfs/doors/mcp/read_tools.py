@@ -1,7 +1,4 @@
-"""Reading: what the tools that only read answer.
-
-Owns the words and the structure of their answers. What is found, and what an agent may be told, is decided below.
-"""
+"""The answers of the tools that only read: search, get, list, history, diff, context and status."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Server: the workspace's memory as an MCP server.
+"""The workspace's memory as an MCP server: tools, resources and prompts, wired to the protocol's SDK.
 
-Owns the wiring of tools, resources and prompts to the protocol's SDK, and under which names a client's memories are
-kept. How it is reached (stdio, HTTP) is not its business, nor what a tool does.
+Nothing is opened before a client asks for it. An error is an answer that says what to do, and a failure of memfs is
+logged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Desk: the workspace behind one server, opened with the first call that needs it.
+"""The workspace behind one server, opened with the first call that needs it.
 
-Owns when it is opened and closed, that no call holds up the event loop, and what the server remembers of its clients.
-What a call does is not known here.
+Calls are done on threads, so that none holds up the event loop.
 """
 
 from __future__ import annotations

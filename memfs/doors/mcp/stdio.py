@@ -1,8 +1,7 @@
-"""Stdio: the transport of a client that started this process and talks to its standard streams.
+"""Serve the client that started this process, over its standard streams.
 
-Owns the streams while it serves, one message a line, and how it ends: when the client goes or a signal comes, requests
-under way are answered, then the workspace is closed, which commits what waits. Nothing but protocol reaches standard
-output. Knows nothing of what messages ask for.
+Each message is a line, and nothing but protocol reaches standard output. When the client goes or a signal comes,
+requests under way are answered, then the workspace is closed, which commits what waits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Tools: one row for each, with what a model is told of it.
+"""The tools and resources that a server offers, one row each, with their names, descriptions, arguments and hints.
 
-Owns their names, descriptions, arguments and hints. Every client loads all of them into its model's context, so they
-are short. What a tool does is in ``reading``, ``writing`` and ``stating``.
+Every client loads all of them into its model's context, so they are short.
 """
 
 from __future__ import annotations
