@@ -174,7 +174,7 @@ class StoreSource(ABC):
 
     @abstractmethod
     def _selection(self, found: Any) -> ContextSelection:
-        """What of an answer is told."""
+        """What of an answer is delivered."""
 
     def _text(self, selection: ContextSelection) -> str | None:
         return str(selection)
@@ -249,7 +249,7 @@ _TOLD = VOUCHED | {""}
 class ConventionsMemory(StoreSource):
     """Surfaces the accepted conventions that hold for the files of a situation; all of them where it names none.
 
-    Only those that a person stands behind, or that were reviewed.
+    Only those that a person vouches for, or that were reviewed.
 
     Args:
         store: anything with ``holding(files=...)``, at once or awaited, whose answers have a text as ``str``, the most
@@ -475,7 +475,7 @@ class RecentSessionMemory(StoreSource):
 
     Attributes:
         max_items: so many lines at most.
-        max_age_days: a session that ended longer ago is not told of.
+        max_age_days: a session that ended longer ago is left out.
         any_trust: a session's own notes are written by agents; naming this source in the settings asks for them. What
             tools brought from outside is left out all the same.
     """

@@ -156,7 +156,7 @@ class SourceGuard:
     def call_all(
         self, works: Mapping[str, Callable[[], Result]], seconds: float | None = None
     ) -> dict[str, Result | Late | PluginFailure]:
-        """As ``call`` for several at once, which together take no longer; what one would raise stands in its place."""
+        """As ``call`` for several at once, which together take no longer; what one would raise takes its place."""
         if not works:
             return {}
 
@@ -269,7 +269,7 @@ class ForeignCall:
 
     def start(self, work: Callable[[], Any], ended: Callable[[ForeignCall], None]) -> None:
         self.future = Future()
-        self.future.set_running_or_notify_cancel()  # whoever stops waiting does not cancel it
+        self.future.set_running_or_notify_cancel()  # a caller that stops waiting does not cancel it
         self.began = time.monotonic()
 
         def run() -> None:
@@ -332,7 +332,7 @@ class _Daemons(ThreadPoolExecutor):
         def run() -> None:
             try:
                 value = fn(*args, **kwargs)
-            except BaseException as error:  # noqa: BLE001  it is handed to whoever awaits it
+            except BaseException as error:  # noqa: BLE001  it is handed to the caller that awaits it
                 future.set_exception(error)
             else:
                 future.set_result(value)

@@ -476,7 +476,7 @@ _MOMENT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountState:
-    """How one mount stands.
+    """The state of one mount.
 
     Attributes:
         name, path: as the setting has them.
@@ -589,7 +589,7 @@ class Mounts:
             return [self._open[name] for name in self._paths if name in self._open]
 
     def states(self) -> list[MountState]:
-        """How each mount stands, looked at now."""
+        """The state of each mount, looked at now."""
         self._parts.require_open()
         counts = self.each(lambda mount: (mount.store.count(), len(mount.store.following.rejected_items())))
         found = []

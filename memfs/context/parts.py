@@ -164,7 +164,7 @@ class Sources:
     # -- what is brought back -------------------------------------------------------------------------------------
     @cached_property
     def known(self) -> KnownFiles:
-        """What agents are told without memory."""
+        """What agents get without memory."""
         from memfs.context.known import KnownFiles
 
         return self._first("known", KnownFiles(self.root, self.parts.repository.work_tree))
@@ -249,7 +249,7 @@ class WarningHistory:
         """What a situation was warned with when it was last asked about, within a day.
 
         Without a question about this very situation, what the same agent was warned with in the same session within an
-        hour about the same files: what it did is often told in other words than what it was about to do.
+        hour about the same files: what it did is often described in other words than what it was about to do.
         """
         exact, near = _situation(state)
         with self._guard:

@@ -173,7 +173,7 @@ class PluginUnusable:
 
     @property
     def problem(self) -> Problem:
-        """What a person is told of it."""
+        """What is reported of it."""
         message = f"the source {self.name!r} is left out: {self.reason}"
         return Problem(path=FILE, code="SourceUnusable", message=message, hint=self.hint, severity=WARNING)
 
@@ -295,7 +295,7 @@ class Plugins:
         return source
 
     def configure(self, settings: MemorySettings) -> None:
-        """Follow other settings: sources are loaded anew when they are next asked for; those added stay, and are
+        """Follow other settings: sources are loaded again when they are next asked for; those added stay, and are
         given their table where there is one.
 
         Raises:
