@@ -80,7 +80,7 @@ class Drain:
     def run(self, session: str | None = None, seconds: float = 30.0, *, others: bool = False) -> DrainResult:
         """Take what waits (C6). One drain of a session is one commit; a person's corrections have commits of their own.
 
-        A session that ended is consolidated when all it told was taken (C7).
+        A session that ended is consolidated when all it reported was taken (C7).
 
         Args:
             session: only of this session; None: of all, and sessions that died are ended.

@@ -138,7 +138,7 @@ def _note_step(description: str, notes: SessionNotes) -> None:
 
 
 def _heard_before(event: SessionEvent, notes: SessionNotes) -> bool:
-    """Whether the same was told a moment ago: a program runs the hooks of each of its settings files."""
+    """Whether the same was reported a moment ago: a program runs the hooks of each of its settings files."""
     known = event.text("prompt_id" if event.name == PROMPT else "tool_use_id")
     told = sorted(event.fields.items(), key=lambda entry: entry[0])
     said = f"{known} {event.text('prompt')} {event.fields.get('tool_input')!r}" if known else normalised(repr(told))

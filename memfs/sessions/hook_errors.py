@@ -42,7 +42,7 @@ def note(state: Path, event: str, sentence: str) -> None:
         try:
             with io.operation("write", path):
                 os.write(fd, f"{json.dumps(row)}\n".encode())
-            if os.fstat(fd).st_size > _LARGEST:  # the newest are wanted: begin anew, with what was there beside it
+            if os.fstat(fd).st_size > _LARGEST:  # the newest are wanted: begin again, with what was there beside it
                 io.rename(str(path), f"{path}.older")
         finally:
             os.close(fd)

@@ -58,7 +58,7 @@ def by_person(event: SessionEvent) -> bool:
 
 
 def note(text: str) -> str:
-    """What a message asks to be kept as it stands, in whatever language; "" where it asks for nothing of the sort.
+    """What a message asks to be kept as it is, in whatever language; "" where it asks for nothing of the sort.
 
     It does by ``remember:`` at its beginning, before as many lines as there are, or by ``#`` and a blank before the one
     line that it has. ``#123``, ``#hashtag``, ``#!/bin/sh``, ``## a heading`` and a document that begins with a heading

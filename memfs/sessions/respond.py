@@ -53,20 +53,20 @@ _WAIT_SECONDS = 0.2
 
 
 class Response:
-    """What one session was told. No method raises because of the disk; without a name nothing is remembered."""
+    """What one session got. No method raises because of the disk; without a name nothing is remembered."""
 
     def __init__(self, state: Path, session: str, agent: str = "") -> None:
         """
         Args:
             state: the workspace's private state.
-            agent: the subagent, where it is one: it knows nothing of what the others were told.
+            agent: the subagent, where it is one: it knows nothing of what the others got.
         """
         self._folder = state / FOLDER
         name = hashlib.sha256(f"{session}\0{agent}".encode("utf-8", "replace")).hexdigest()[:32]
         self._path = self._folder / f"{name}.txt" if session else None
 
     def names(self) -> frozenset[str]:
-        """All that it was told."""
+        """All that it got."""
         if self._path is None:
             return frozenset()
         with suppress(MemfsError, OSError):
@@ -74,7 +74,7 @@ class Response:
         return frozenset()
 
     def claim(self, names: Iterable[str]) -> frozenset[str]:
-        """Note what is about to be told; those that were not told before, by whatever process.
+        """Note what is about to be delivered; returns those that were not delivered before, by any process.
 
         Two hooks of one event, where somebody installed them twice, so say a thing once.
         """
@@ -92,13 +92,13 @@ class Response:
         return frozenset(wanted)
 
     def forget(self) -> None:
-        """The session lost what it was told: it begins anew."""
+        """The session lost what it got: it begins again."""
         if self._path is not None:
             with suppress(MemfsError, OSError):
                 io.unlink(self._path, missing_ok=True)
 
     def sweep(self) -> None:
-        """Take away what sessions were told that nobody has heard of for two weeks."""
+        """Remove the records of sessions that were silent for two weeks."""
         with suppress(MemfsError, OSError):
             names = os.listdir(self._folder)[:_MOST_LOOKED_AT]
             for name in names:
@@ -108,7 +108,7 @@ class Response:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """The open file, which nobody else claims in meanwhile; whoever waits too long goes on without."""
+        """The open file, which nobody else claims in meanwhile; a caller that waits too long goes on without."""
         fd = io.open_file(str(self._path), os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             locked_within(fd, _WAIT_SECONDS)
@@ -138,7 +138,7 @@ class Fit:
     """Tells which items fit one message."""
 
     def __init__(self, message: str, *counted: TermCounts) -> None:
-        """``counted``: each knows in how many items of a workspace each word stands."""
+        """``counted``: each knows in how many items of a workspace each word occurs."""
         worth = question.weights(message[:_LOOKED_AT])
         telling = {term: share for term, share in worth.items() if share >= 1.0 and term not in GENERIC}
         known = [one.statistics(telling) for one in counted]
@@ -191,7 +191,7 @@ _MORE = 'More is remembered here: `{0} recall "words" --fenced` finds it, and `{
 
 
 def announce(event: SessionEvent, place: SessionLocation) -> None:
-    """Note that a session begins, before anything is opened: what it cannot be told in time, its next prompt tells."""
+    """Note that a session begins, before anything is opened: what comes too late, its next prompt brings."""
     told = _told_of(event, place)
     if event.text("source") in _BEGUN_ANEW:
         told.forget()
@@ -199,7 +199,7 @@ def announce(event: SessionEvent, place: SessionLocation) -> None:
 
 
 class Responder:
-    """Tells the agent of one session. Made anew for each event."""
+    """Delivers memory to the agent of one session. One is made for each event."""
 
     def __init__(
         self, workspace: Workspace, event: SessionEvent, place: SessionLocation, command: str = "memfs"
@@ -218,15 +218,15 @@ class Responder:
 
     # -- at the start -------------------------------------------------------------------------------------------------
     def at_start(self) -> str:
-        """What belongs into the beginning of a session: the automatic memory, pending intentions, how to ask (C6).
+        """What goes into the beginning of a session: the automatic memory, pending intentions, how to ask (C6).
 
-        What a session that goes on was told already is not repeated, unless it lost it.
+        What a session that goes on has already is not repeated, unless it lost it.
         """
         self._told.sweep()
         return self._begun(self._beginning())
 
     def _begun(self, told: str) -> str:
-        """The beginning of the session, from now on told; "" where it was told before."""
+        """The beginning of the session, noted as delivered; "" where it was delivered before."""
         marks = [mark_of(told), *self._given] if told else []
         if self._told.claim([_BEGUN, *marks]).isdisjoint(marks[:1]):
             return ""
@@ -241,7 +241,7 @@ class Responder:
         workspace, event = self._workspace, self._event
         beside = workspace.sources.mounts.each(lambda mount: mount.store.count() if mount.own else 0)
         known = workspace.store.count() + sum(beside.values())
-        if not known and not event.agent:  # what an agent is to be told of its iteration (S5), is no item
+        if not known and not event.agent:  # what an agent gets for its iteration (S5), is no item
             return ""
         more = _MORE.format(self._command) if known and workspace.settings.memory.on_demand else ""
         left = tokens - count_tokens(more)
@@ -284,8 +284,8 @@ class Responder:
     def at_prompt(self) -> str:
         """What is remembered of what a person just said; "" where nothing really fits (C6).
 
-        Where agents may not ask, they are not told so either. A session whose beginning was not told, because the time
-        was over, is told that first.
+        Where agents may not ask, they do not learn so either. A session whose beginning was not delivered in time gets
+        that first.
         """
         had = self._told.names()
         late = self._beginning() if _BEGINS in had and _BEGUN not in had else None
@@ -335,7 +335,7 @@ class Responder:
     def before_tool(self) -> str:
         """What went wrong in a situation like this one, or the rule for it: one hint at most, else "" (C6).
 
-        What was told with a prompt is told once more at the step it warns of: the moment is what matters.
+        What came with a prompt comes once more at the step it warns of: the moment is what matters.
         """
         if not teaches(self._event):
             return ""
@@ -352,7 +352,7 @@ class Responder:
 
     # -- afterwards -------------------------------------------------------------------------------------------------
     def note(self) -> None:
-        """Note which items the session was told, once they are printed: nothing comes between a claim and its text."""
+        """Note which items the session got, once they are printed: nothing comes between a claim and its text."""
         workspace, event = self._workspace, self._event
         served, now = workspace.usage.served, workspace.parts.clock()
         for way, ids, asked in self._handed:
@@ -384,7 +384,7 @@ def _quoted(entries: Iterable[ContextEntry], prompt: str, tokens: int) -> str:
 
 
 def _entry(item: MemoryItem) -> ContextEntry:
-    """An item as it is told: by whom and when says more here than in which session."""
+    """An item as it is delivered: by whom and when says more here than in which session."""
     who = origin_of(replace(item.origin, session=""), of_mount(item.id))
     when = f"{item.timestamp:%Y-%m-%d}" if item.timestamp else ""
     text = f"Done: {gist(item)}" if item.metadata.get("task_type") and item.metadata.get("success") else gist(item)

@@ -269,7 +269,7 @@ def of_prompt(event: SessionEvent, key: str, judged: Judgement) -> list[MemoryIt
 
 
 def of_note(text: str, event: SessionEvent) -> MemoryItem:
-    """What a person asked to be kept, as it stands: a preference where it says how things are to be done, something to
+    """What a person asked to be kept, as it is: a preference where it says how things are to be done, something to
     do where it says so, else knowledge.
     """
     said = shown(_COLOURS.sub("", text)).strip()

@@ -32,9 +32,9 @@ class SessionNotes:
         head, tries: the key of the event that is to be taken first, and how often that was begun.
         todos: by digest of its text, the stage a todo was in last, and since when it is being worked on.
         tasks: by its id, what a task is about, and since when it is being worked on.
-        done: digests of the tasks that are told as done, with when.
+        done: digests of the tasks that are reported as done, with when.
         failures: digest of what failed, and of how; empty where it worked since.
-        seen: digests of the latest events with when they came, to notice one that is told twice.
+        seen: digests of the latest events with when they came, to notice one that is reported twice.
         steps: what was done lately, in words, cleaned.
         episodes: how many episodes the session has given.
         ended: whether the session said that it ended.

@@ -27,7 +27,7 @@ class PendingEvent:
     """One event that waits.
 
     Attributes:
-        event: what was told.
+        event: what was reported.
         key: a digest of it and its moment, by which it is known whenever it is taken.
         end: where its line ends in the session's file.
         text: the line.

@@ -59,7 +59,7 @@ class Keeper:
         """Store it, all in one commit but for a person's corrections, which are that person's own.
 
         Args:
-            source: which program told it, for the commit's trailers.
+            source: which program reported it, for the commit's trailers.
 
         Returns:
             The ids of the items that were written, and why others were not.
@@ -184,7 +184,7 @@ class _Attempt:
             stored = batch.put(item, expected="")
         except IdExists:
             return True
-        except (ContentError, IdInvalid) as error:  # a secret, too: told by its rule's name
+        except (ContentError, IdInvalid) as error:  # a secret, too: reported by its rule's name
             self.refused.append(f"a {item.type} memory was not stored: {error.message}")
             return False
         self._new.append(stored)

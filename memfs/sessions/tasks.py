@@ -29,9 +29,9 @@ class Task:
     Attributes:
         text: what was to be done.
         sort: the sort of work, such as ``bugfix``.
-        minutes: how long it was worked on; None where nobody told when that began.
+        minutes: how long it was worked on; None where it is unknown when that began.
         steps: what was done meanwhile, in words.
-        more: what else was told of it.
+        more: what else was reported of it.
     """
 
     text: str
@@ -129,7 +129,7 @@ def _task_done(event: SessionEvent, notes: SessionNotes) -> Iterator[Task]:
 def _done(
     text: str, since: str, event: SessionEvent, notes: SessionNotes, key: str = "", more: str = ""
 ) -> Iterator[Task]:
-    """The task, unless another event told of it as done already."""
+    """The task, unless another event reported it as done already."""
     names = [digest("text", normalised(text)), *([digest("id", key)] if key else [])]
     known = any(name in notes.done for name in names)
     for name in names:
