@@ -156,7 +156,7 @@ class Series:
         return made
 
     def put(self, entries: Mapping[int, Entry], fold: Fold) -> Series | None:
-        """The series with these entries, trimmed to the room; None where it must be made anew to be exact.
+        """The series with these entries, trimmed to the room; None where it must be rebuilt to be exact.
 
         That is so where one of them lies in the sum, or where there is room again for the newest that does.
         """
@@ -401,7 +401,7 @@ class Aggregates:
         renewed_in_child(self)
 
     def read(self, name: str) -> dict[str, Any]:
-        """One aggregate as it stands on disk: as of the last closing, review or rebuild; ``behind`` says how far back.
+        """One aggregate as it is on disk: as of the last closing, review or rebuild; ``behind`` says how far back.
 
         Raises:
             ItemNotFound: there is no aggregate of that name, or it was never made.
@@ -432,7 +432,7 @@ class Aggregates:
         return self._store(lambda series, sort, looked: self._brought(series, sort, looked, iteration), _SORTS)
 
     def rebuild(self) -> list[str]:
-        """Make the aggregates anew from the documents alone, after a look at every file; as ``update``."""
+        """Rebuild the aggregates from the documents alone, after a look at every file; as ``update``."""
         self._reading.looking.everything()
         return self._store(lambda _, sort, looked: self._made(sort, looked), _SORTS)
 

@@ -277,7 +277,7 @@ class AgentAnalyst:
 
     # -- the present weight ---------------------------------------------------------------------------------------
     def _weight(self, agent: str) -> tuple[float, str]:
-        """The agent's weight at present, and where it stands: the newest state update, else the configuration."""
+        """The agent's weight at present, and where it is written: the newest state update, else the configuration."""
         newest = StateQuery(kinds=("state_update",), agents=(agent,), newest=True, limit=_UPDATES)
         for row in self._reading.rows(newest):
             try:
@@ -328,7 +328,7 @@ def _metric(entries: Entries, beginning: str) -> tuple[str, dict[int, float]]:
 
 
 def _peers(name: str, basis: str, everybody: Mapping[int, Mapping[str, Any]]) -> list[float]:
-    """The mean improvement of each other agent, told by the same."""
+    """The mean improvement of each other agent, on the same basis."""
     found: dict[str, list[float]] = {}
     for agents in everybody.values():
         for other, entry in agents.items():

@@ -115,7 +115,7 @@ class Archives:
 
     # -- which there are ------------------------------------------------------------------------------------------
     def stamp(self) -> Mapping[str, str]:
-        """By archive a text that changes when its index does: whoever keeps rows of it need not read it again."""
+        """By archive a text that changes when its index does: a caller that keeps rows of it need not read it again."""
         found = {}
         for entry in self._parts.seen.scan(ARCHIVE):
             name = entry.path.removeprefix(f"{ARCHIVE}/").removesuffix(INDEX_SUFFIX)
@@ -404,7 +404,7 @@ class UnpackResult:
 
 
 class ArchiveReader:
-    """Brings iterations of one workspace back; whoever does holds the archive's lock."""
+    """Brings iterations of one workspace back; the caller holds the archive's lock."""
 
     def __init__(self, store: Store, parts: Parts, archives: Archives) -> None:
         self._store = store

@@ -298,7 +298,7 @@ def pack(
 
     Args:
         update: the state update whose ``checkpoint_data`` counts; None for the latest in the state.
-        archives: what they hold is told of as work that is done.
+        archives: what they hold is reported as work that is done.
 
     Raises:
         StorageIO, LockTimeout: it could not be written.

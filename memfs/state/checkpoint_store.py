@@ -42,7 +42,7 @@ class PayloadFolders:
 
     Attributes:
         home: the folder in the workspace.
-        lock: held by whoever makes, moves or removes one.
+        lock: held while one is made, moved or removed.
     """
 
     def __init__(self, parts: Parts) -> None:

@@ -69,7 +69,7 @@ _INTERVAL = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointStatus:
-    """How a workspace stands with its checkpoints.
+    """The state of a workspace's checkpoints.
 
     Attributes:
         last: the newest one's id, "" where there is none.
@@ -340,7 +340,7 @@ class Checkpoints:
         """Refuse to write or sweep where a link would lead somewhere else.
 
         Raises:
-            PathEscape: a link or a file stands where a folder of memfs's belongs.
+            PathEscape: a link or a file is where a folder of memfs's belongs.
         """
         for path in (CHECKPOINTS, f"{CHECKPOINTS}/{BUILDING}"):
             place = self._parts.tree.root / path
@@ -536,7 +536,7 @@ class Checkpoints:
         whole = [one for one in found if not one.problem]
         edge = self._parts.clock() - timedelta(days=days)
         young = [] if pressed or not days else [one for one in found if one.timestamp >= edge]
-        elsewhere = [one for one in found[:keep] if not one.present]  # whoever cloned does not remove the original's
+        elsewhere = [one for one in found[:keep] if not one.present]  # a clone does not remove the original's
         kept = [*whole[:keep], *elsewhere, *young]
         surplus = [one for one in found if one not in kept]
         if surplus and not good and not any(self._shelf.verdict(one.id).good for one in whole if one not in surplus):
@@ -605,7 +605,7 @@ class Checkpoints:
         return self._last[1]
 
     def standing(self) -> CheckpointStatus:
-        """How the workspace stands with its checkpoints, for ``status``."""
+        """The state of the workspace's checkpoints, for ``status``."""
         found = self.list()
         last = found[0] if found else None
         return CheckpointStatus(

@@ -105,7 +105,7 @@ class MergeBase:
     def numbers(self, kind: str, name: str) -> dict[str, int | float] | None:
         """The numbers in a version that was seen and is forgotten else; None where none was seen.
 
-        Without them, a counter that is stored again would be taken for counted anew, and added to itself.
+        Without them, a counter that is stored again would be taken for counted again, and added to itself.
         """
         with self._guard:
             found = self._numbers.get((kind, name, threading.get_ident()))
@@ -123,7 +123,7 @@ def settled(attempt: Callable[[], Result], patience: float = _PATIENCE) -> Resul
     """What an attempt gives that was not outdated by others.
 
     Args:
-        attempt: reads what is there anew each time, and raises ``Conflict`` where somebody was quicker.
+        attempt: reads what is there again each time, and raises ``Conflict`` where somebody was quicker.
         patience: the seconds for which it is tried again, with growing random pauses in between.
 
     Raises:
@@ -237,7 +237,7 @@ class SharedDocuments:
         return DocumentResult(iteration=number, path=path, written=written[0], conflicts=fields)
 
     def _version(self, number: int, name: str, given_way: State) -> DocumentChange:
-        """What keeps the version that gives way, under its own time (S10)."""
+        """What keeps the displaced version, under its own time (S10)."""
         made = time_in(given_way.values.get("timestamp")) or datetime.fromtimestamp(given_way.stamp.mtime_ns / 1e9, UTC)
         path_of = partial(state_paths.version_path, number, name, made)
         return DocumentChange(path_of(self._files.first_free(path_of)), given_way.values, "")
@@ -361,7 +361,7 @@ class Clashes:
 
         Args:
             path: of the record.
-            keep: ``kept`` for the value that stands in the document, ``lost`` for the one that gave way.
+            keep: ``kept`` for the value in the document, ``lost`` for the displaced one.
             reason: why, for the commit.
 
         Raises:
@@ -438,7 +438,7 @@ def _read(path: str, values: Mapping[str, Any]) -> DocumentClash:
 
 
 def _changed(values: Mapping[str, Any], clash: DocumentClash) -> dict[str, Any]:
-    """The document's values with the one that gave way."""
+    """The document's values with the displaced one."""
     changed: dict[str, Any] = plain(values)
     found = _place(changed, clash.field)
     if found is None or not equal(found[0].get(found[1]), clash.kept):
@@ -455,7 +455,7 @@ def _removed(clash: DocumentClash) -> dict[str, Any] | None:
     """Nothing: a document that one side had removed goes after all.
 
     Raises:
-        QueryInvalid: it was no removal that gave way, but a version, which the record does not hold.
+        QueryInvalid: it was no removal that was displaced, but a version, which the record does not hold.
     """
     if clash.lost != DELETED:
         hint = f"'memfs log {clash.document}' names the versions, 'memfs rollback' brings one back"

@@ -18,7 +18,7 @@ from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDee
 
 MOST_COLUMNS = 1_000
 FIXED = ("path", "type", "iteration", "sha256")
-"""What stands in front of each row: where the document lies, what it is, and the digest of its file."""
+"""What precedes each row: where the document lies, what it is, and the digest of its file."""
 REST = "more"
 """The last column of a CSV file: JSON of the values whose names have no column."""
 TEXT = "text"

@@ -86,7 +86,7 @@ def version_of(review: Mapping[str, Any]) -> str:
 def sentences(value: Any) -> tuple[str, ...]:
     """A text, a list or an object as sentences, one for each thing that is said.
 
-    What stands under a key keeps the key in front of it, but for keys that only say that it is advice, such as
+    What lies under a key keeps the key in front of it, but for keys that only say that it is advice, such as
     ``recommendations``.
     """
     found: list[str] = []
@@ -461,7 +461,7 @@ class FeedbackStore:
         )
 
     def for_agent(self, agent: str, *, record: bool = True, most: int | None = None) -> AgentFeedback:
-        """What an agent is to be told at the start of its work, as a text for its prompt (S5).
+        """What an agent gets at the start of its work, as a text for its prompt (S5).
 
         It comes from the newest meta-review, open or closed iteration. That this version was given is recorded once in
         the newest iteration that is open, or else the newest; a failure to record is a remark and keeps nothing back.
@@ -565,7 +565,7 @@ class FeedbackStore:
             return {}
 
     def _newest(self, remarks: list[str]) -> tuple[int | None, dict[str, Any]]:
-        """The newest review that can be read: an agent is better told what was said before than nothing."""
+        """The newest review that can be read: older advice is better than none."""
         for number in islice(self._reviewed(), _TRIES):
             try:
                 if review := self._review(number):

@@ -22,7 +22,7 @@ _MOST = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HypothesisVersion(Shape):
-    """A hypothesis as it stood in an iteration, at its end or before; ``document`` is all of it."""
+    """A hypothesis as it was in an iteration, at its end or before; ``document`` is all of it."""
 
     lists: ClassVar[tuple[str, ...]] = ("parents",)
 

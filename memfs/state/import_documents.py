@@ -187,7 +187,7 @@ _CHUNK = 1 << 20
 _SOURCE = "import"
 
 Tell = Callable[[MemfsError], object]
-"""Told of each record that cannot be imported; ``path`` is the file, ``line`` where the record stands in it."""
+"""Called for each record that cannot be imported; ``path`` is the file, ``line`` where the record is in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +275,7 @@ class Importer:
         parts: Parts,
         after: Callable[[Sequence[int]], object] = lambda _: None,
     ) -> None:
-        """``after`` is told which iterations an import touched, once it is done."""
+        """``after`` gets the iterations that an import touched, once it is done."""
         self._files = files
         self._reading = reading
         self._store = store
@@ -303,8 +303,8 @@ class Importer:
             replace: documents that differ are replaced; without it they are conflicts.
             dry_run: tell what would be stored, and store nothing.
             skip_refused: leave out the records that cannot be imported.
-            tell: is told of each record that cannot be imported; without it only the error raised says so.
-            step: is told how far it is.
+            tell: called for each record that cannot be imported; without it only the error raised says so.
+            step: called with how far it is.
 
         Raises:
             Conflict: documents are there with other content. Nothing was stored.

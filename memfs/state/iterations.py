@@ -73,7 +73,7 @@ _RACY_NS = 2_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration:
-    """One iteration as it stands.
+    """One iteration as it is.
 
     Attributes:
         status: ``open`` or ``closed``.
@@ -134,7 +134,7 @@ class Iterations:
         return settled(lambda: self._started(number))
 
     def close(self, number: int | None = None) -> Iteration:
-        """Close an iteration and sum it up; one that is closed is summed up anew, with what came late.
+        """Close an iteration and sum it up; one that is closed is summed up again, with what came late.
 
         Args:
             number: which; None is the newest that is open.

@@ -120,7 +120,7 @@ class States:
 
     @cached_property
     def clashes(self) -> Clashes:
-        """Fields in which one writer's value gave way, until somebody decides about them."""
+        """Fields in which one writer's value was displaced, until somebody decides about them."""
         from memfs.state.concurrent_documents import Clashes
 
         return self._first("clashes", Clashes(self.files, self.reading))
@@ -254,7 +254,7 @@ class States:
                 self.checkpoints.bring_home()
             if not self.store.by_hand:
                 self.retention.keep_up()
-        except MemfsError as error:  # what is due stays due; whoever writes or closes is not to fail for it
+        except MemfsError as error:  # what is due stays due; a write or close is not to fail for it
             self.store.note_failure(error)
 
     def take_up_merges(self) -> int:

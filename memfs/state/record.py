@@ -225,7 +225,7 @@ class StateRecorder:
         """Keep a hypothesis, joined with what others stored of it meanwhile (S2; issue 5, point 8).
 
         A field that is left out stays as it is, one that is None goes; ``matches``, ``wins``, ``losses`` and
-        ``reviews`` of all writers add up; of any other field that two changed at once, the last writer's value stands,
+        ``reviews`` of all writers add up; of any other field that two changed at once, the last writer's value counts,
         and a record in ``conflicts/`` has the other.
 
         Args:

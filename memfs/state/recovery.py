@@ -317,7 +317,7 @@ def _document(payload: Path, manifest: CheckpointManifest, proved: ProofResult, 
 
 
 def _resume_points(metadata: Mapping[str, Any], states: Mapping[str, Any]) -> dict[str, Any]:
-    """By component: what the supervisor recorded, and where each agent stood; what both tell of one is joined."""
+    """By component: what the supervisor recorded, and where each agent was; what both say of one is joined."""
     points = {component: value for component, value in metadata.items() if value is not None}
     for agent, state in states.items():
         recorded = points.get(agent)

@@ -37,7 +37,7 @@ _STATEFUL = {"agent_output": b'"internal_state"', "continuation": b'"state"'}
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Where an agent stood: the document that says so, the field in it, and the state unless it is large."""
+    """Where an agent was: the document that says so, the field in it, and the state unless it is large."""
 
     order: tuple[int, str]
     path: str
@@ -108,7 +108,7 @@ class Points:
         return latest_of(one for known in self._said.values() for one in known.values() if one.path in paths)
 
     def _is_old(self, path: str) -> bool:
-        """Whether the agent's newer iterations have told of it already; a token's document names its agent inside."""
+        """Whether the agent's newer iterations have reported it already; a token's document names its agent inside."""
         agent, number = agent_of(path), iteration_of(path) or 0
         return bool(agent) and any(one.order[0] > number for one in self._states.get(agent, {}).values())
 
@@ -159,7 +159,7 @@ class Points:
 
 
 def completed(paths: Iterable[str], closed: Mapping[str, bool]) -> dict[str, Any]:
-    """What was done by then, told from the names of the documents and the status of the iterations."""
+    """What was done by then, from the names of the documents and the status of the iterations."""
     kinds: Counter[str] = Counter()
     outputs: Counter[str] = Counter()
     tasks: dict[str, set[str]] = {}

@@ -369,7 +369,7 @@ class StateCollector:
 
     def _versions(self, **more: Any) -> StateQuery:
         """A question for hypotheses: those that stand; each of their versions where all is wanted, or a moment that is
-        over: what stood by then may have changed within its iteration since.
+        over: what was there by then may have changed within its iteration since.
         """
         wanted = self._wanted
         earlier = wanted.end is not None or (wanted.full and not wanted.present)

@@ -65,7 +65,7 @@ def _given(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _named(name: str, value: Any) -> PatternName | None:
-    """One pattern; ``name`` is what it is filed under, "" where it stands by itself."""
+    """One pattern; ``name`` is what it is filed under, "" where it is by itself."""
     if isinstance(value, Mapping):
         found = next((value[key] for key in _NAMES if isinstance(value.get(key), str) and value[key].strip()), "")
         count = next((int(value[key]) for key in _COUNTS if (as_number(value.get(key)) or 0) >= 1), 1)
