@@ -71,7 +71,7 @@ class Past:
         commit: the revision, all 40 digits; "" where no commit has it yet.
         tree: the id of what ``ContextMemory`` was there; equal trees give equal answers when asked at equal times.
             "" where there was none.
-        time: when the commit was made; also what counts as the present, unless ``at`` was told otherwise.
+        time: when the commit was made; also what counts as the present, unless ``at`` says otherwise.
         now: what counts as the present.
         store: lists, finds and loads its items (``memfs.store.reader.Readable`` and ``Browsable``).
         recall: answers questions with the full ranking; uses count for nothing and are not counted.
@@ -161,7 +161,7 @@ class Travel:
                 means the whole of it, in UTC.
             now: what counts as the present instead of the commit's time, so that two revisions can be compared.
             quarantined: also what only a quarantined branch holds: for a person who looks at it, never for an agent.
-            progress: told how many of how many files were read, where that takes a while.
+            progress: called with how many of how many files were read, where that takes a while.
 
         Raises:
             HistoryUnavailable: there is no such revision, or it cannot be read.
@@ -282,7 +282,7 @@ class Travel:
         return (*((_MOUNTS,) if self._settings.mounts else ()), *(meaning.notes() if meaning is not None else ()))
 
     def _recall_settings(self, files: PastFiles) -> RecallSettings:
-        """How recall was set then; what this process was told by argument or environment goes before."""
+        """How recall was set then; this process's arguments and environment take precedence."""
         then = _written(files.get(toml_text.FILE))
         chosen: dict[str, Any] = {}
         for field in fields(RecallSettings):

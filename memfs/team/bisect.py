@@ -84,7 +84,7 @@ class BisectResult:
 
     Attributes:
         good, bad: the ends of the search.
-        answers: how each expectation stood before and after the commit.
+        answers: how each expectation was met before and after the commit.
         changes: the memory's files that the commit ``added``, ``changed`` or ``removed``, against its first parent.
         notes: what the answers lack that one of today might have, in sentences.
     """

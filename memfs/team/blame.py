@@ -284,7 +284,7 @@ class Blame:
         return chosen
 
     def writers(self, item: MemoryItem, conflict: RecordedConflict) -> tuple[LearnedFrom | None, LearnedFrom | None]:
-        """Who wrote the value that stands, and who the one that gave way; None where the history does not tell (B3).
+        """Who wrote the present value, and who the displaced one; None where the history does not tell (B3).
 
         Args:
             conflict: one that the item carries.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """How one branch stands.
+    """The state of one branch.
 
     Attributes:
         name: as people name it here; ``branch`` as git does.
@@ -447,7 +447,7 @@ class Branches:
     def _merged_before(self, ref: str) -> str:
         """HEAD, whose history is not held back; in the branch's own folder what it began from."""
         own = quarantines.of_ref(self._common, ref)
-        if own is not None and own.head:  # quarantined anew: what was taken over since then stays held back
+        if own is not None and own.head:  # quarantined again: what was taken over since then stays held back
             return own.head
         head, row = self._repository.head(), read_list(self._common).get(ref)
         if head.ref != ref:
@@ -462,7 +462,7 @@ class Branches:
         # What was merged before it was quarantined is in both lines: then nobody can tell what the branch wrote.
         return bases[0] if bases and bases[0] != tip else ""
 
-    # -- how it stands --------------------------------------------------------------------------------------------
+    # -- its state ------------------------------------------------------------------------------------------------
     def _branch(self, ref: str, row: BranchEntry | None, entry: QuarantinedBranch | None) -> Branch:
         tip, layout = self._commit(ref), self._places.layout(row)
         return Branch(

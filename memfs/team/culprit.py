@@ -73,7 +73,7 @@ def _asked(repository: Repository, stretch: Stretch, paths: Collection[str] = OW
 
 
 Holds = Callable[[str], bool | None]
-"""Whether it holds at a commit; None where that cannot be told."""
+"""Whether it holds at a commit; None where that cannot be known."""
 _MOST = 20
 
 

@@ -40,7 +40,7 @@ _OF_MOVES = 1  # by which git's markers are longer in a file that both sides mov
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverResult:
-    """What git is told.
+    """What git gets back.
 
     Attributes:
         code: 0 where the file is joined; 1 where somebody has to decide before the merge can be committed; 3 where

@@ -214,7 +214,7 @@ def _settled(repository: Repository, tip: str) -> str:
 
 
 def _remove(store_: Store, top: Path, present: Mapping[str, str]) -> None:
-    """Remove what stands at the other place from the working tree; what was written meanwhile stays."""
+    """Remove what is at the other place from the working tree; what was written meanwhile stays."""
     tree = Tree(top)
     try:
         with store_.standing_still("move the memory"):

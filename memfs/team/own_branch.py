@@ -52,7 +52,7 @@ class OwnBranch:
         made: whether the branch was made here now.
         already: whether all of it was there before.
         links: the working trees with a link to it.
-        blocked: the working trees where something else stands in the link's place.
+        blocked: the working trees where something else is in the link's place.
     """
 
     memory: Path
@@ -226,7 +226,7 @@ def is_offered(layout: Layout, *, ask: bool) -> bool:
 
     Args:
         ask: ask the remotes of which the clone follows some branches only. One that does not answer has none here:
-            whoever asks for the branch by name is told so.
+            a caller that asks for the branch by name gets an error.
     """
     config, refs = read_config(layout.common_dir / "config"), Refs(layout)
     remotes = {key.split(".", 1)[1].rpartition(".")[0] for key in config if key.startswith("remote.")}
@@ -243,7 +243,7 @@ def is_offered(layout: Layout, *, ask: bool) -> bool:
 
 
 def _is_narrow(config: Mapping[str, str], remote: str) -> bool:
-    """Whether a clone was told to follow some of the remote's branches only."""
+    """Whether a clone is set to follow some of the remote's branches only."""
     fetched = config.get(f"remote.{remote}.fetch", "")
     return bool(fetched) and "*" not in fetched
 
@@ -284,7 +284,7 @@ def _check_out(repository: Repository, commit: str) -> Path:
 
 
 def _register(repository: Repository, memory: Path) -> None:
-    """Make git's record of the memory anew, where somebody removed it; the files, edits included, stay as they are."""
+    """Make git's record of the memory again, where somebody removed it; the files, edits included, stay as they are."""
     commit = repository.ref_commit(REF)
     if commit is None:
         hint = f"git branch {BRANCH} COMMIT brings it back; git reflog or git fsck finds the commit"

@@ -75,7 +75,7 @@ def keep_conflicts(spool: MergeSpool, one: MergeOutcome) -> None:
 
 
 def end_merges(tree: Tree, repository: Repository, outcomes: Sequence[MergeOutcome]) -> None:
-    """Files first, then the index: whoever is killed in between joins the same versions again.
+    """Files first, then the index: after a kill in between, the same versions are joined again.
 
     Raises:
         Conflict: a file changed at this very moment. What came before it is finished.
@@ -152,7 +152,7 @@ class KeptAside:
 
         Raises:
             ItemNotFound: it has no such conflict.
-            QueryInvalid: several values gave way to one, and none of them is chosen; or a version did, which only
+            QueryInvalid: several values were displaced by one, and none of them is chosen; or a version did, which only
                 history has.
             Conflict, ContentError, StorageIO: nothing was written.
         """
@@ -221,7 +221,7 @@ class KeptAside:
             self._store.carry_out([replace(plan, expected=sha256(data))], message, source=source)
 
     def _with_lost(self, path: str, data: bytes, records: list[Record]) -> bytes | None:
-        """The document with what gave way; None where that was its removal."""
+        """The document with what was displaced; None where that was its removal."""
         form = self._form(path)
         parsed = form.read(data)
         values: dict[str, Any] = plain(parsed.mapping)
@@ -365,7 +365,7 @@ class OpenConflicts:
         open: files of which the person's index holds several versions.
         markers: files with conflict markers in them that git takes for merged, by path.
         items: items that carry conflicts of a merge.
-        documents: fields of documents of which one value gave way.
+        documents: fields of documents of which one value was displaced.
         spooled: conflicts of a merge that goes on; they are decided about when it is over.
         others: how many files that are not memory are open in the person's index.
         situation: what goes on in the repository, by the file that says so (``MERGE_HEAD``, ...), "" for nothing.
@@ -437,7 +437,7 @@ class Resolver:
         return lost + (self._states().take_up_merges() if waits else 0)
 
     def documents(self) -> list[DocumentClash]:
-        """Fields of documents of which one value gave way: those with a record in the tree, and those kept aside."""
+        """Fields of documents of which one value was displaced: with a record in the tree, or kept aside."""
         self.take_up()
         recorded = self._states().clashes.list() if has_states(self._parts.seen) else []
         return [*recorded, *self._aside.waiting()]

@@ -76,7 +76,7 @@ def item_changes(before: Side, after: Side, changed: ChangedPaths) -> list[ItemC
     found = []
     for name in sorted(was.keys() | is_now.keys()):
         old, new = was.get(name), is_now.get(name)
-        if name in renamed.values():  # told with the name it has by now
+        if name in renamed.values():  # reported with the name it has by now
             continue
         if old is not None and new is not None:
             found.append(_kept(before, after, name, old, new))

@@ -221,7 +221,7 @@ def _likely(one: Secret, path: str) -> ReviewFinding:
 
 # -- orders -------------------------------------------------------------------------------------------------------
 def _orders(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
-    """Hidden instructions, in the file as it stands, comments included, and in each text that is read from it."""
+    """Hidden instructions, in the file as it is, comments included, and in each text that is read from it."""
     if path.startswith(_KEPT_APART):
         return
     raw = instructions(data.decode("utf-8", "replace"))
@@ -256,7 +256,7 @@ def _line_of(data: bytes, path: str, field: str) -> int | None:
 def item_findings(
     before: Side, after: Side, changes: Iterable[ItemChange], changed: ChangedPaths
 ) -> Iterator[ReviewFinding]:
-    """What is worth a look at in items, beside what stands in their files."""
+    """What is worth a look at in items, beside what is in their files."""
     names = {stem_of(path).casefold() for path in after.items}
     shelved = {stem_of(path).casefold() for path in after.files if after.is_archived(path)}
     for one in changes:
@@ -557,7 +557,7 @@ def memory_of(side: Side, here: Settings) -> MemorySettings:
     """What is loaded at every start, and how much of it, by a side's own ``memfs.toml``.
 
     Args:
-        here: the settings that hold in this process: what it was told itself goes before; and they stand for a file
+        here: the settings that hold in this process: its own arguments take precedence; and they count for a file
             that cannot be read, which is found with all others.
     """
     try:
@@ -567,7 +567,7 @@ def memory_of(side: Side, here: Settings) -> MemorySettings:
 
 
 def loaded(side: Side, memory: MemorySettings) -> LoadedText:
-    """What is told at every start, as far as the files decide it.
+    """What is loaded at every start, as far as the files decide it.
 
     Args:
         memory: which sources are asked, what each may tell, and the budget.

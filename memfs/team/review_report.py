@@ -63,7 +63,7 @@ class ItemChange:
         path: where it lies, or lay.
         before: where it lay before, "" where that is the same or it was not there.
         by: the item that replaces a superseded one, "" where none says so.
-        trust: who stands behind it.
+        trust: who vouches for it.
         origin: who said it, by part.
         fields: what differs, in the order of the file; none for what was added or is gone.
     """
@@ -105,11 +105,11 @@ class ReviewedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedText:
-    """What an agent is told at every start, on one side.
+    """What an agent gets at every start, on one side.
 
     Attributes:
         tokens: what all of it takes, an estimate.
-        entries: what is told, by the item's id.
+        entries: what is loaded, by the item's id.
         left_out: how many entries have no room in the budget.
     """
 

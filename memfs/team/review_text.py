@@ -315,7 +315,7 @@ def block(text: str, language: str = "text") -> list[str]:
 
 
 def words(text: str) -> str:
-    """A sentence in which what it quotes, and each word that could be more than a word, stands in a code span."""
+    """A sentence in which what it quotes, and each word that could be more than a word, is in a code span."""
     told: list[str] = []
     risky: list[str] = []
     for word in _WORDS.findall(shown(text)):

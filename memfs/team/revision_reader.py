@@ -117,7 +117,7 @@ class PastFiles:
                 if size <= limit and upto <= _BYTES_AHEAD
             }
             found.update(contents(self._repository.git, fitting))
-        except HistoryError:  # whoever reads that file alone is told
+        except HistoryError:  # reading that file alone reports it
             pass
         return {path: found[blob] for path in paths if (blob := self.blobs[path]) in found}
 
@@ -483,7 +483,7 @@ class PastStore:
             return None
 
     def _item(self, candidate: Candidate) -> MemoryItem:
-        """The item, decoded anew unless it was decoded before: the bytes of a revision never change."""
+        """The item, decoded unless it was decoded before: the bytes of a revision never change."""
         return self._decoded.item(
             candidate.path,
             self._reading.stamp(candidate.path),

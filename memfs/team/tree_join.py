@@ -45,7 +45,7 @@ class OpenPath:
 
 @dataclass(frozen=True, slots=True)
 class ContestedPath:
-    """What gave way in a file, and whether the file says so itself."""
+    """What was displaced in a file, and whether the file says so itself."""
 
     path: str
     conflicts: tuple[FieldConflict, ...]
@@ -54,7 +54,7 @@ class ContestedPath:
 
 @dataclass(slots=True)
 class JoinedTree:
-    """What two sides come to: the files, what gave way in them, and the files that cannot be joined."""
+    """What two sides come to: the files, what was displaced in them, and the files that cannot be joined."""
 
     versions: dict[str, TreeVersion]
     contested: list[ContestedPath] = field(default_factory=list)
@@ -131,7 +131,7 @@ class TreeJoin:
         said = [{line for line in (item.title, *item.content.splitlines()) if line.strip()} for item in (one, other)]
         return one.created is not None and one.created == other.created and bool(said[0] & said[1])
 
-    # -- which version stands -------------------------------------------------------------------------------------
+    # -- which version is kept -----------------------------------------------------------------------------------
     def _settled(self, base: Place, ours: Place, theirs: Place, done: JoinedTree) -> list[tuple[str, TreeVersion]]:
         if ours == theirs or theirs == base:
             return [ours] if ours else []

@@ -70,8 +70,8 @@ def _matches(patterns: Principals, principal: str) -> bool:
 def adds_nothing(repository: Repository, commit: str, paths: tuple[str, ...]) -> bool:
     """Whether below some workspace paths a merge holds of each file what one side made of it, and dropped nothing.
 
-    That is so where of every file only one side has changed it since both began, and the merge has that side's; whoever
-    merges so has decided nothing. Not to be told where the clone is shallow, or both sides began more than once.
+    That is so where of every file only one side has changed it since both began, and the merge has that side's; a
+    merge like that decided nothing. Unknown where the clone is shallow, or both sides began more than once.
     """
     parents = repository.commit_object(commit).parents
     if len(parents) != 2:
@@ -103,7 +103,7 @@ def _explained(
 
 
 def _names(repository: Repository, entry: TreeEntry | None) -> dict[bytes, TreeEntry] | None:
-    """What lies in a folder; nothing where there is nothing, None where a file stands there."""
+    """What lies in a folder; nothing where there is nothing, None where a file is there."""
     if entry is None:
         return {}
     return dict(repository.read_tree(entry.id)) if entry.mode == FOLDER else None
@@ -281,5 +281,5 @@ def _must_sign(parsed: ParsedCommit, listed: tuple[tuple[str, ...], ...]) -> lis
 
 
 def _plain(person: Person) -> bool:
-    """Whether an address can be a principal: whoever writes a commit writes what he likes there."""
+    """Whether an address can be a principal: the author of a commit writes anything there."""
     return 0 < len(person.email) <= _LONGEST and person.email.isprintable() and not set(person.email) & set(' ,*?!"')

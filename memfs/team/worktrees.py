@@ -195,7 +195,7 @@ def _lay_files(
 
 
 def _contents(repository: Repository, blobs: Mapping[bytes, str]) -> Iterator[tuple[bytes, bytes]]:
-    """What belongs into each file."""
+    """What goes into each file."""
     paths: dict[str, list[bytes]] = {}
     for path, blob in blobs.items():
         paths.setdefault(blob, []).append(path)
