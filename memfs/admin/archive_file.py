@@ -228,7 +228,7 @@ def _skip(read: Callable[[int], bytes], size: int) -> None:
 def verify(fd: int, frames: Sequence[Frame], members: Iterable[ArchiveMember], path: str) -> dict[str, str]:
     """Read a payload from its beginning to its end; return what is wrong, by document ("" for the whole).
 
-    Every byte counts: what stands between the documents has to be what ``Packer`` writes there.
+    Every byte counts: what is between the documents has to be what ``Packer`` writes there.
     """
     wrong: dict[str, str] = {}
     by_frame: dict[int, list[ArchiveMember]] = {}
@@ -317,7 +317,7 @@ class ArchiveIndex:
 
 
 def archive_lock(parts: Parts) -> FileLock:
-    """What whoever moves iterations into archives or out of them holds."""
+    """The lock that is held while iterations move into archives or out of them."""
     return FileLock(parts.repository.state / "archive.lock", home=parts.repository.common_dir)
 
 

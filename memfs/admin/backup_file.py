@@ -39,14 +39,14 @@ Read = Callable[[int], bytes]
 
 
 def header(name: str, size: int) -> bytes:
-    """What stands before a member's bytes; the same for the same name and size, always."""
+    """What precedes a member's bytes; the same for the same name and size, always."""
     info = tarfile.TarInfo(name)
     info.size = size
     return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
 
 
 def padding(size: int) -> bytes:
-    """What stands after a member of so many bytes."""
+    """What follows a member of so many bytes."""
     return b"\0" * (-size % BLOCK)
 
 
@@ -238,7 +238,7 @@ class BackupManifest:
     whole: bool = True
 
     def encode(self) -> bytes:
-        """As it stands in the archive."""
+        """As it is in the archive."""
         facts = {"format": _FORMAT, "version": VERSION, **asdict(self)}
         return json.dumps(facts, separators=(",", ":"), sort_keys=True).encode("ascii")
 
@@ -508,7 +508,7 @@ def prove(backup: Path) -> BackupManifest:
 
 
 def snapshot_of(manifest: BackupManifest) -> RepositorySnapshot:
-    """Where the repository stood, as the manifest says."""
+    """Where the repository was, as the manifest says."""
     return RepositorySnapshot(head=manifest.head, refs=manifest.refs, shallow=tuple(manifest.shallow))
 
 

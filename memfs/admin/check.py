@@ -226,7 +226,7 @@ def _referring(parts: Parts) -> Iterator[tuple[str, bytes]]:
         try:
             data = parts.tree.read(entry.path, READ_LIMIT).data
         except (FileNotFoundError, MemfsError):
-            continue  # told of as a document
+            continue  # reported as a document
         if sidecars.holds_reference(data):
             yield entry.path, data
 
@@ -346,7 +346,7 @@ def _in_head(parts: Parts, path: str) -> Iterator[Problem]:
         head = parts.repository.head().commit
         data = parts.repository.read(head, path) if head else None
     except HistoryError:
-        return  # told by the look at history
+        return  # reported by the look at history
     for finding in _unallowed(data, path) if data else ():
         yield Problem(
             path=path,

@@ -56,7 +56,7 @@ class Cleaner:
         return [step for look, _ in (*STEPS, *self.more()) if (step := self._tried(look)) and step.bytes]
 
     def clean(self) -> list[CleanupStep]:
-        """Do it, each step for itself: one that fails is told and the others go on."""
+        """Do it, each step for itself: one that fails is reported and the others go on."""
         done = []
         for look, do in (*STEPS, *self.more()):
             planned = self._tried(look)

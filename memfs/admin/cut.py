@@ -136,7 +136,7 @@ class HistoryCut:
             raise
 
     def take_up(self) -> None:
-        """End an interrupted cut when a workspace is opened; what came of it stands among the store's notes."""
+        """End an interrupted cut when a workspace is opened; what came of it is among the store's notes."""
         known = erase_record.read_cut(self._repository)
         if known is None:
             return
@@ -207,7 +207,7 @@ class HistoryCut:
     def _end(self) -> CutPlan:
         """Remove what a killed cut left of the old history.
 
-        Where nothing is cut yet nothing will be, and no head is told.
+        Where nothing is cut yet nothing will be, and no head is noted.
         """
         repository = self._repository
         known = erase_record.read_cut(repository)

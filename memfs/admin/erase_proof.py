@@ -30,7 +30,7 @@ class EraseProof:
     Attributes:
         objects, files, bytes: how much was read; objects are read unpacked, files as they lie on disk.
         places: how many of those files by place.
-        hits: where a version of the item, or one of its lines where no line of it may be, still stands.
+        hits: where a version of the item, or one of its lines where no line of it may be, still is.
         quotes: files that stay and hold a line of it.
     """
 

@@ -140,7 +140,7 @@ def _inode(repository: Repository) -> int:
 def clear(repository: Repository, ended: bool) -> None:
     """Remove what an erase left: its locks and its half-made repository; with ``ended`` the record, first of all.
 
-    The caller holds ``commit.lock``: whoever began is dead or has ended.
+    The caller holds ``commit.lock``: the process that began is dead or has ended.
     """
     place = folder(repository)
     if ended:
@@ -166,7 +166,7 @@ class ErasePlan:
 
     Attributes:
         reference: what was named.
-        paths: the paths it ever had; ``copies``: other paths where the same bytes stood; they go, too.
+        paths: the paths it ever had; ``copies``: other paths where the same bytes were; they go, too.
         versions: how many contents it had, ``loose`` of them in no commit.
         commits, refs: how many commits would be rewritten, how many refs would move.
         waiting: how many writes would be committed first.

@@ -61,7 +61,7 @@ class FollowedContext:
     """
 
     def __init__(self, tree: View, name: str, report: Callable[[Exception], None]) -> None:
-        """``report`` is told of an edit that is not valid."""
+        """``report`` is called for an edit that is not valid."""
         self._tree = tree
         self._name = name
         self._report = report

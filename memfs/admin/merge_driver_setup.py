@@ -43,7 +43,7 @@ def command() -> str:
 def install(repository: Repository) -> bool:
     """Name the driver in the repository's own configuration; False where that is so already.
 
-    Every other byte of the file stays, whoever else writes it at this moment.
+    Every other byte of the file stays, even while others write it.
 
     Raises:
         ContentError: the file cannot be read as git's configuration.

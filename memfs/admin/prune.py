@@ -189,10 +189,10 @@ class Pruner:
         return len(self._parts.index.stamps()) > most + most // _SLACK
 
     def keep_up(self, changed: MemoryItem | None = None) -> PruneResult:
-        """Prune where there are too many items, for whoever has stored one; nothing is done and little read otherwise.
+        """Prune where there are too many items, after one was stored; nothing is done and little read otherwise.
 
         Args:
-            changed: an item that may be too weak now, for whoever has taken importance from it.
+            changed: an item that may be too weak now, after importance was taken from it.
 
         Raises:
             ContentError, SettingInvalid, Conflict, StorageIO: as ``prune``.
@@ -212,7 +212,7 @@ class Pruner:
     def keep_up_with_age(self) -> PruneResult:
         """Prune what is older than somebody has said that its type is kept, where the policy wants that by itself.
 
-        Looked at once an hour. What only the built-in kinds say is left to whoever calls ``prune``.
+        Looked at once an hour. What only the built-in kinds say is left to callers of ``prune``.
 
         Raises:
             ContentError, SettingInvalid, Conflict, StorageIO: as ``prune``.

@@ -151,7 +151,7 @@ class Repairer:
         return _Step(repair, lambda: self._put_back(path, found.data, data, name))
 
     def _invalid(self, problem: Problem) -> Repair:
-        """A file that the disk did not damage: whoever made it so decides about it."""
+        """A file that the disk did not damage: its author decides about it."""
         path = problem.path
         with suppress(FileNotFoundError, MemfsError):
             if not self._valid(path, self._parts.tree.read(path, READ_LIMIT).data):

@@ -77,7 +77,7 @@ def restore(backup: Path, target: Path, *, history: bool = True) -> RestoreResul
         target.parent.mkdir(parents=True, exist_ok=True)
         _sweep(target)
     building = target.with_name(f".{target.name}.{os.getpid()}{_UNFINISHED}")
-    if not io.mkdir(building, 0o700):  # of a killed one that had our number, as in a container that began anew
+    if not io.mkdir(building, 0o700):  # of a killed one that had our number, as in a container that was restarted
         remove_folder(building)
         io.mkdir(building, 0o700)
     try:
