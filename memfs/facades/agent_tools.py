@@ -176,8 +176,8 @@ class AgentMemory(Facade):
     ) -> tuple[MemoryItem, MemoryItem]:
         """Change fields of an item; return it as it was and as it is.
 
-        Text that nobody but an agent has seen never passes as vouched for: whoever vouched for the item did so for what
-        it said before.
+        Text that nobody but an agent has seen never passes as vouched for: who vouched for the item did so for what it
+        said before.
 
         Args:
             expected: the sha256 that the agent last read; None means whatever is there.
@@ -233,9 +233,9 @@ class AgentMemory(Facade):
             raise not_found(item_id, [one for one in ids if one.casefold().startswith(item_id.casefold())], ids)
         return found
 
-    # -- being told -------------------------------------------------------------------------------------------------
+    # -- what is delivered------------------------------------------------------------------------------------------
     def beginning(self, agent: str = "") -> tuple[DeliveryResult, Sequence[Reminder]]:
-        """What an agent is told at the start: the automatic memory, and what is still to be done."""
+        """What an agent gets at the start: the automatic memory, and what is still to be done."""
         from memfs.model.episode import StateSnapshot  # a server that is only connected to does without it
 
         delivery = self.workspace.sources.delivery
@@ -255,7 +255,7 @@ class AgentMemory(Facade):
         return delivery.triggered(state, max_tokens=None if delivery.memory.triggered_tokens else UNBOUNDED)
 
     def standing(self) -> dict[str, Any]:
-        """How the workspace stands: counts, history, and what is wrong, as plain values."""
+        """The state of the workspace: counts, history, and what is wrong, as plain values."""
         workspace = self.workspace
         types, _ = numbers(workspace.store, workspace.parts)
         waiting, head = workspace.store.pending(), workspace.repository.head()

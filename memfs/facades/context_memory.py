@@ -289,7 +289,7 @@ class ContextMemory(Facade):
     def save_continuation(
         self, agent: str, task_id: str, state: Any, expires: datetime | timedelta | None = None
     ) -> str:
-        """Keep where an agent stands within a task; returns the token to go on with, in any process (S9).
+        """Keep where an agent is within a task; returns the token to go on with, in any process (S9).
 
         Args:
             state: anything that JSON can hold.

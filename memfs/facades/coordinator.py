@@ -35,7 +35,7 @@ class Later:
     def submit(
         self, failed: Callable[[Exception], object], work: Callable[..., Result], *values: Any
     ) -> Future[Result]:
-        """Have work done after what was given before; ``failed`` is told of what it raised."""
+        """Have work done after what was given before; ``failed`` is called with what it raised."""
         doing = self._pools.submit("later", work, *values)
         doing.add_done_callback(lambda done: _tell(done, failed))
         return doing
@@ -143,7 +143,7 @@ class MemoryCoordinator(Facade):
     ) -> Future[StoreResult]:
         """``store`` later, in the order of the calls (C5).
 
-        ``close``, and the end of the program, wait until all is stored. What could not be is also told by
+        ``close``, and the end of the program, wait until all is stored. What could not be is also reported by
         ``Store.problems``.
         """
         failed = self.workspace.store.note_failure

@@ -44,7 +44,7 @@ class Entry:
     """One value under its namespace and key.
 
     Attributes:
-        value: what is kept; whoever gets an entry shares it with others.
+        value: what is kept; the readers of an entry share it.
         text: what of the value is searched, "" for nothing.
         created, updated: when it was first and last stored.
         ttl: it ends so many minutes after it was last stored or read; None: never.
@@ -163,7 +163,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _label(label: str) -> str:
-    """A label as it stands between slashes, on one line."""
+    """A label as it is written between slashes, on one line."""
     if not any(sign in label for sign in "%/\r\n"):
         return label
     for sign in "%/\r\n":

@@ -65,7 +65,7 @@ def memory_of(item: MemoryItem, relevance: float | None = None, use: Use | None 
 
     Args:
         relevance: how well it answers, 0 to 1.
-        use: how it was used, told in ``metadata`` beside the item's own facts.
+        use: how it was used, reported in ``metadata`` beside the item's own facts.
     """
     content = gist(item)
     known = item.memory_type in MemoryType.__members__.values()

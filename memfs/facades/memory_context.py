@@ -34,7 +34,7 @@ FIELDS = tuple(name for name in MemoryItem.__dataclass_fields__ if name not in _
 def draft(memory: Any) -> MemoryItem:
     """A memory as an item: a text, a mapping with ``content`` and other fields of an item, or a value of memfs.
 
-    Its type is ``interaction``, and an agent stands behind it, unless it says otherwise.
+    Its type is ``interaction``, and an agent vouches for it, unless it says otherwise.
 
     Raises:
         SchemaInvalid: an unknown field, or a value of the wrong sort; ``field`` names it.

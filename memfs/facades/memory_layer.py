@@ -114,7 +114,7 @@ Result = TypeVar("Result")
 class MemoryLayer(Facade):
     """Brings memory to an agent in three ways, and learns from what became of it (P1). Threads and tasks may share it.
 
-    Automatic memory belongs into the system prompt, triggered memory before a step, and ``recall`` is a tool. What is
+    Automatic memory goes into the system prompt, triggered memory before a step, and ``recall`` is a tool. What is
     brought is quoted data between marks, carries id, trust and origin, fits its budget, and repeats nothing that the
     prompt says already.
     """
@@ -172,11 +172,11 @@ class MemoryLayer(Facade):
     async def get_automatic(
         self, state: StateSnapshot | None = None, *, prompt: str = "", agent: str = "", max_tokens: int | None = None
     ) -> str:
-        """What belongs into the system prompt, "" where there is nothing (P1). The same memory gives the same text.
+        """What goes into the system prompt, "" where there is nothing (P1). The same memory gives the same text.
 
         Args:
             state: the situation, where it is known.
-            prompt: what the agent is told already; what that, ``CLAUDE.md`` or ``AGENTS.md`` says is left out.
+            prompt: what the agent has already; what that, ``CLAUDE.md`` or ``AGENTS.md`` says is left out.
             agent: the agent's name: it is given its feedback, too (S5).
             max_tokens: the most tokens; None means ``memory.automatic_tokens``, 0 no bound.
 
@@ -194,7 +194,7 @@ class MemoryLayer(Facade):
     ) -> list[str]:
         """What a situation brings to mind, one text a source; [] where nothing does (P1).
 
-        What the agent is warned with is remembered until ``record_outcome`` is told of the situation.
+        What the agent is warned with is remembered until ``record_outcome`` gets the situation.
 
         Args:
             max_tokens: the most tokens of all texts together; None means ``memory.triggered_tokens``, 0 no bound.
@@ -412,7 +412,7 @@ class SemanticStore(Facade):
         return self.workspace.sources.rules.add_rule(rule)
 
     def find_matching_rules(self, context: str | StateSnapshot, min_confidence: float = 0.7) -> list[Rule]:
-        """The rules that apply to a situation, or to what is told of it in words, the surest first."""
+        """The rules that apply to a situation, or to a description of it, the surest first."""
         return self.workspace.sources.rules.find_matching_rules(context, min_confidence=min_confidence)
 
 

@@ -136,7 +136,7 @@ def _remove(*folders: Path | None) -> None:
 
 
 def close_all() -> None:
-    """Close every workspace that facades of this process opened; each is opened anew when it is used again."""
+    """Close every workspace that facades of this process opened; each is opened again when it is next used."""
     with _guard, contextlib.ExitStack() as every:  # one that cannot be closed keeps no other open
         for place in list(held):
             every.callback(end, place)
@@ -190,7 +190,7 @@ def _root(path: str | os.PathLike[str] | None) -> Path:
 def _written(config: MemoryConfig | Mapping[str, Any] | None) -> str:
     """What wins over a memory context, as JSON."""
     values = asdict(config) if isinstance(config, MemoryConfig) else dict(config or {})
-    checked_values(values)  # what is wrong is told when the facade is made
+    checked_values(values)  # what is wrong is reported when the facade is made
     return json.dumps(values, sort_keys=True, default=asdict)
 
 

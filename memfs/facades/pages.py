@@ -79,7 +79,7 @@ _TURNS = 10
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as it stands: its path, how many bytes its text has, and the item it is."""
+    """A page as it is: its path, how many bytes its text has, and the item it is."""
 
     path: str
     size: int

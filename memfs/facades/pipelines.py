@@ -205,7 +205,7 @@ class TimeWeightedRetrieval(Facade):
     def retrieve_time_weighted(self, query: str, recency_weight: float = 0.3, limit: int = 10) -> list[Memory]:
         """The best by ``relevance x (1 - weight) + recency x weight``, the best first.
 
-        Relevance, told as ``relevance_score``, is the score over that of the best match; recency is
+        Relevance, returned as ``relevance_score``, is the score over that of the best match; recency is
         ``1 / (1 + 0.1 x days)``.
 
         Raises:
