@@ -85,7 +85,7 @@ class Commands:
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old_str: str, new_str: str) -> str:
-        """Replace the one place where a text stands."""
+        """Replace the one place where a text occurs."""
         made: list[str] = []
 
         def edit(text: str) -> str:
@@ -323,7 +323,7 @@ class MemfsMemoryTool(BetaAbstractMemoryTool):
         return _told(lambda: self._commands.create(_text(command, "path"), _text(command, "file_text")))
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace the one place where a text stands. What others write meanwhile is not lost.
+        """Replace the one place where a text occurs. What others write meanwhile is not lost.
 
         Raises:
             ToolError: there is no such file or not one such place; nothing changed.

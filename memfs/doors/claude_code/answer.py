@@ -46,7 +46,7 @@ def answer(
 
     Args:
         say: is given what is to be printed, before the workspace is closed, which may take a moment.
-        complain: is told what went wrong without ending the answer.
+        complain: called with what went wrong without ending the answer.
         settings: values that win over the workspace's.
 
     Raises:
@@ -59,7 +59,7 @@ def answer(
         return
     if event.name == SESSION_START and place.private and place.memory is not None:
         try:
-            _drain(event, place, complain, settings)  # what was said before the session belongs into its beginning
+            _drain(event, place, complain, settings)  # what was said before the session is part of its beginning
         except MemfsError as error:
             complain(f"what was said waits: {error}")
     with _opened(place, complain, settings) as workspace:

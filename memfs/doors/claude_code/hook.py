@@ -72,7 +72,7 @@ ONLY_ANSWERED = frozenset({PRE_TOOL, SUBAGENT_START})
 OPENS = frozenset({PROMPT, *ONLY_ANSWERED, *DRAINS})
 """The events for which the workspace is opened; the others end as soon as they are kept."""
 PLAIN_CLIENTS = frozenset({LETTA})
-"""Programs that give their agent what a hook prints as it stands."""
+"""Programs that give their agent what a hook prints as it is."""
 
 
 _READ_SHARE = 0.5

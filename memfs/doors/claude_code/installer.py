@@ -78,12 +78,12 @@ EVENTS: tuple[Event, ...] = (
 def handler_groups(
     command: str, arguments: tuple[str, ...] = (), options: tuple[str, ...] = ()
 ) -> dict[str, dict[str, Any]]:
-    """What stands below ``hooks``: for each event its group, with the one handler in it.
+    """What is below ``hooks``: for each event its group, with the one handler in it.
 
     Args:
         command: the program, by name or whole path.
-        arguments: what stands before ``hook EVENT``.
-        options: what stands behind it.
+        arguments: what precedes ``hook EVENT``.
+        options: what follows it.
     """
     return {event.name: _group(event, command, arguments, options) for event in EVENTS}
 
@@ -147,7 +147,7 @@ Groups = dict[str, dict[str, Any]]
 
 
 class Handler(NamedTuple):
-    """One handler of memfs's in a file: its event, where its group stands and where it in there, and what they say."""
+    """One handler of memfs's in a file: its event, where its group is and where it is in there, and what they say."""
 
     event: str
     group: int
@@ -269,7 +269,7 @@ def _matcher(group: dict[str, Any]) -> str:
 
 
 def _hooks(text: str) -> dict[str, list[Any]]:
-    """What stands below ``hooks``.
+    """What is below ``hooks``.
 
     Raises:
         ContentError: it is nothing that Claude Code could read.
@@ -384,7 +384,7 @@ _TOPS = (MEMORY_FOLDER, ".git")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """How memfs is called: a name or whole path, and what stands before the verb."""
+    """How memfs is called: a name or whole path, and what precedes the verb."""
 
     command: str
     arguments: tuple[str, ...] = ()
@@ -450,7 +450,7 @@ def install(
 
     Args:
         server: for the project only: a person's own servers stand in a file that Claude Code keeps writing.
-        into_repository: keep what is told in the repository's memory, instead of each person's private one.
+        into_repository: keep what sessions report in the repository's memory, instead of each person's private one.
         dry: look, but write nothing.
 
     Raises:

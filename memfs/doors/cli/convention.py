@@ -175,7 +175,7 @@ def _json(one: Convention) -> dict[str, Any]:
 
 
 def _is_text(names: tuple[str, ...]) -> bool:
-    """Whether what stands on the command line is a convention's text: an id has no blanks."""
+    """Whether what was written on the command line is a convention's text: an id has no blanks."""
     return len(names) == 1 and any(letter.isspace() for letter in names[0].strip())
 
 

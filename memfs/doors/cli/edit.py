@@ -208,7 +208,7 @@ def _free_id(workspace: Workspace, chosen: str) -> str:
 def _read(workspace: Workspace, path: str) -> bytes:
     try:
         return workspace.parts.tree.read(path, ITEM_LIMIT).data
-    except (FileNotFoundError, ContentError, NotRegularFile):  # what is wrong with it is told by the check
+    except (FileNotFoundError, ContentError, NotRegularFile):  # the check reports what is wrong with it
         return b""
 
 

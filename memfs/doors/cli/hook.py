@@ -55,7 +55,7 @@ def hook_problems(workspace: Workspace) -> list[Problem]:
 
 
 def hooks_facts(workspace: Workspace) -> dict[str, Any]:
-    """How many sessions told something that is no memory yet."""
+    """How many sessions have events that are no memory yet."""
     from memfs.fs import append_log
 
     waiting = sum(len(append_log.waiting(state / append_log.FOLDER)) for state in _states(workspace))
@@ -63,7 +63,7 @@ def hooks_facts(workspace: Workspace) -> dict[str, Any]:
 
 
 def _states(workspace: Workspace) -> Iterator[Path]:
-    """The state folders in which hooks keep what is told: the workspace's, and that of private memory."""
+    """The state folders in which hooks keep events: the workspace's, and that of private memory."""
     from memfs.doors.cli.private import private_folder
     from memfs.sessions.session_location import state_of
 

@@ -335,6 +335,6 @@ def _option_of(path: Path) -> str:
 
 
 def _shown(path: Path) -> str:
-    """A path as short as it can be told from here."""
+    """A path as short as it can be written from here."""
     beside = os.path.relpath(path)
     return str(path) if beside.startswith("..") else beside

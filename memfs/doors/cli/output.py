@@ -23,7 +23,7 @@ from memfs.errors import MemfsError
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, Problem, RecordedConflict
 
-# what stands in a line for the escapes of our own styles: nobody else can write it
+# what represents in a line the escapes of our own styles: nobody else can write it
 _ESC = f"\x1b{os.urandom(8).hex()}"
 # what a runner of GitHub Actions obeys in a line of its log
 _COMMAND = re.compile(r"^\s*:(?=:)|#(?=#\[)")
@@ -174,7 +174,7 @@ def item_json(item: MemoryItem) -> dict[str, Any]:
 
 
 def conflict_json(conflict: RecordedConflict) -> dict[str, Any]:
-    """What gave way in an item when branches were joined."""
+    """What was displaced in an item when branches were joined."""
     values = {
         "field": conflict.field,
         "kept": plain(conflict.kept),
@@ -188,7 +188,7 @@ def conflict_json(conflict: RecordedConflict) -> dict[str, Any]:
 
 
 def conflict_values(conflict: RecordedConflict, length: int) -> tuple[str, str]:
-    """What stands and what gave way, each on one line."""
+    """What is kept and what was displaced, each on one line."""
     from memfs.recall.conflict_notes import values
 
     kept, lost = (one_line(value, length) for value in values(conflict))

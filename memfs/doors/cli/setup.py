@@ -196,7 +196,7 @@ def _user_workspace(ctx: click.Context, path: str | None) -> Workspace:
 
 
 def _take_in(workspace: Workspace, created: CreateResult) -> FlushResult:
-    """Commit what stood there already, where its repository is new: else it would have no history to fall back on."""
+    """Commit what was there already, where its repository is new: else it would have no history to fall back on."""
     if not created.repository_made:
         return FlushResult(reason=created.reason)
     return workspace.store.flush(adopt=True, message="Take in the memory that was here")

@@ -57,7 +57,7 @@ def write(text: str, color: bool | None = None) -> None:
         StorageIO: it cannot be written; nothing more will be.
         BrokenPipeError: what reads it has gone.
     """
-    import click  # whoever only secures the streams does without
+    import click  # securing the streams does without it
 
     try:
         click.echo(text, color=color)

@@ -51,7 +51,7 @@ def states_row(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def reindex_states(workspace: Workspace) -> dict[str, int]:
-    """Look at every state document anew; says how many there are, nothing where there are none."""
+    """Look at every state document again; says how many there are, nothing where there are none."""
     if not has_states(workspace.parts.seen):
         return {}
     return {"state_documents": workspace.states.reading.reindex()}

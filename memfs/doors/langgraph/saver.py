@@ -205,7 +205,7 @@ def types_in(kept: Kept) -> set[tuple[str, str]]:
     if "value" in kept:
         _types_in_readable(kept["value"], found)
     elif kept.get("type") == _MSGPACK:
-        with suppress(ormsgpack.MsgpackDecodeError):  # whoever unpacks it says so
+        with suppress(ormsgpack.MsgpackDecodeError):  # unpacking it says so
             _types_in_bytes(_bytes_of(kept), found)
     return found
 
@@ -711,7 +711,7 @@ class MemfsSaver(InThreads, BaseCheckpointSaver[Any]):
         return counters if isinstance(counters, dict) else ()
 
     def _mapping(self, kept: Kept, place: ThreadPlace, field: str) -> dict[str, Any]:
-        """What must be a mapping, whoever edited the file."""
+        """What must be a mapping, however the file was edited."""
         found = self._unpack(kept, place, field)
         if not isinstance(found, dict):
             hint = "bring the file back from git"

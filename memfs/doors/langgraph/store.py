@@ -107,7 +107,7 @@ def is_like(namespace: Namespace, pattern: Sequence[str], kind: str) -> bool:
 _SOURCE = "langgraph"
 _ALL = "$"
 UNDECIDED = "memfs:undecided"
-"""The key of a value under which stands what a merge left open in it; it is never stored."""
+"""The key of a value that holds what a merge left open in it; it is never stored."""
 _TTL_SETTINGS = frozenset(TTLConfig.__annotations__)
 _MOST_TEXT = 100_000
 

@@ -71,7 +71,7 @@ def discreet(text: str, root: str = "") -> str:
 
 
 def item_data(item: MemoryItem, offset: int = 0) -> dict[str, Any]:
-    """What a client is told of an item: what says nothing is left out, and a long content comes in parts."""
+    """What a client gets of an item: what says nothing is left out, and a long content comes in parts."""
     end = offset + LONGEST
     facts: dict[str, Any] = {
         **brief(item),

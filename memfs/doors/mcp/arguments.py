@@ -27,7 +27,7 @@ class Argument:
 
     Attributes:
         name: what it is called.
-        about: what a model is told of it, "" where its name says it.
+        about: its description for a model, "" where its name says it.
         sort: ``text``, ``number``, ``flag``, ``texts`` or ``facts`` (a JSON object).
         required: whether a call needs it.
         least, most: bounds of a number; ``most`` is the length of a text, too.

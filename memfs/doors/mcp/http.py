@@ -225,9 +225,9 @@ def serve(server: MemoryServer, listening: HttpListener, token: str) -> None:
 
 
 def _configured(server: MemoryServer, listening: HttpListener, token: str) -> uvicorn.Config:
-    for name in ("uvicorn.error", "mcp"):  # what strangers send is no news for whoever looks at the terminal
+    for name in ("uvicorn.error", "mcp"):  # what strangers send is no news for anyone looking at the terminal
         logging.getLogger(name).setLevel(logging.ERROR)
-    # it reports a client that hangs up as a fault; those of ours are told by the log of memfs
+    # it reports a client that hangs up as a fault; those of ours are in the log of memfs
     logging.getLogger("mcp.server.streamable_http").setLevel(logging.CRITICAL)
     app = server.protocol.streamable_http_app(
         streamable_http_path=PATH, max_request_body_size=MOST_BYTES, max_sessions=_MOST_SESSIONS
@@ -269,7 +269,7 @@ def _ending_sessions(app: App, server: MemoryServer) -> App:
 
 
 class _Punctual(H11Protocol):
-    """Hangs up on whoever does not say in time what they want: else anybody could hold all places by saying nothing.
+    """Hangs up on clients that do not say in time what they want: else silence could hold all places.
 
     Of those who have said nothing yet there are never so many that no place is left: the one that has been silent
     longest makes room. Who was answered has shown the token, as a refusal ends the connection, and may be silent for

@@ -67,12 +67,12 @@ class Desk:
                 made = AgentMemory(workspace=self._opened) if self._opened else AgentMemory(self._path)
                 _ = made.workspace  # where it cannot be opened, nothing is kept of the try
                 self._memory = made
-            if not self._memory.workspace.root.is_dir():  # what is still known of it must not be told as if it stood
+            if not self._memory.workspace.root.is_dir():  # what is still known of it must not pass for its state
                 raise WorkspaceNotFound("the workspace's folder is gone", hint="bring it back, or end this server")
             return self._memory
 
     def states(self, session: str) -> ContextMemory:
-        """The state of a multi-agent system, as a session knows it: what that changes is told from what it has seen.
+        """The state of a multi-agent system, as a session knows it: what that changes follows from what it has seen.
 
         Raises:
             MemfsError: as ``memory``.

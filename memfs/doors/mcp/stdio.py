@@ -270,7 +270,7 @@ class _Line:
                 line = sent.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
                 try:
                     await aside.call(_write_all, self.writing, line.encode("utf-8", "replace"))
-                except OSError:  # the client has gone; nobody is left to be told
+                except OSError:  # the client has gone; nobody is left to answer
                     return
                 self._note(sent.message)
 

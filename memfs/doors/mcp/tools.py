@@ -147,7 +147,7 @@ class ToolRow:
 
     Attributes:
         title: its name for people.
-        about: what a model is told of it.
+        about: its description for a model.
         arguments: what it takes.
         gives: the JSON Schema type of what matters most in its structured answer, and is always there.
         run: what it does, with checked arguments, on a thread.
