@@ -24,8 +24,8 @@ def flipped(data: bytes, bit: int) -> bytes:
 def rot(workspace: Workspace, path: str, bit: int = 0, data: bytes | None = None) -> bytes:
     """Turn a bit of an item's file over (or put other bytes there), leaving no trace in the facts about the file.
 
-    No program can do that: the time of change is the kernel's. So it is the index that is told, as if the file had had
-    its present facts when it was read last.
+    No program can do that: the time of change is the kernel's. So the index is changed, as if the file had had its
+    present facts when it was read last.
 
     Returns:
         What the file holds now.
