@@ -14,11 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from memfs.admin import integrity as every
 from memfs.admin import merge_driver_setup, store_builder
 from memfs.admin.archive_file import INDEX_LIMIT, INDEX_SUFFIX, ArchiveIndex, archive_lock, decode, payload_path, verify
 from memfs.admin.archive_file import damaged as damage_in
 from memfs.admin.format import problems as format_problems
+from memfs.admin.integrity import BEFORE, document_problems, read_documents, read_items
+from memfs.admin.integrity import EXAMINATIONS as INTEGRITY_EXAMINATIONS
 from memfs.admin.layout import files
 from memfs.admin.memory_context import memory_context_problems
 from memfs.admin.prune import PrunedItems
@@ -416,12 +417,12 @@ class Checker:
         """
         if fix:
             self.repair()
-        found = self._examined(every.BEFORE) if integrity else []
+        found = self._examined(BEFORE) if integrity else []
         if integrity:
-            every.read_items(self.store, self.parts)
-            every.read_documents(self.parts)
+            read_items(self.store, self.parts)
+            read_documents(self.parts)
         self.store.refresh()
-        deep = (*every.EXAMINATIONS, damaged, payloads, _checkpoints) if integrity else ()
+        deep = (*INTEGRITY_EXAMINATIONS, damaged, payloads, _checkpoints) if integrity else ()
         found += self._examined((*EXAMINATIONS, *deep))
         return sorted(dict.fromkeys(found), key=lambda problem: (problem.path, problem.line or 0, problem.code))
 
@@ -498,7 +499,7 @@ def _warnings(checker: Checker) -> Iterator[Problem]:
 
 
 def _documents(checker: Checker) -> Iterator[Problem]:
-    yield from every.document_problems(checker.store, checker.parts)
+    yield from document_problems(checker.store, checker.parts)
 
 
 def _archived(checker: Checker) -> Iterator[Problem]:

@@ -31,7 +31,7 @@ from memfs.model.item import VOUCHED, Origin
 from memfs.model.memory_config import Trigger, injects
 from memfs.model.problem import WARNING, Problem
 from memfs.private import NAME
-from memfs.recall.conflict_notes import unresolved_note as undecided
+from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import QUOTE, around, enclosed, frame, quoted
 from memfs.recall.similarity import SAME, TextShape, alike, normalised
 from memfs.recall.tokens import count_tokens, gist, whole
@@ -607,7 +607,9 @@ class Deliverer:
         """What a source says, with what merges left open in the items behind it."""
         find = self._sources.item
         marked = tuple(
-            replace(entry, undecided=undecided(item)) if entry.id and (item := find(entry.id)) is not None else entry
+            replace(entry, undecided=unresolved_note(item))
+            if entry.id and (item := find(entry.id)) is not None
+            else entry
             for entry in said.selection.entries
         )
         return replace(said, selection=replace(said.selection, entries=marked))

@@ -28,14 +28,12 @@ from memfs.learning.situations import GENERIC
 from memfs.model import Hit, MemoryItem, Query
 from memfs.model.episode import StateSnapshot
 from memfs.model.ids import of_mount
-from memfs.recall.conflict_notes import FINISHED
-from memfs.recall.conflict_notes import unresolved_note as undecided
+from memfs.recall.conflict_notes import FINISHED, unresolved_note
 from memfs.recall.fence import enclosed
 from memfs.recall.tokens import count_tokens, gist, whole
-from memfs.search import terms as question
 from memfs.search.analyzer import terms
 from memfs.search.merged_search import TermCounts
-from memfs.search.terms import idf
+from memfs.search.terms import idf, weights
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.message import MEDIUM, PRIORITIES, own_words
 from memfs.sessions.session_location import SessionLocation
@@ -139,7 +137,7 @@ class Fit:
 
     def __init__(self, message: str, *counted: TermCounts) -> None:
         """``counted``: each knows in how many items of a workspace each word occurs."""
-        worth = question.weights(message[:_LOOKED_AT])
+        worth = weights(message[:_LOOKED_AT])
         telling = {term: share for term, share in worth.items() if share >= 1.0 and term not in GENERIC}
         known = [one.statistics(telling) for one in counted]
         items = sum(one.items for one in known)
@@ -277,7 +275,8 @@ class Responder:
         found = pending(self._workspace)
         waiting = [(one, self._workspace.sources.item(one.id)) for one in found]
         return [
-            ContextEntry(text=str(one), id=one.id, undecided=undecided(item) if item else "") for one, item in waiting
+            ContextEntry(text=str(one), id=one.id, undecided=unresolved_note(item) if item else "")
+            for one, item in waiting
         ]
 
     # -- with a prompt ------------------------------------------------------------------------------------------------
@@ -389,7 +388,7 @@ def _entry(item: MemoryItem) -> ContextEntry:
     when = f"{item.timestamp:%Y-%m-%d}" if item.timestamp else ""
     text = f"Done: {gist(item)}" if item.metadata.get("task_type") and item.metadata.get("success") else gist(item)
     origin = ", ".join(filter(None, (who, when)))
-    return ContextEntry(text=text, id=item.id, trust=item.trust, origin=origin, undecided=undecided(item))
+    return ContextEntry(text=text, id=item.id, trust=item.trust, origin=origin, undecided=unresolved_note(item))
 
 
 def _in(entries: Iterable[ContextEntry], told: str) -> list[str]:

@@ -11,8 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from dataclasses import replace as changed
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from memfs.errors import (
@@ -169,7 +168,7 @@ class ItemImport:
         if planned is None:
             return []
         reason = allowed(item)[1]
-        return [changed(planned, item=item.replace(path=path, sha256=sha256(data)), vetted=False, reason=reason)]
+        return [replace(planned, item=item.replace(path=path, sha256=sha256(data)), vetted=False, reason=reason)]
 
 
 def _values(item: MemoryItem) -> Mapping[str, Any]:

@@ -26,7 +26,7 @@ from memfs.model.state_query import StateQuery, StateRow
 from memfs.model.time import Moment, format_time, given_time, parse_time
 from memfs.recall.executor import Deadline
 from memfs.search.state_index import News
-from memfs.state import metrics as summing
+from memfs.state import metrics
 from memfs.state.reader import DocumentProof, DocumentSet, StateCache, StateDocument, StateReader
 
 SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK = "system", "agents", "hypotheses", "tournament", "feedback"
@@ -301,14 +301,14 @@ class StateCollector:
         if update is not None:
             summed |= {key: update.values[key] for key in ("timestamp", "system_statistics") if key in update.values}
         hypotheses = _latest_versions(self._find(self._versions(), "hypotheses"))
-        summed["hypotheses_by_state"] = summing.by_state(hypotheses)
+        summed["hypotheses_by_state"] = metrics.by_state(hypotheses)
         return summed
 
     # -- agents -------------------------------------------------------------------------------------------------------
     def _agents(self) -> dict[str, dict[str, Any]]:
         names = list(self._wanted.agents) or self._all_agents()
         if self._wanted.summary:
-            return summing.agents(self._find(self._question("agent_output", agents=tuple(names)), "outputs"), names)
+            return metrics.agents(self._find(self._question("agent_output", agents=tuple(names)), "outputs"), names)
         states = {}
         for number, name in enumerate(names):
             if self._deadline.passed:
@@ -385,7 +385,7 @@ class StateCollector:
             question = replace(question, iterations=())
         found = self._last(question, PRESENT_HYPOTHESES, "tournament results")
         results = [one.values for one in found]
-        return {"count": len(results), "standings": summing.standings(results), "results": results}
+        return {"count": len(results), "standings": metrics.standings(results), "results": results}
 
     def _feedback(self) -> list[dict[str, Any]]:
         wanted = self._wanted
@@ -394,7 +394,7 @@ class StateCollector:
             question = replace(question, iterations=(), newest=True, limit=PRESENT_REVIEWS)
         found = self._read(question, "meta-reviews")
         reviews = [one.values for one in (found[::-1] if wanted.present else found)]
-        return [summing.review(one) for one in reviews] if wanted.summary else reviews
+        return [metrics.review(one) for one in reviews] if wanted.summary else reviews
 
     # -- components and figures ---------------------------------------------------------------------------------------
     def _add_components(self, system: dict[str, Any], agents: dict[str, dict[str, Any]]) -> None:
@@ -406,7 +406,7 @@ class StateCollector:
             scope = replace(StateQuery() if self._wanted.present else self._question(), components=(name,))
             update = self._newest(replace(scope, kinds=("state_update",)), f"state updates about {name}")
             if update is not None:
-                system.setdefault("components", {})[name] = summing.component(name, update.values)
+                system.setdefault("components", {})[name] = metrics.component(name, update.values)
             state = agents.get(name) or self._agent(name)
             if state:
                 agents[name] = state

@@ -20,7 +20,7 @@ from memfs.model.state_paths import update_path
 from memfs.model.state_query import StateQuery, StateRow
 from memfs.model.time import utc_now
 from memfs.search import analyzer
-from memfs.search import terms as question
+from memfs.search.terms import weights
 from memfs.state.reader import StateDocument, StateReader
 
 _AT_ONCE = 200
@@ -76,7 +76,7 @@ def search_states(
     Raises:
         QueryInvalid: there is no word in the text, or a time makes no sense.
     """
-    terms = list(question.weights(text))
+    terms = list(weights(text))
     if not terms:
         raise QueryInvalid("there is no word to search for", field="text", hint="give words of the documents")
     asked = StateQuery(

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
-from memfs import settings as setting_values
+from memfs import settings
 from memfs.admin.format import check_format
 from memfs.admin.kind_file import load_kinds
 from memfs.admin.usage_by_area import MemoryTally
@@ -290,7 +290,7 @@ class Travel:
             if self._settings.origins.get(key, "").startswith(_FROM_THE_PERSON):
                 chosen[field.name] = getattr(self._settings.recall, field.name)
             elif field.name in then:
-                chosen[field.name] = setting_values.checked(then[field.name], spec_of(key))
+                chosen[field.name] = settings.checked(then[field.name], spec_of(key))
         return RecallSettings(**chosen)
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from memfs.fs import io
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
-from memfs.git import quarantine as quarantines
+from memfs.git import quarantine
 from memfs.git.ancestry import count_beyond, is_ancestor, merge_bases
 from memfs.git.busy import users_of
 from memfs.git.layout import Layout, state_folder
@@ -252,7 +252,7 @@ class Branches:
             CorruptRecord: one of memfs's lists cannot be read.
         """
         given = read_list(self._common)
-        held = {entry.branch: entry for entry in quarantines.listed(self._common)}
+        held = {entry.branch: entry for entry in quarantine.listed(self._common)}
         refs = {*given, *held, *self._refs()}
         return [self._branch(ref, given.get(ref), held.get(ref)) for ref in sorted(refs)]
 
@@ -263,7 +263,7 @@ class Branches:
             BranchRefused: there is none.
         """
         ref = self._ref(name)
-        return self._branch(ref, read_list(self._common).get(ref), quarantines.of_ref(self._common, ref))
+        return self._branch(ref, read_list(self._common).get(ref), quarantine.of_ref(self._common, ref))
 
     # -- a branch's life ------------------------------------------------------------------------------------------
     def start(self, name: str, *, agent: str = "", folder: str | os.PathLike[str] | None = None) -> Branch:
@@ -324,7 +324,7 @@ class Branches:
             hint = "merge again when that is over"
             raise BranchRefused(f"what was written there cannot be committed: {flushed.reason}", hint=hint)
         tip = self._tip(ref)
-        quarantines.require_clean(self._repository, tip)
+        quarantine.require_clean(self._repository, tip)
         said = message or f"Merge the branch {short_name(ref)}"
         joined = self._merger().merge(tip, said, source=SOURCE, dry_run=dry_run)
         if not dry_run:
@@ -391,8 +391,8 @@ class Branches:
                 time=format_time(self._parts.clock()),
                 head=self._merged_before(ref),
             )
-            others = [one for one in quarantines.listed(self._common) if one.branch != ref]
-            quarantines.save(self._common, [*others, entry])
+            others = [one for one in quarantine.listed(self._common) if one.branch != ref]
+            quarantine.save(self._common, [*others, entry])
         return self.find(ref)
 
     def release(self, name: str) -> Branch:
@@ -403,18 +403,18 @@ class Branches:
         """
         self._store.require_open()
         with self._parts.commit_lock.hold("release a branch"):
-            entries = quarantines.listed(self._common)
+            entries = quarantine.listed(self._common)
             ref = next((one.branch for one in entries if name in _names(one.branch)), "")
             if not ref:
                 raise BranchRefused(f"no branch {name!a} is quarantined", hint="see memfs branch list")
-            quarantines.save(self._common, [one for one in entries if one.branch != ref])
+            quarantine.save(self._common, [one for one in entries if one.branch != ref])
         return self._branch(ref, read_list(self._common).get(ref), None)
 
     # -- which branch ---------------------------------------------------------------------------------------------
     def _ref(self, name: str) -> str:
         """The branch that a name means: one that was given, is quarantined, or is there."""
         ref = name if name.startswith(HEADS) else ref_of(name)
-        known = {*read_list(self._common), *(one.branch for one in quarantines.listed(self._common))}
+        known = {*read_list(self._common), *(one.branch for one in quarantine.listed(self._common))}
         plain = HEADS + name.removeprefix(HEADS)
         for one in (ref, plain):
             if one in known or self._commit(one):
@@ -440,13 +440,13 @@ class Branches:
             raise BranchRefused(f"the branch {short_name(ref)} is checked out here", hint=hint)
 
     def _refuse_quarantined(self, ref: str) -> None:
-        entry = quarantines.of_ref(self._common, ref)
+        entry = quarantine.of_ref(self._common, ref)
         if entry is not None:
-            raise quarantines.refuse(entry)
+            raise quarantine.refuse(entry)
 
     def _merged_before(self, ref: str) -> str:
         """HEAD, whose history is not held back; in the branch's own folder what it began from."""
-        own = quarantines.of_ref(self._common, ref)
+        own = quarantine.of_ref(self._common, ref)
         if own is not None and own.head:  # quarantined again: what was taken over since then stays held back
             return own.head
         head, row = self._repository.head(), read_list(self._common).get(ref)

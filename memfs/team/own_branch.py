@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memfs import resources, trust
-from memfs.admin import layout as first_layout
-from memfs.admin import merge_driver_setup
+from memfs.admin import layout, merge_driver_setup
 from memfs.config import first_policies
 from memfs.errors import BranchRefused, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
 from memfs.fs import io, own_branch, shared_file
@@ -67,7 +66,7 @@ class OwnBranch:
 
 def first_files() -> dict[str, bytes]:
     """What the branch begins with, by path: a workspace's first files, and the workflow that reviews pull requests."""
-    files = first_layout.files(first_policies(True))
+    files = layout.files(first_policies(True))
     return {**files, WORKFLOW: resources.template_text("github-workflow.yml").encode()}
 
 

@@ -24,8 +24,7 @@ from memfs.format.item_fields import values
 from memfs.format.plain import dotted
 from memfs.format.render import parse
 from memfs.format.schema import Schemas
-from memfs.format.secrets import ALLOWED, find, find_likely, found_in_file, reason_in_file, secret_error
-from memfs.format.secrets import SecretFinding as Secret
+from memfs.format.secrets import ALLOWED, SecretFinding, find, find_likely, found_in_file, reason_in_file, secret_error
 from memfs.format.text_guard import shown
 from memfs.format.toml_text import FILE as SETTINGS
 from memfs.git.ancestry import beyond, cut_off
@@ -214,7 +213,7 @@ def _secrets(before: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
         yield from (_likely(one, path) for one in find_likely(data.decode("utf-8", "replace"))[:2])
 
 
-def _likely(one: Secret, path: str) -> ReviewFinding:
+def _likely(one: SecretFinding, path: str) -> ReviewFinding:
     hint = "if it is one, take it out and revoke it"
     return finding("PossibleSecret", "a long word without any order", path=path, line=one.line, hint=hint)
 

@@ -21,8 +21,7 @@ from memfs.format.secrets import refuse_file
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.scan import ScanEntry
 from memfs.fs.tree import Content
-from memfs.git.objects import FOLDER, REGULAR
-from memfs.git.objects import TreeEntry as Named
+from memfs.git.objects import FOLDER, REGULAR, TreeEntry
 from memfs.git.process import contents, sizes
 from memfs.git.repository import Repository
 from memfs.git.tree import TreeEditor, split
@@ -56,7 +55,7 @@ class PastFiles:
         repository: Repository,
         commit: str,
         moment: datetime,
-        staged: Mapping[str, Named] | None = None,
+        staged: Mapping[str, TreeEntry] | None = None,
     ) -> None:
         """
         Args:
@@ -150,7 +149,7 @@ class PastFiles:
                 yield ScanEntry(path, 0, self._time, self._time, 0, True)
 
 
-def _regular(entries: Mapping[str, Named]) -> dict[str, str]:
+def _regular(entries: Mapping[str, TreeEntry]) -> dict[str, str]:
     """Path to content id of what is a file: no link, no submodule."""
     return {path: entry.id for path, entry in entries.items() if entry.mode in REGULAR}
 

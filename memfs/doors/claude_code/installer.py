@@ -15,15 +15,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memfs.doors.claude_code import settings_file as jsonsplice
 from memfs.doors.claude_code.settings_file import (
     Change,
     InstallScope,
+    JsonPath,
     SettingsChange,
     SettingsFile,
+    below,
     carry_out,
+    is_blank,
+    made,
+    misshapen,
+    put,
+    said,
     servers_file,
     settings_file,
+    take,
 )
 from memfs.errors import Conflict, ContentError, MemfsError, WorkspaceNotFound
 from memfs.format import json_text, plain
@@ -169,7 +176,7 @@ def with_hooks(text: str | None, wanted: Groups) -> str:
         ContentError: it is no JSON, or no settings of Claude Code, with line and remedy.
     """
     if text is None:
-        return jsonsplice.made(HOOKS, {event: [group] for event, group in wanted.items()})
+        return made(HOOKS, {event: [group] for event, group in wanted.items()})
     return _settled(text, wanted) or ""
 
 
@@ -179,7 +186,7 @@ def without_hooks(text: str | None) -> str | None:
     Raises:
         what ``with_hooks`` raises.
     """
-    return text if text is None or jsonsplice.is_blank(text) else _settled(text, {})
+    return text if text is None or is_blank(text) else _settled(text, {})
 
 
 def handlers_in(text: str) -> list[Handler]:
@@ -225,14 +232,14 @@ def _step(text: str, wanted: Groups) -> tuple[str | None] | None:
     kept = set()
     for one in _ours(hooks):
         group = wanted.get(one.event)
-        path: jsonsplice.JsonPath = (HOOKS, one.event, one.group)
+        path: JsonPath = (HOOKS, one.event, one.group)
         if group is None or one.event in kept or (not one.alone and one.matcher != _matcher(group)):
-            return (jsonsplice.take(text, path if one.alone else (*path, HOOKS, one.at)),)
+            return (take(text, path if one.alone else (*path, HOOKS, one.at)),)
         kept.add(one.event)
         if one.matcher != _matcher(group):
-            return (jsonsplice.put(text, path, group),)
+            return (put(text, path, group),)
         if one.value != group[HOOKS][0]:
-            return (jsonsplice.put(text, (*path, HOOKS, one.at), group[HOOKS][0]),)
+            return (put(text, (*path, HOOKS, one.at), group[HOOKS][0]),)
     missing = {event: group for event, group in wanted.items() if event not in kept}
     if not missing:
         return None
@@ -240,12 +247,12 @@ def _step(text: str, wanted: Groups) -> tuple[str | None] | None:
 
 
 def _added(text: str, missing: Groups, hooks: dict[str, list[Any]]) -> str:
-    if jsonsplice.is_blank(text) or HOOKS not in json_text.load(text, None):
-        return jsonsplice.put(text, (HOOKS,), {event: [group] for event, group in missing.items()})
+    if is_blank(text) or HOOKS not in json_text.load(text, None):
+        return put(text, (HOOKS,), {event: [group] for event, group in missing.items()})
     event, group = next(iter(missing.items()))
     if event in hooks:
-        return jsonsplice.put(text, (HOOKS, event, len(hooks[event])), group)
-    return jsonsplice.put(text, (HOOKS, event), [group])
+        return put(text, (HOOKS, event, len(hooks[event])), group)
+    return put(text, (HOOKS, event), [group])
 
 
 def _ours(hooks: dict[str, list[Any]]) -> Iterator[Handler]:
@@ -264,8 +271,8 @@ def _handlers(group: Any) -> list[Any]:
 
 def _matcher(group: dict[str, Any]) -> str:
     """What a group says of tools; one that says nothing, or a star, means all."""
-    said = group.get("matcher")
-    return "" if said in (None, "*") else str(said)
+    matcher = group.get("matcher")
+    return "" if matcher in (None, "*") else str(matcher)
 
 
 def _hooks(text: str) -> dict[str, list[Any]]:
@@ -274,10 +281,10 @@ def _hooks(text: str) -> dict[str, list[Any]]:
     Raises:
         ContentError: it is nothing that Claude Code could read.
     """
-    hooks = jsonsplice.below(text, HOOKS)
+    hooks = below(text, HOOKS)
     for event, groups in hooks.items():
         if not isinstance(groups, list):
-            raise jsonsplice.misshapen(text, (HOOKS, event), "a list")
+            raise misshapen(text, (HOOKS, event), "a list")
     return hooks
 
 
@@ -288,7 +295,7 @@ def _compare(before: str, after: str | None, wanted: Groups) -> None:
     Raises:
         ContentError: they do not; nothing may be written.
     """
-    found = {one.event: one.value for one in _ours(jsonsplice.said(after).get(HOOKS, {}))}
+    found = {one.event: one.value for one in _ours(said(after).get(HOOKS, {}))}
     same = _others(before) == _others(after)
     if not same or found != {event: group[HOOKS][0] for event, group in wanted.items()}:
         raise ContentError("memfs cannot change this file safely", hint="write or remove its hooks by hand")
@@ -296,9 +303,9 @@ def _compare(before: str, after: str | None, wanted: Groups) -> None:
 
 def _others(text: str | None) -> Any:
     """What a settings file says besides memfs's handlers, in its order, without collections that hold nothing."""
-    said = jsonsplice.said(text)
+    content = said(text)
     events = []
-    for event, groups in said.pop(HOOKS, {}).items():
+    for event, groups in content.pop(HOOKS, {}).items():
         left = [[one for one in _handlers(group) if not is_ours(one)] for group in groups]
         theirs = [
             (group, handlers_left)
@@ -306,7 +313,7 @@ def _others(text: str | None) -> Any:
             if handlers_left or not _handlers(group)
         ]
         events += [(event, _shell(group), one) for group, one in theirs]
-    return [list(said.items()), events]
+    return [list(content.items()), events]
 
 
 def _shell(group: Any) -> Any:
@@ -331,18 +338,15 @@ def with_server(text: str | None, wanted: dict[str, Any], key: str = SERVERS) ->
         ContentError: it is no JSON, or not of the program's shape, with line and remedy.
     """
     if text is None:
-        return jsonsplice.made(key, {_NAME: wanted})
-    there = jsonsplice.below(text, key).get(_NAME)
+        return made(key, {_NAME: wanted})
+    there = below(text, key).get(_NAME)
     if there == wanted:
         return text
     if there is not None and not is_our_server(there):
         error = Conflict(f"a server named {_NAME} is there already", hint="give it another name")
         error.line = plain.place(json_text.tree(text), text, (key, _NAME), of_key=True).line
         raise error
-    if key in jsonsplice.said(text):
-        after = jsonsplice.put(text, (key, _NAME), wanted)
-    else:
-        after = jsonsplice.put(text, (key,), {_NAME: wanted})
+    after = put(text, (key, _NAME), wanted) if key in said(text) else put(text, (key,), {_NAME: wanted})
     _compare_servers(text, after, wanted, key)
     return after
 
@@ -353,9 +357,9 @@ def without_server(text: str | None, key: str = SERVERS) -> str | None:
     Raises:
         ContentError: as ``with_server``.
     """
-    if text is None or not is_our_server(jsonsplice.below(text, key).get(_NAME)):
+    if text is None or not is_our_server(below(text, key).get(_NAME)):
         return text
-    after = jsonsplice.take(text, (key, _NAME))
+    after = take(text, (key, _NAME))
     _compare_servers(text, after, None, key)
     return after
 
@@ -374,7 +378,7 @@ def _compare_servers(before: str, after: str | None, wanted: dict[str, Any] | No
 
 def _parted(text: str | None, key: str) -> tuple[list[Any], dict[str, Any]]:
     """What a file says besides its servers, in its order, and the servers."""
-    all_of_it = jsonsplice.said(text)
+    all_of_it = said(text)
     servers = all_of_it.pop(key, {})
     return list(all_of_it.items()), servers
 

@@ -15,7 +15,7 @@ from memfs.errors import Conflict, MemfsError, SecretDetected
 from memfs.format.text_guard import shown, shown_line
 from memfs.model import MemoryItem
 from memfs.model.time import format_time
-from memfs.recall.conflict_notes import unresolved_note as undecided
+from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import enclosed
 
 LONGEST = 20_000
@@ -104,7 +104,7 @@ def brief(item: MemoryItem) -> dict[str, Any]:
         "trust": item.trust,
         "status": item.status,
         "tags": list(item.tags),
-        "undecided": undecided(item),
+        "undecided": unresolved_note(item),
     }
     return {name: value for name, value in facts.items() if value not in ("", [])}
 

@@ -45,8 +45,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from memfs.doors.mcp import read_tools
-from memfs.doors.mcp import tools as resources
+from memfs.doors.mcp import read_tools, tools
 from memfs.doors.mcp.answer import told
 from memfs.doors.mcp.arguments import Argument, checked
 from memfs.doors.mcp.session import Desk
@@ -297,19 +296,19 @@ class _Handlers:
     # -- resources --------------------------------------------------------------------------------------------------
     async def list_resources(self, _: _Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         cursor = (params.cursor if params is not None else None) or ""
-        rows, more = await answered(self._desk, resources.page, self._desk, cursor)
+        rows, more = await answered(self._desk, tools.page, self._desk, cursor)
         found = [Resource(uri=row.uri, name=row.name, description=row.about, mime_type=row.mime) for row in rows]
         return ListResourcesResult(resources=found, next_cursor=more or None)
 
     async def list_templates(self, _: _Context, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         item = ResourceTemplate(
-            uri_template=resources.TEMPLATE, name="item", description="One memory by its id", mime_type="text/plain"
+            uri_template=tools.TEMPLATE, name="item", description="One memory by its id", mime_type="text/plain"
         )
         return ListResourceTemplatesResult(resource_templates=[item])
 
     async def read_resource(self, ctx: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         uri = str(params.uri)
-        mime, text = await answered(self._desk, resources.read, self._desk, self._caller(ctx), uri)
+        mime, text = await answered(self._desk, tools.read, self._desk, self._caller(ctx), uri)
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=mime, text=text)])
 
     # -- prompts ----------------------------------------------------------------------------------------------------
