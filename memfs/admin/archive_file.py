@@ -291,7 +291,7 @@ _SEAL = b',\n  "sha256": "'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveIndex:
-    """One archive.
+    """The index of one archive.
 
     Attributes:
         name: the month in which its iterations were closed, with a number where that month has several archives.

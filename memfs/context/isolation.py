@@ -74,7 +74,7 @@ class SourceAnswer:
 
 
 class SourceGuard:
-    """Stands between us and the code of others. May be used from several threads."""
+    """Calls the code of others within limits. May be used from several threads."""
 
     def __init__(self, seconds: float, book: FailureBook | None = None) -> None:
         """``seconds``: how long each call may take; ``book``: where failures are counted."""

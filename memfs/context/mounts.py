@@ -210,41 +210,41 @@ class Mount:
 
 
 class MountSearcher:
-    """What the index of one mount finds, with the mount's name before ids, paths and sessions."""
+    """Searches one mount, with the mount's name before ids, paths and sessions."""
 
     def __init__(self, name: str, seeking: Searcher) -> None:
         self._name = name
-        self._seeking = seeking
+        self._searcher = seeking
 
     def snapshot(self) -> AbstractContextManager[None]:
         """See ``Seeking.snapshot``."""
-        return self._seeking.snapshot()
+        return self._searcher.snapshot()
 
     def candidates(self, query: Query) -> list[Candidate]:
         """See ``Seeking.candidates``."""
-        return self._outward(self._seeking.candidates(query))
+        return self._outward(self._searcher.candidates(query))
 
     def weighed(self, query: Query, asked: Asked) -> list[Candidate]:
         """See ``Seeking.weighed``."""
-        return self._outward(self._seeking.weighed(query, asked))
+        return self._outward(self._searcher.weighed(query, asked))
 
     def every(self, query: Query) -> Iterator[Candidate]:
         """See ``Seeking.every``."""
-        return iter(self._outward(self._seeking.every(query)))
+        return iter(self._outward(self._searcher.every(query)))
 
     def counted(self) -> TermCounts:
         """See ``Seeking.counted``."""
-        return self._seeking.counted()
+        return self._searcher.counted()
 
     def talks(self) -> bool:
         """See ``Seeking.talks``."""
-        return self._seeking.talks()
+        return self._searcher.talks()
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
         """See ``Seeking.beside``; of the places only those in sessions of this mount."""
         before = in_talk(self._name, "")
         mine = [(session.removeprefix(before), at) for session, at in places if session.startswith(before)]
-        return self._outward(self._seeking.beside(mine, query)) if mine else []
+        return self._outward(self._searcher.beside(mine, query)) if mine else []
 
     def _outward(self, found: Iterable[Candidate]) -> list[Candidate]:
         return [
@@ -398,7 +398,7 @@ class JointStore:
 
 
 class JointSearcher:
-    """What the indexes find."""
+    """Searches the workspace and its mounts as one."""
 
     def __init__(self, own: Store, mounts: Opened) -> None:
         self._own = own

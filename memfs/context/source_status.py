@@ -26,7 +26,7 @@ _ALWAYS = "memory.feedback.enabled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRow:
-    """One source.
+    """One source as it is listed.
 
     Attributes:
         name: what settings call it.

@@ -19,7 +19,7 @@ from memfs.home import home
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpClient:
-    """One program.
+    """A program that names its MCP servers in a file of its own.
 
     Attributes:
         project: its file in a project's folder; "" where it knows no projects.

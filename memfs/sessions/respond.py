@@ -208,7 +208,7 @@ class Responder:
             command: how the agent can call memfs.
         """
         self._workspace, self._event, self._folder = workspace, event, place.folder
-        self._told = _told_of(event, place)
+        self._response = _told_of(event, place)
         self._given: tuple[str, ...] = ()
         self._handed: list[tuple[str, Iterable[str], str]] = []
         alone = place.private and place.memory is None  # then the folder at hand leads to no workspace
@@ -220,13 +220,13 @@ class Responder:
 
         What a session that goes on has already is not repeated, unless it lost it.
         """
-        self._told.sweep()
+        self._response.sweep()
         return self._begun(self._beginning())
 
     def _begun(self, told: str) -> str:
         """The beginning of the session, noted as delivered; "" where it was delivered before."""
         marks = [mark_of(told), *self._given] if told else []
-        if self._told.claim([_BEGUN, *marks]).isdisjoint(marks[:1]):
+        if self._response.claim([_BEGUN, *marks]).isdisjoint(marks[:1]):
             return ""
         self._handed.append(("automatic", self._given, ""))
         return told
@@ -261,7 +261,7 @@ class Responder:
         if not self._event.agent:
             return ""
         told = _within(self._feedback, self._workspace.settings.hooks.start_tokens)
-        return told if told and self._told.claim([mark_of(told)]) else ""
+        return told if told and self._response.claim([mark_of(told)]) else ""
 
     def _feedback(self, tokens: int) -> str:
         delivery = self._workspace.sources.delivery.apart()
@@ -286,12 +286,12 @@ class Responder:
         Where agents may not ask, they do not learn so either. A session whose beginning was not delivered in time gets
         that first.
         """
-        had = self._told.names()
+        had = self._response.names()
         late = self._beginning() if _BEGINS in had and _BEGUN not in had else None
         room = LARGEST - len(f"{late or ''}\n\n".encode("utf-8", "replace"))
         told, ids = self._recalled(had.union(self._given), room)
         begun = "" if late is None else self._begun(late)
-        if not told or not self._told.claim(ids):
+        if not told or not self._response.claim(ids):
             return begun
         self._handed.append(("recall", ids, own_words(self._event)))
         return f"{begun}\n\n{told}" if begun else told
@@ -339,12 +339,12 @@ class Responder:
         if not teaches(self._event):
             return ""
         state = situation_of(self._event, self._folder)
-        warned = [name.removeprefix(_WARNED) for name in self._told.names() if name.startswith(_WARNED)]
+        warned = [name.removeprefix(_WARNED) for name in self._response.names() if name.startswith(_WARNED)]
         with not_handed_out():
             given = self._workspace.sources.delivery.triggered(state, told=warned, most=_WARNINGS)
         fits = len(given.text.encode("utf-8", "replace")) <= LARGEST
         warnings = [_WARNED + one for one in given.ids]
-        if not fits or self._told.claim([*warnings, *given.ids]).isdisjoint(warnings):
+        if not fits or self._response.claim([*warnings, *given.ids]).isdisjoint(warnings):
             return ""
         self._handed.append(("triggered", given.ids, ""))
         return given.text

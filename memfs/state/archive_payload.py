@@ -38,7 +38,7 @@ class Original:
 
 
 class ArchiveWriter:
-    """Packs files of one workspace; the caller holds the archive's lock."""
+    """Writes files of one workspace into archives; the caller holds the archive's lock."""
 
     def __init__(self, parts: Parts, files: StateFiles) -> None:
         self._parts = parts

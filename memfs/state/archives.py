@@ -404,7 +404,7 @@ class UnpackResult:
 
 
 class ArchiveReader:
-    """Brings iterations of one workspace back; the caller holds the archive's lock."""
+    """Reads archives back into the tree of one workspace; the caller holds the archive's lock."""
 
     def __init__(self, store: Store, parts: Parts, archives: Archives) -> None:
         self._store = store

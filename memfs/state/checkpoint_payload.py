@@ -270,7 +270,7 @@ _UNKNOWN = (-1, -1, -1, -1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackResult:
-    """What was packed; see ``checkpoint_manifest.Manifest`` for the fields."""
+    """What was packed; see ``CheckpointManifest`` for the fields."""
 
     created: datetime
     iteration: int | None

@@ -38,7 +38,7 @@ _CHUNK = 1 << 20
 
 
 class PayloadFolders:
-    """The places of one workspace.
+    """The folders of one workspace's payloads.
 
     Attributes:
         home: the folder in the workspace.

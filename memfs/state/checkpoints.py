@@ -89,7 +89,7 @@ class CheckpointStatus:
 
 
 class CheckpointTriggers:
-    """The triggers of one workspace."""
+    """Decides when a checkpoint of one workspace is due."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts

@@ -173,11 +173,11 @@ class SharedDocuments:
     """Stores documents that others change, too. May be used from several threads, and by several processes at once."""
 
     def __init__(
-        self, files: StateFiles, reading: StateReader, iterations: Iterations, clock: Callable[[], datetime]
+        self, files: StateFiles, reader: StateReader, iterations: Iterations, clock: Callable[[], datetime]
     ) -> None:
         self._files = files
-        self._reading = reading
-        self._glance = Glance(reading)
+        self._reader = reader
+        self._glance = Glance(reader)
         self._iterations = iterations
         self._clock = clock
         self._turn = threading.Lock()
@@ -270,7 +270,7 @@ class SharedDocuments:
         for row in self._glance.rows(StateQuery(kinds=(kind,), names=(name,), newest=True, limit=_LOOKED_AT)):
             if row.facts.iteration is not None and row.facts.iteration < number:
                 try:
-                    values = self._reading.load(row)
+                    values = self._reader.load(row)
                 except FileNotFoundError:  # removed by hand since it was noted
                     continue
                 changed = row.stamp.mtime_ns if row.stamp else 0
@@ -334,9 +334,9 @@ KIND = "conflict"
 class Clashes:
     """Finds and settles clashes in one workspace. May be used from several threads."""
 
-    def __init__(self, files: StateFiles, reading: StateReader) -> None:
+    def __init__(self, files: StateFiles, reader: StateReader) -> None:
         self._files = files
-        self._reading = reading
+        self._reader = reader
 
     def list(self) -> builtins.list[DocumentClash]:
         """The clashes that nobody decided about, the newest first.
@@ -344,7 +344,7 @@ class Clashes:
         One whose field has got another value since, or whose document is gone or archived, waits for nobody.
         """
         found = []
-        for row in self._reading.rows(StateQuery(kinds=(KIND,), newest=True)):
+        for row in self._reader.rows(StateQuery(kinds=(KIND,), newest=True)):
             if row.archive:
                 continue
             try:
@@ -386,7 +386,7 @@ class Clashes:
         Raises:
             Conflict, ContentError, StorageIO: nothing was written.
         """
-        self._reading.parts.require_open()
+        self._reader.parts.require_open()
         clash = _read("", values)
         number, moment = iteration_of(clash.document), clash.timestamp
         try:

@@ -245,7 +245,7 @@ class RecordWriter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRecord:
-    """One document.
+    """One document as an export has it.
 
     Attributes:
         path: below the workspace.

@@ -422,9 +422,9 @@ _UNREADABLE = (ContentError, CorruptRecord, FileNotFoundError)
 class FeedbackStore:
     """The feedback of one workspace. May be used from several threads."""
 
-    def __init__(self, files: StateFiles, reading: StateReader, aggregates: Aggregates, parts: Parts) -> None:
+    def __init__(self, files: StateFiles, reader: StateReader, aggregates: Aggregates, parts: Parts) -> None:
         self._files = files
-        self._reading = reading
+        self._reader = reader
         self._aggregates = aggregates
         self._parts = parts
 
@@ -478,7 +478,7 @@ class FeedbackStore:
         _check_agent(agent, "agent")
         remarks: list[str] = []
         number, review = self._newest(remarks)
-        known = self._reading.index.agents(_ACTIVE)
+        known = self._reader.index.agents(_ACTIVE)
         given = AgentFeedback(agent=name_in(known, agent) or agent, iteration=self._place())
         if not review:
             return AgentFeedback.from_dict({**given, "remarks": tuple(remarks)})
@@ -515,7 +515,7 @@ class FeedbackStore:
             agent: only this one.
             iterations: only feedback that was given in these.
         """
-        numbers = [row.number for row in self._reading.iterations()]
+        numbers = [row.number for row in self._reader.iterations()]
         plans = compared(self._given(agent, iterations or ()), numbers)
         needed = sorted({number for plan in plans for number in (*plan.before, *plan.after)})
         agents = self._aggregates.agents(needed)
@@ -539,7 +539,7 @@ class FeedbackStore:
         if isinstance(iteration, bool) or not isinstance(iteration, int):
             hint = f"give the number of an iteration, or {LATEST!r}"
             raise QueryInvalid(f"{iteration!r} is no iteration", field="iteration", hint=hint)
-        known = [row.number for row in self._reading.iterations()]
+        known = [row.number for row in self._reader.iterations()]
         if iteration not in known:
             hint = f"the newest is {known[-1]}" if known else "none was started yet"
             raise IterationInvalid(f"there is no iteration {iteration}", field="iteration", hint=hint)
@@ -547,7 +547,7 @@ class FeedbackStore:
 
     def _reviewed(self) -> Iterator[int]:
         """The iterations that have a meta-review, the newest first; the newest are asked for by themselves."""
-        newest = self._reading.latest_iteration()
+        newest = self._reader.latest_iteration()
         if newest is None:
             return
         recent = tuple(range(max(newest - _RECENT, 0), newest + 1))
@@ -555,12 +555,12 @@ class FeedbackStore:
         yield from (number for number in self._reviews_in(()) if number < recent[0])
 
     def _reviews_in(self, iterations: tuple[int, ...]) -> list[int]:
-        rows = self._reading.rows(StateQuery(kinds=("meta_review",), iterations=iterations))
+        rows = self._reader.rows(StateQuery(kinds=("meta_review",), iterations=iterations))
         return sorted({row.facts.iteration for row in rows if row.facts.iteration is not None}, reverse=True)
 
     def _review(self, number: int) -> dict[str, Any]:
         try:
-            return self._reading.load(meta_review_path(number))
+            return self._reader.load(meta_review_path(number))
         except FileNotFoundError:
             return {}
 
@@ -577,8 +577,8 @@ class FeedbackStore:
     # -- the record -----------------------------------------------------------------------------------------------
     def _place(self) -> int | None:
         """The iteration in which something is given now: the newest that is open, or else the newest."""
-        number = self._reading.open_iteration()
-        return self._reading.latest_iteration() if number is None else number
+        number = self._reader.open_iteration()
+        return self._reader.latest_iteration() if number is None else number
 
     def _recorded(self, given: AgentFeedback, remarks: list[str]) -> dict[str, Any]:
         """Record that the feedback was given, once for each version in an iteration; what is known of it then."""
@@ -616,9 +616,9 @@ class FeedbackStore:
 
     def _given(self, agent: str | None, iterations: Sequence[int]) -> Iterator[FeedbackDelivery]:
         """What the records say, by the names under which agents store their outputs."""
-        self._reading.catch_up()
-        told = self._reading.index.agents(("feedback",))
-        known = self._reading.index.agents(_ACTIVE)
+        self._reader.catch_up()
+        told = self._reader.index.agents(("feedback",))
+        known = self._reader.index.agents(_ACTIVE)
         names = {name: name_in(known, name) or name for name in told}
         if agent is not None:
             _check_agent(agent, "agent")
@@ -627,9 +627,9 @@ class FeedbackStore:
         if not names:
             return
         wanted = StateQuery(kinds=("feedback",), agents=tuple(names), iterations=tuple(iterations))
-        for row in self._reading.rows(wanted):
+        for row in self._reader.rows(wanted):
             try:
-                values = self._reading.load(row)
+                values = self._reader.load(row)
             except _UNREADABLE:
                 continue
             yield from _given_by(values, names.get(row.facts.agent, row.facts.agent), row.facts.iteration or 0)

@@ -71,7 +71,7 @@ class HypothesisHistory(Shape):
     missing: tuple[str, ...] = ()
 
 
-def hypothesis_history(reading: StateReader, hypothesis: str) -> HypothesisHistory:
+def hypothesis_history(reader: StateReader, hypothesis: str) -> HypothesisHistory:
     """The versions of a hypothesis over and within the iterations, its ancestors and its descendants.
 
     One that is not stored has no versions, and may have descendants: those that name it as a parent.
@@ -81,10 +81,10 @@ def hypothesis_history(reading: StateReader, hypothesis: str) -> HypothesisHisto
     """
     if not isinstance(hypothesis, str) or not hypothesis:
         raise QueryInvalid(f"{hypothesis!r} is not the id of a hypothesis", field="id", hint="give its id")
-    reading.catch_up()
-    gathered = reading.gather(StateQuery(kinds=HYPOTHESIS_KINDS, names=(hypothesis,)))
+    reader.catch_up()
+    gathered = reader.gather(StateQuery(kinds=HYPOTHESIS_KINDS, names=(hypothesis,)))
     missing = [f"{path} cannot be read: {reason}" for path, reason in gathered.problems.items()]
-    walk = _Walk(reading)
+    walk = _Walk(reader)
     ancestors = walk.relatives(hypothesis, walk.parents)
     descendants = walk.relatives(hypothesis, walk.children)
     if walk.cut:
@@ -101,8 +101,8 @@ def hypothesis_history(reading: StateReader, hypothesis: str) -> HypothesisHisto
 class _Walk:
     """Follows parents and children from what is known of the documents; each relative is met once."""
 
-    def __init__(self, reading: StateReader) -> None:
-        self._find = reading.index.find
+    def __init__(self, reader: StateReader) -> None:
+        self._find = reader.index.find
         self.cut = False
 
     def relatives(self, origin: str, step: Callable[[str], Iterable[str]]) -> tuple[Relative, ...]:

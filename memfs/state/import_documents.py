@@ -47,11 +47,11 @@ _GIVEN_BY_PLACE = ("id", "type")
 
 
 class DocumentImport:
-    """What becomes of state documents."""
+    """Plans the import of state documents."""
 
-    def __init__(self, files: StateFiles, reading: StateReader, parts: Parts) -> None:
+    def __init__(self, files: StateFiles, reader: StateReader, parts: Parts) -> None:
         self._files = files
-        self._reading = reading
+        self._reader = reader
         self._parts = parts
 
     def change(self, record: ExportRecord, replace: bool, *, check: bool) -> DocumentChange | None:
@@ -92,10 +92,10 @@ class DocumentImport:
         return DocumentChange(record.path, record.document, expected=there.sha256)
 
     def _new(self, record: ExportRecord) -> DocumentChange | None:
-        row = self._reading.index.row(record.path)
+        row = self._reader.index.row(record.path)
         if row is None or not row.archive:
             return DocumentChange(record.path, record.document, expected="")
-        if same(plain(self._reading.load(row)), plain(record.document)):
+        if same(plain(self._reader.load(row)), plain(record.document)):
             return None
         raise Conflict(
             "it is archived with other content",
@@ -112,7 +112,7 @@ class DocumentImport:
 
 
 class ItemImport:
-    """What becomes of memories."""
+    """Plans the import of memories."""
 
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store = store
@@ -236,7 +236,7 @@ class _Batch:
 
 @dataclass(slots=True)
 class _Sum:
-    """What an import did until now; see ``Imported``."""
+    """What an import did until now; see ``ImportCounts``."""
 
     counts: Counter[str] = field(default_factory=Counter)
     iterations: set[int] = field(default_factory=set)
@@ -269,17 +269,17 @@ class Importer:
     def __init__(
         self,
         files: StateFiles,
-        reading: StateReader,
+        reader: StateReader,
         store: Store,
         parts: Parts,
         after: Callable[[Sequence[int]], object] = lambda _: None,
     ) -> None:
         """``after`` gets the iterations that an import touched, once it is done."""
         self._files = files
-        self._reading = reading
+        self._reader = reader
         self._store = store
         self._parts = parts
-        self._documents = DocumentImport(files, reading, parts)
+        self._documents = DocumentImport(files, reader, parts)
         self._items = ItemImport(store, parts)
         self._after = after
 
@@ -364,7 +364,7 @@ class Importer:
         total = conflicts = 0
         seen: dict[str, int | None] = {}
         self._store.follow()
-        self._reading.catch_up()
+        self._reader.catch_up()
         for record in way.records():
             total += 1
             try:

@@ -55,7 +55,7 @@ class _Place:
 
 
 class StateRecorder:
-    """Takes what agents hand over. May be used from several threads, and by several processes at once.
+    """Records what agents hand over. May be used from several threads, and by several processes at once.
 
     Every method returns when the document survives kill -9 and power loss. An iteration that a document names, or the
     next one where none is open, is started on the way.
@@ -64,7 +64,7 @@ class StateRecorder:
     def __init__(
         self,
         files: StateFiles,
-        reading: StateReader,
+        reader: StateReader,
         iterations: Iterations,
         continuations: Continuations,
         *,
@@ -85,7 +85,7 @@ class StateRecorder:
         self._checkpoint = checkpoint
         self._clock = clock
         self._fire = fire
-        self._shared = SharedDocuments(files, reading, iterations, clock)
+        self._shared = SharedDocuments(files, reader, iterations, clock)
         self._known = MergeBase()
 
     # -- from the supervisor --------------------------------------------------------------------------------------

@@ -186,11 +186,11 @@ class AnswerBasis:
 
 
 class StateCollector:
-    """Makes one answer."""
+    """Collects one answer."""
 
-    def __init__(self, reading: StateReader, wanted: StateQuestion, deadline: Deadline) -> None:
-        self._reading = reading
-        self._index = reading.index
+    def __init__(self, reader: StateReader, wanted: StateQuestion, deadline: Deadline) -> None:
+        self._reader = reader
+        self._index = reader.index
         self._wanted = wanted
         self._deadline = deadline
         self.notes = AnswerBasis()
@@ -240,7 +240,7 @@ class StateCollector:
         if self._deadline.passed:
             self._late(f"the {what} were not read: the time was over")
             return []
-        found = self._reading.gather(question, self._deadline)
+        found = self._reader.gather(question, self._deadline)
         self._note(found, what)
         return list(found.documents)
 
@@ -488,9 +488,9 @@ class _Basis:
 class Retrieval:
     """Answers questions for the state of one workspace's system. May be used from several threads."""
 
-    def __init__(self, reading: StateReader, seconds: float | None = None) -> None:
+    def __init__(self, reader: StateReader, seconds: float | None = None) -> None:
         """``seconds``: how long an answer takes where the question does not say; None for as long as it needs."""
-        self._reading = reading
+        self._reader = reader
         self._default = seconds
         self._kept = StateCache()
         self._guard = threading.Lock()
@@ -545,7 +545,7 @@ class Retrieval:
             },
         )
         limit = Deadline(self._default if deadline is None else _seconds(deadline))
-        looked = self._reading.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
+        looked = self._reader.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
         basis = self._kept.proof(wanted)
         if looked and basis is not None and self._holds(basis, limit):
             with suppress(KeyError):
@@ -557,11 +557,11 @@ class Retrieval:
 
     def cache_statistics(self) -> Mapping[str, Any]:
         """How often answers and documents came from the cache, in this process and in all so far (S14)."""
-        self._reading.parts.require_open()
+        self._reader.parts.require_open()
         self._write_down()
-        notes = self._reading.index.notes()
+        notes = self._reader.index.notes()
         total = (int(notes.get("cache_hits", "0")), int(notes.get("cache_misses", "0")))
-        documents = self._reading.kept
+        documents = self._reader.kept
         return {
             "answers": _rates(self._kept.hits, self._kept.misses),
             "documents": _rates(documents.hits, documents.misses),
@@ -579,11 +579,11 @@ class Retrieval:
     # -- making -------------------------------------------------------------------------------------------------------
     def _made(self, wanted: StateQuestion, deadline: Deadline, looked: bool) -> dict[str, Any]:
         """The answer as plain values; kept when it is whole."""
-        index = self._reading.index
+        index = self._reader.index
         made: dict[str, Any] = {}
         for _ in range(_TRIES):
             generation = index.generation()
-            answering = StateCollector(self._reading, wanted, deadline)
+            answering = StateCollector(self._reader, wanted, deadline)
             content = answering.content()
             notes = answering.notes
             made = {"content": content, "missing": notes.missing, "range": _range(wanted, notes)}
@@ -614,7 +614,7 @@ class Retrieval:
 
     def _behind(self) -> dict[str, Any]:
         """How far what is only eventually consistent is behind."""
-        parts = self._reading.parts
+        parts = self._reader.parts
         behind: dict[str, Any] = {"uncommitted_writes": len(parts.journal.operations())}
         entry = parts.seen.entry(aggregate_path("research_progress"))
         if entry is not None:
@@ -626,11 +626,11 @@ class Retrieval:
         """Whether a kept answer would come out the same now."""
         if not self._unmoved(basis):
             return False
-        return all(not deadline.passed and self._reading.holds(path, proof) for path, proof in basis.proofs)
+        return all(not deadline.passed and self._reader.holds(path, proof) for path, proof in basis.proofs)
 
     def _unmoved(self, basis: _Basis) -> bool:
         """Whether nothing that an answer asked for has become known since."""
-        index = self._reading.index
+        index = self._reader.index
         if index.newest_iteration() != basis.newest:
             return False
         news = index.news(basis.generation)
@@ -646,7 +646,7 @@ class Retrieval:
             hits, misses = self._kept.hits, self._kept.misses
             before, self._counted = self._counted, (hits, misses)
             if (hits, misses) != before:
-                self._reading.index.add(cache_hits=hits - before[0], cache_misses=misses - before[1])
+                self._reader.index.add(cache_hits=hits - before[0], cache_misses=misses - before[1])
 
 
 def _concerns(news: News, questions: Iterable[StateQuery]) -> bool:

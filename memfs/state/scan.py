@@ -461,8 +461,8 @@ _GLANCE_SECONDS = 1.0
 class Glance:
     """Finds documents by what is known of them; looks at the files themselves once a second at most."""
 
-    def __init__(self, reading: StateReader, seconds: float = _GLANCE_SECONDS) -> None:
-        self._reading = reading
+    def __init__(self, reader: StateReader, seconds: float = _GLANCE_SECONDS) -> None:
+        self._reader = reader
         self._seconds = seconds
         self._looked: float | None = None
 
@@ -470,6 +470,6 @@ class Glance:
         """What is known of the documents that agree with a question."""
         now = time.monotonic()
         if self._looked is None or now - self._looked > self._seconds:
-            self._reading.catch_up()
+            self._reader.catch_up()
             self._looked = now
-        return self._reading.index.find(question)
+        return self._reader.index.find(question)

@@ -149,8 +149,8 @@ _HELD = 5_000
 class Trends:
     """The trends of one workspace. May be used from several threads."""
 
-    def __init__(self, reading: StateReader) -> None:
-        self._reading = reading
+    def __init__(self, reader: StateReader) -> None:
+        self._reader = reader
         self._known: dict[tuple[str, str], list[PatternName]] = {}
         self._guard = threading.Lock()
         renewed_in_child(self)
@@ -164,7 +164,7 @@ class Trends:
         """
         reviews: dict[int, list[PatternName]] = {}
         missing = []
-        for row in self._reading.rows(StateQuery(kinds=(_REVIEW,))):
+        for row in self._reader.rows(StateQuery(kinds=(_REVIEW,))):
             if row.facts.iteration is None:
                 continue
             try:
@@ -182,7 +182,7 @@ class Trends:
         with self._guard:
             known = self._known.get(key)
         if known is None:
-            known = patterns_of(self._reading.load(row))
+            known = patterns_of(self._reader.load(row))
             with self._guard:
                 self._known[key] = known
                 while len(self._known) > _HELD:

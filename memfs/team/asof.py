@@ -439,7 +439,7 @@ class RevisionVectorSearch(VectorSearch):
 
 
 class RevisionEmbeddings:
-    """The meaning of every revision, with the embedder that a memory context names."""
+    """The embeddings of every revision, with the embedder that a memory context names."""
 
     def __init__(self, config: MemoryConfig, present: Path, folder: Path | None) -> None:
         """

@@ -137,7 +137,7 @@ def _pieces(tree: Tree, path: str) -> Iterator[bytes]:
 
 
 class BranchFolders:
-    """The places of one repository's branches, seen from one workspace of it."""
+    """The folders of one repository's branches, seen from one workspace of it."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts

@@ -359,7 +359,7 @@ _COMMIT_MESSAGE = "Join the versions that a merge left"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenConflicts:
-    """What waits for somebody in one workspace.
+    """The conflicts that wait for a decision in one workspace.
 
     Attributes:
         open: files of which the person's index holds several versions.

@@ -380,7 +380,7 @@ class PastStore:
     def __init__(
         self,
         files: PastFiles,
-        reading: RevisionItems,
+        items: RevisionItems,
         kinds: KindTable,
         build: Callable[[], Built],
         clock: Callable[[], datetime],
@@ -389,7 +389,7 @@ class PastStore:
         self.files = files
         self.kinds = kinds
         self.clock = clock
-        self._reading = reading
+        self._items = items
         self._build = build
         self._turn = threading.RLock()
         renewed_in_child(self)
@@ -421,7 +421,7 @@ class PastStore:
             ContentError: its file was invalid.
         """
         path = self.locate(item_id)
-        return self._reading.item(path) if path else None
+        return self._items.item(path) if path else None
 
     def locate(self, item_id: str) -> str:
         """The path of the file that held the id, "" where none did."""
@@ -442,7 +442,7 @@ class PastStore:
         """
         if "/" in reference or reference.endswith(ITEM_SUFFIXES):
             try:
-                return self._reading.item(path_of(reference))
+                return self._items.item(path_of(reference))
             except FileNotFoundError:
                 pass
         found = self.get(reference)
@@ -457,7 +457,7 @@ class PastStore:
     def beginning(self, reference: str) -> str:
         """The path of the only file that should hold an item whose id begins so, "" where there is none."""
         folded = reference.casefold()
-        found = [path for path in self._reading.candidates() if stem_of(path).casefold().startswith(folded)]
+        found = [path for path in self._items.candidates() if stem_of(path).casefold().startswith(folded)]
         return found[0] if len(found) == 1 else ""
 
     def _located(self, error: ItemNotFound) -> ItemNotFound:
@@ -470,7 +470,7 @@ class PastStore:
             FileNotFoundError: it was not there.
             ContentError, IdInvalid: it was invalid.
         """
-        return self._reading.item(path)
+        return self._items.item(path)
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate; None where git cannot give it."""
@@ -485,8 +485,8 @@ class PastStore:
         """The item, decoded unless it was decoded before: the bytes of a revision never change."""
         return self._decoded.item(
             candidate.path,
-            self._reading.stamp(candidate.path),
-            lambda: self._reading.item(candidate.path),
+            self._items.stamp(candidate.path),
+            lambda: self._items.item(candidate.path),
             checked=True,
         )
 

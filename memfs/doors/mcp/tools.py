@@ -143,7 +143,7 @@ def _limit(default: int, most: int) -> Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRow:
-    """One tool.
+    """One tool as a client sees it.
 
     Attributes:
         title: its name for people.
