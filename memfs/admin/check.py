@@ -119,7 +119,7 @@ _SAME = frozenset({"agreed", "active", "approved", "adopted"})
 
 
 def statuses(checker: Checker) -> Iterator[Problem]:
-    """The conventions whose status is none of those there are (K8)."""
+    """The conventions whose status is none of those there are."""
     for one in Conventions(checker.store, checker.parts.clock).every():
         if one.status and one.status not in (*STATUSES, *OVER):
             yield _problem(one)
@@ -153,7 +153,7 @@ def missing(checker: Checker) -> Iterator[Problem]:
 
 
 def damaged(checker: Checker) -> Iterator[Problem]:
-    """Sidecars whose content is not what their documents say; every byte is read (S18)."""
+    """Sidecars whose content is not what their documents say; every byte is read."""
     parts = checker.parts
     for path, data in _referring(parts):
         if all(parts.tree.entry(beside) is not None for beside in sidecars.named_in(data, path)):

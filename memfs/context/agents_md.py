@@ -361,7 +361,7 @@ class AgentsBlock:
 
     # -- what it says ---------------------------------------------------------------------------------------------
     def text(self, preferences: bool = False) -> str:
-        """The text between the marks: what is agreed on and a person vouches for (P6); "" for nothing."""
+        """The text between the marks: what is agreed on and a person vouches for; "" for nothing."""
         wishes = self._preferences() if preferences else ()
         return block_text(told(self._conventions.holding()), wishes)
 

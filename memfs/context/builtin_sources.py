@@ -315,7 +315,7 @@ class FeedbackMemory(StoreSource):
         return text
 
     def given(self, state: StateSnapshot) -> None:
-        """Record that the agent has it; who only looks, or has no room for it, gives nothing (S5)."""
+        """Record that the agent has it; who only looks, or has no room for it, gives nothing."""
         note = getattr(self.store, "note_given", None)
         if note is not None:
             note(state.agent, most=self.max_items)

@@ -389,7 +389,7 @@ def _query(question: ContextQuestion, wanted: int) -> Query:
 
 
 def _left_out(known: Callable[[str], bool], item: MemoryItem) -> bool:
-    """Whether an item is none for this agent: it has it already, or agents are not given it (K8)."""
+    """Whether an item is none for this agent: it has it already, or agents are not given it."""
     return withheld(item) or known(gist(item)) or known(whole(item))
 
 
@@ -477,7 +477,7 @@ class Deliverer:
         return list(dict.fromkeys(found))
 
     def automatic(self, state: StateSnapshot, *, prompt: str = "", max_tokens: int | None = None) -> DeliveryResult:
-        """What goes into the system prompt, between one pair of marks; the same memory gives the same text (P1).
+        """What goes into the system prompt, between one pair of marks; the same memory gives the same text.
 
         Args:
             prompt: what the agent has already: what it says is left out.
@@ -498,7 +498,7 @@ class Deliverer:
         told: Collection[str] = (),
         most: int | None = None,
     ) -> DeliveryResult:
-        """What a situation brings to mind, between marks of its own for each source (P1).
+        """What a situation brings to mind, between marks of its own for each source.
 
         What an agent is warned with is remembered until the outcome of the situation is recorded.
 
@@ -525,7 +525,7 @@ class Deliverer:
         agent: str = "",
         within: Query | None = None,
     ) -> DeliveryResult:
-        """What is remembered about a question, here and in mounted workspaces, and what further sources say (P1, P7).
+        """What is remembered about a question, here and in mounted workspaces, and what further sources say.
 
         Args:
             within: whose filters restrict the items; further sources, which know no filters, are not asked then.

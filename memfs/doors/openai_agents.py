@@ -45,7 +45,7 @@ _TRIES = 100
 
 
 class MemfsSession:
-    """A conversation of the OpenAI Agents SDK, kept as files that people can read (B5).
+    """A conversation of the OpenAI Agents SDK, kept as files that people can read.
 
     Follows the SDK's ``Session`` protocol: what ``add_items`` has returned from survives kill -9, items come back as
     they were and in the order in which they were added, and several processes may use one session at once.

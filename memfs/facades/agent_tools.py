@@ -83,7 +83,7 @@ class ItemPage:
 
 
 class AgentMemory(Facade):
-    """The memory of one workspace as an agent's tools see it (B5). Threads may share it."""
+    """The memory of one workspace as an agent's tools see it. Threads may share it."""
 
     # -- finding ----------------------------------------------------------------------------------------------------
     def search(self, query: str, limit: int, within: Query | None = None, *, agent: str = "") -> DeliveryResult:
@@ -119,7 +119,7 @@ class AgentMemory(Facade):
         """The newest items that pass a query's filters, after those of the pages before.
 
         What is written meanwhile neither shifts nor repeats what follows. Conventions that are not accepted are there
-        only where conventions are asked for (K8).
+        only where conventions are asked for.
 
         Args:
             past: whose items they are, None for those that there are.
@@ -207,7 +207,7 @@ class AgentMemory(Facade):
             return self.workspace.feedback.give(self.exactly(item_id).id, helpful, reason, source=caller.source)
 
     def end_session(self, session: str) -> None:
-        """Clear a session's working memory; what matters of it is kept, or suggested, as the settings say (C7).
+        """Clear a session's working memory; what matters of it is kept, or suggested, as the settings say.
 
         Where nothing is to be learned the working memory stays, and expires.
         """
@@ -332,7 +332,7 @@ class RestoredItem:
 
 
 class AgentPast:
-    """The history of one workspace as an agent's tools see it (B5). Threads may share it."""
+    """The history of one workspace as an agent's tools see it. Threads may share it."""
 
     def __init__(self, memory: AgentMemory) -> None:
         self._memory = memory
@@ -363,7 +363,7 @@ class AgentPast:
         return self._workspace.teams.past.at(revision)
 
     def search(self, query: str, limit: int, within: Query | None, revision: str) -> tuple[Recall, Past]:
-        """What was remembered about a question at a revision or date, and of when that is (B1).
+        """What was remembered about a question at a revision or date, and of when that is.
 
         Args:
             within: whose filters restrict the items; None where nothing does.

@@ -18,7 +18,7 @@ from memfs.workspace import Workspace
 
 
 class MultiLayeredMemorySystem(Facade):
-    """Memory in layers (L1-L3, L6). Each item lies in exactly one, chosen by its type; threads may share it."""
+    """Memory in layers. Each item lies in exactly one, chosen by its type; threads may share it."""
 
     def store(self, item: MemoryItem) -> str:
         """Store an item, durable on return; one with the id of a stored item replaces that, whichever layer it is in.
@@ -93,7 +93,7 @@ def _layer(layer: Layer | str) -> Layer:
 
 
 class SimpleContextManager(Facade):
-    """The circumstances of a session or workflow (L4). Writing memories never disturbs them, nor they the memories."""
+    """The circumstances of a session or workflow. Writing memories never disturbs them, nor they the memories."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One remembered thing, as it was when it was asked for (seed 003, C1).
+    """One remembered thing, as it was when it was asked for.
 
     Attributes:
         id: the item's id.
@@ -48,13 +48,13 @@ class Memory:
 
     @property
     def relevance(self) -> float:
-        """``relevance_score`` by its name in seed 002; 0 where it was not found by a question."""
+        """``relevance_score`` by its full name; 0 where it was not found by a question."""
         return self.relevance_score or 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryStats:
-    """How many memories there are, and how many of each type (seed 003, C1)."""
+    """How many memories there are, and how many of each type."""
 
     total_count: int
     by_type: Mapping[str, int] = field(default_factory=dict)
@@ -91,6 +91,6 @@ def memories_of(hits: Sequence[Hit], asked: bool = True, uses: Mapping[str, Use]
 
 
 def _told(use: Use) -> dict[str, Any]:
-    """The facts of an item's use as seed 002 names them (M3)."""
+    """The facts of an item's use by their full names."""
     last = None if use.last is None else format_time(use.last)
     return {"access_count": use.count, "last_accessed": last, "relevance_score": round(use.relevance, 4)}

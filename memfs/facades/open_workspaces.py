@@ -212,7 +212,7 @@ class Facade:
         workspace: Workspace | None = None,
         config: MemoryConfig | Mapping[str, Any] | None = None,
     ) -> None:
-        """Choose the workspace (C1).
+        """Choose the workspace.
 
         Args:
             path: a folder: the workspace there or above it, else one that is made there; ``":memory:"``: one that
@@ -291,7 +291,7 @@ class Facade:
             give_back(self._place, self)
 
     def finish(self) -> None:
-        """Close, where that is the end of an agent's session: what waits for it is committed (C6).
+        """Close, where that is the end of an agent's session: what waits for it is committed.
 
         The next session or ``memfs commit`` commits what git refuses now. May be repeated.
         """

@@ -166,7 +166,7 @@ class Pages(Facade):
 
     # -- changing -------------------------------------------------------------------------------------------------
     def create(self, path: str, text: str) -> None:
-        """Store a page that is not there yet, durable on return (B5).
+        """Store a page that is not there yet, durable on return.
 
         Raises:
             PathEscape, IdInvalid: it is no path, or one of a page leads through another page.
@@ -186,7 +186,7 @@ class Pages(Facade):
         raise _taken(path)
 
     def change(self, path: str, edit: Callable[[str], str]) -> None:
-        """Give a page the text that ``edit`` makes of the one it has; nobody else's change is lost (B5).
+        """Give a page the text that ``edit`` makes of the one it has; nobody else's change is lost.
 
         Args:
             edit: called again where the page was changed meanwhile; what it raises ends the change.

@@ -39,7 +39,7 @@ Judged = Memory | MemoryItem | str
 
 
 class AgentReview:
-    """What several reviewers say of a memory, alone and together (C3).
+    """What several reviewers say of a memory, alone and together.
 
     A subclass may name other judges in ``STORAGE_AGENTS`` and ``RETRIEVAL_AGENTS``, registered ones
     (``memfs.recall.reviewers.register_reviewer``) or its own, whom it scores in ``_score_storage`` and
@@ -141,7 +141,7 @@ class RetrievalPipeline(Facade):
         workspace: Workspace | None = None,
         agent_review: AgentReview | None = None,
     ) -> None:
-        """As ``Facade``, and ``agent_review``: whose ``score_relevance`` orders answers, where it is one's own (D7)."""
+        """As ``Facade``, and ``agent_review``: whose ``score_relevance`` orders answers, where it is one's own."""
         super().__init__(path, db_path=db_path, workspace=workspace)
         self.agent_review = agent_review
 
@@ -164,7 +164,7 @@ class RetrievalPipeline(Facade):
         similarity_threshold: float = 0.85,
         **more: Any,
     ) -> list[Memory]:
-        """The memories that answer a question best, the best first; without a question the newest first (C4).
+        """The memories that answer a question best, the best first; without a question the newest first.
 
         Args:
             query: natural words.
@@ -192,7 +192,7 @@ class RetrievalPipeline(Facade):
         similarity_threshold: float = 0.85,
         **more: Any,
     ) -> dict[str, list[Memory]]:
-        """``retrieve`` for several questions over one state of the index; the answers by question (C5)."""
+        """``retrieve`` for several questions over one state of the index; the answers by question."""
         chosen = _fields(memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, more)
         asked = [Query(text=text, **chosen) for text in dict.fromkeys(queries)]
         found = self._recall.search_many(asked, leave_out=withheld)
@@ -200,7 +200,7 @@ class RetrievalPipeline(Facade):
 
 
 class TimeWeightedRetrieval(Facade):
-    """Finds memories by relevance mixed with recency (C5)."""
+    """Finds memories by relevance mixed with recency."""
 
     def retrieve_time_weighted(self, query: str, recency_weight: float = 0.3, limit: int = 10) -> list[Memory]:
         """The best by ``relevance x (1 - weight) + recency x weight``, the best first.
@@ -274,7 +274,7 @@ class StoragePipeline(Facade):
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> StoreResult:
-        """Store a text if it is worth it (C3).
+        """Store a text if it is worth it.
 
         Args:
             content: what to remember.
@@ -308,7 +308,7 @@ class StoragePipeline(Facade):
         metadata: Mapping[str, Any] | None,
         context: Mapping[str, Any] | None,
     ) -> MemoryItem | Memory:
-        """The draft that a text makes; a subclass may read more out of it, by type (D7).
+        """The draft that a text makes; a subclass may read more out of it, by type.
 
         Title, keywords, names and dates are filled in afterwards, where they are missing.
         """

@@ -216,7 +216,7 @@ class Responder:
 
     # -- at the start -------------------------------------------------------------------------------------------------
     def at_start(self) -> str:
-        """What goes into the beginning of a session: the automatic memory, pending intentions, how to ask (C6).
+        """What goes into the beginning of a session: the automatic memory, pending intentions, how to ask.
 
         What a session that goes on has already is not repeated, unless it lost it.
         """
@@ -239,7 +239,7 @@ class Responder:
         workspace, event = self._workspace, self._event
         beside = workspace.sources.mounts.each(lambda mount: mount.store.count() if mount.own else 0)
         known = workspace.store.count() + sum(beside.values())
-        if not known and not event.agent:  # what an agent gets for its iteration (S5), is no item
+        if not known and not event.agent:  # what an agent gets for its iteration, is no item
             return ""
         more = _MORE.format(self._command) if known and workspace.settings.memory.on_demand else ""
         left = tokens - count_tokens(more)
@@ -254,7 +254,7 @@ class Responder:
         return "\n\n".join(filter(None, (given.text, reminders, more)))
 
     def at_subagent(self) -> str:
-        """What the last meta-review says to a subagent that begins; "" for one that it says nothing to (S5, D8).
+        """What the last meta-review says to a subagent that begins; "" for one that it says nothing to.
 
         What else is remembered, the agent knows that gives it its task.
         """
@@ -281,7 +281,7 @@ class Responder:
 
     # -- with a prompt ------------------------------------------------------------------------------------------------
     def at_prompt(self) -> str:
-        """What is remembered of what a person just said; "" where nothing really fits (C6).
+        """What is remembered of what a person just said; "" where nothing really fits.
 
         Where agents may not ask, they do not learn so either. A session whose beginning was not delivered in time gets
         that first.
@@ -332,7 +332,7 @@ class Responder:
 
     # -- before a step ------------------------------------------------------------------------------------------------
     def before_tool(self) -> str:
-        """What went wrong in a situation like this one, or the rule for it: one hint at most, else "" (C6).
+        """What went wrong in a situation like this one, or the rule for it: one hint at most, else "".
 
         What came with a prompt comes once more at the step it warns of: the moment is what matters.
         """

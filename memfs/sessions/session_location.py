@@ -71,7 +71,7 @@ class Whereabouts:
 def find_place(
     cwd: str = "", environ: Mapping[str, str] | None = None, *, folder: str = "", into: str = ""
 ) -> SessionLocation:
-    """The place for an agent that works in a folder, made where it is not there: that may take some seconds (C6).
+    """The place for an agent that works in a folder, made where it is not there: that may take some seconds.
 
     Args:
         cwd: the folder; "" means the current one.
@@ -89,7 +89,7 @@ def find_place(
 
 
 def whereabouts(cwd: str = "", environ: Mapping[str, str] | None = None, *, folder: str = "") -> Whereabouts:
-    """What an agent works at (C6, C1).
+    """What an agent works at.
 
     The project is that of the folder that was named, else the one that ``CLAUDE_PROJECT_DIR`` names, so that an agent
     that goes into another folder keeps its memory, else the one around the agent's folder. The repository's memory is

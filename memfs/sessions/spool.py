@@ -56,7 +56,7 @@ class Spool:
         self.folder = state / append_log.FOLDER
 
     def append(self, event: SessionEvent) -> None:
-        """Keep an event; on return it survives kill -9 and a power cut (C6).
+        """Keep an event; on return it survives kill -9 and a power cut.
 
         Raises:
             StorageFull, StorageReadOnly, StorageIO: it could not be kept.

@@ -213,7 +213,7 @@ class Checkpoints:
 
     # -- creating -------------------------------------------------------------------------------------------------
     def create(self, update: StateUpdate | Mapping[str, Any] | None = None, reason: str = "") -> Checkpoint:
-        """Capture the whole state of one moment, while others may go on writing (S6).
+        """Capture the whole state of one moment, while others may go on writing.
 
         On return the checkpoint is durable, read back from the disk and verified; killed before, it does not count.
 
@@ -421,7 +421,7 @@ class Checkpoints:
         restore: bool = False,
         dry_run: bool = False,
     ) -> RecoveryState:
-        """What to go on from: the newest checkpoint that verifies whole, or the one named (S7, S8).
+        """What to go on from: the newest checkpoint that verifies whole, or the one named.
 
         Nothing is changed, unless ``restore``: then documents that are missing or differ come back as the checkpoint
         has them. What it does not have stays.

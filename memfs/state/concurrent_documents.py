@@ -237,7 +237,7 @@ class SharedDocuments:
         return DocumentResult(iteration=number, path=path, written=written[0], conflicts=fields)
 
     def _version(self, number: int, name: str, given_way: State) -> DocumentChange:
-        """What keeps the displaced version, under its own time (S10)."""
+        """What keeps the displaced version, under its own time."""
         made = time_in(given_way.values.get("timestamp")) or datetime.fromtimestamp(given_way.stamp.mtime_ns / 1e9, UTC)
         path_of = partial(state_paths.version_path, number, name, made)
         return DocumentChange(path_of(self._files.first_free(path_of)), given_way.values, "")

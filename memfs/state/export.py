@@ -121,7 +121,7 @@ Step = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What of the workspace to export; empty means everything below ``iterations/`` (S19).
+    """What of the workspace to export; empty means everything below ``iterations/``.
 
     Attributes:
         types: of ``ALL_TYPES``; ``memory`` are the items.
@@ -224,7 +224,7 @@ class Exporter:
         filters: Filters | None = None,
         step: Step | None = None,
     ) -> ExportResult:
-        """Write every document that passes the filters; memory is bounded by the largest one (S19).
+        """Write every document that passes the filters; memory is bounded by the largest one.
 
         Documents come by iteration, within it by time; memories after them, by path. CSV and Parquet need the names of
         all columns first: for them, every document is read twice.

@@ -429,7 +429,7 @@ class FeedbackStore:
         self._parts = parts
 
     def get(self, iteration: int | str = LATEST, agent_type: str | None = None) -> FeedbackData:
-        """What the meta-review of an iteration recommends (S4).
+        """What the meta-review of an iteration recommends.
 
         Args:
             iteration: its number, or "latest": the newest that has a meta-review, open or closed.
@@ -461,7 +461,7 @@ class FeedbackStore:
         )
 
     def for_agent(self, agent: str, *, record: bool = True, most: int | None = None) -> AgentFeedback:
-        """What an agent gets at the start of its work, as a text for its prompt (S5).
+        """What an agent gets at the start of its work, as a text for its prompt.
 
         It comes from the newest meta-review, open or closed iteration. That this version was given is recorded once in
         the newest iteration that is open, or else the newest; a failure to record is a remark and keeps nothing back.
@@ -509,7 +509,7 @@ class FeedbackStore:
     def effectiveness(
         self, agent: str | None = None, iterations: Sequence[int] | None = None
     ) -> tuple[FeedbackEffect, ...]:
-        """How agents did after each version of their feedback, against before (S5).
+        """How agents did after each version of their feedback, against before.
 
         Args:
             agent: only this one.

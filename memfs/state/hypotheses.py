@@ -60,7 +60,7 @@ class Relative(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HypothesisHistory(Shape):
-    """What became of a hypothesis: its versions, oldest first, and its relatives both ways, nearest first (S10)."""
+    """What became of a hypothesis: its versions, oldest first, and its relatives both ways, nearest first."""
 
     lists: ClassVar[tuple[str, ...]] = ("versions", "ancestors", "descendants", "missing")
 

@@ -294,7 +294,7 @@ class Importer:
         tell: Tell | None = None,
         step: Step | None = None,
     ) -> ImportCounts:
-        """Store every document of an export; one that is there already with equal content stays as it is (S19).
+        """Store every document of an export; one that is there already with equal content stays as it is.
 
         Args:
             source: a file by name, or an open binary file, which need not be seekable.

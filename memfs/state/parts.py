@@ -258,7 +258,7 @@ class States:
             self.store.note_failure(error)
 
     def take_up_merges(self) -> int:
-        """Write down the conflicts that merges of git's left in documents, once those are over; how many were (B3).
+        """Write down the conflicts that merges of git's left in documents, once those are over; how many were.
 
         Raises:
             StorageIO: they stay where they are.

@@ -90,7 +90,7 @@ class StateRecorder:
 
     # -- from the supervisor --------------------------------------------------------------------------------------
     def state_update(self, update: StateUpdate | Mapping[str, Any], iteration: int | None = None) -> Acknowledgement:
-        """Keep a supervisor's state, and have the iteration's header show the latest by timestamp (S1).
+        """Keep a supervisor's state, and have the iteration's header show the latest by timestamp.
 
         A ``checkpoint`` update creates a checkpoint each time it is sent, whose id is acknowledged; a ``critical`` one
         is committed at once. Both updates are stored even where the quota is full.
@@ -148,7 +148,7 @@ class StateRecorder:
 
     # -- from specialised agents ----------------------------------------------------------------------------------
     def agent_output(self, output: AgentOutput | Mapping[str, Any], iteration: int | None = None) -> Acknowledgement:
-        """Keep what an agent made of a task (S2, S9).
+        """Keep what an agent made of a task.
 
         With an ``internal_state`` it also keeps that, under a token that is acknowledged, for the agent to go on from;
         an output without ``state_data`` ends the task's tokens. Each completes the task but one that names a
@@ -195,7 +195,7 @@ class StateRecorder:
 
     # -- from the meta-reviewer -----------------------------------------------------------------------------------
     def meta_review(self, review: MetaReviewStorage | Mapping[str, Any]) -> Acknowledgement:
-        """Keep the meta-review of an iteration, open or closed; a later one takes its place, history keeps both (S2).
+        """Keep the meta-review of an iteration, open or closed; a later one takes its place, history keeps both.
 
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
@@ -222,7 +222,7 @@ class StateRecorder:
         known: MergeBase | None = None,
         base: Mapping[str, Any] | None = None,
     ) -> Acknowledgement:
-        """Keep a hypothesis, joined with what others stored of it meanwhile (S2; issue 5, point 8).
+        """Keep a hypothesis, joined with what others stored of it meanwhile.
 
         A field that is left out stays as it is, one that is None goes; ``matches``, ``wins``, ``losses`` and
         ``reviews`` of all writers add up; of any other field that two changed at once, the last writer's value counts,
@@ -256,7 +256,7 @@ class StateRecorder:
     def tournament_result(
         self, values: Mapping[str, Any], *, iteration: int | None = None, known: MergeBase | None = None
     ) -> Acknowledgement:
-        """Keep one result of the tournament; without an ``id`` it gets one of its own (S2).
+        """Keep one result of the tournament; without an ``id`` it gets one of its own.
 
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO, IterationInvalid: nothing was stored.

@@ -509,7 +509,7 @@ class Retrieval:
         metrics: Sequence[str] | None = None,
         deadline: float | None = None,
     ) -> RetrievedState:
-        """The state that was asked for (S3, S13, S14).
+        """The state that was asked for.
 
         Without ``start``, ``end`` and ``iterations`` it is the present: the newest iteration, the last state update and
         the last state of every agent from whichever iteration, the last 100 hypotheses as they are, the last 100
@@ -556,7 +556,7 @@ class Retrieval:
         return self._answer(wanted, self._made(wanted, limit, looked), cached=False)
 
     def cache_statistics(self) -> Mapping[str, Any]:
-        """How often answers and documents came from the cache, in this process and in all so far (S14)."""
+        """How often answers and documents came from the cache, in this process and in all so far."""
         self._reader.parts.require_open()
         self._write_down()
         notes = self._reader.index.notes()

@@ -65,7 +65,7 @@ def search_states(
     start: datetime | str | None = None,
     end: datetime | str | None = None,
 ) -> list[StateHit]:
-    """The state documents that hold some of the words of a text, the best first (S15).
+    """The state documents that hold some of the words of a text, the best first.
 
     Args:
         text: natural words; one shared stem is enough.
@@ -160,7 +160,7 @@ _Figures = Mapping[tuple[str, str], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimilarState(Shape):
-    """A past state, and how like it is (S13).
+    """A past state, and how like it is.
 
     Attributes:
         path: of the state update.

@@ -85,7 +85,7 @@ class AnswerDiff:
         self._repository = repository
 
     def between(self, query: Query, older: str, newer: str = "HEAD") -> Difference:
-        """How the answer differs from one revision to another, both asked at the later one's time (B1).
+        """How the answer differs from one revision to another, both asked at the later one's time.
 
         What differs is what a commit changed, never time alone: equal memories give equal answers.
 

@@ -153,7 +153,7 @@ class Travel:
         quarantined: bool = False,
         progress: Progress | None = None,
     ) -> Past:
-        """The memory at a revision (B1).
+        """The memory at a revision.
 
         Args:
             revision: anything git knows, such as a commit, branch, tag or ``HEAD~3``; a date such as ``2026-03-01``; or
@@ -183,7 +183,7 @@ class Travel:
         return past
 
     def staged(self, files: Mapping[str, TreeEntry], *, now: datetime) -> Past:
-        """The memory as the next commit will have it, for the person whose index that is; no commit is made (B4).
+        """The memory as the next commit will have it, for the person whose index that is; no commit is made.
 
         Args:
             files: what each path of the workspace names.

@@ -112,7 +112,7 @@ class Bisect:
         bad: str = "HEAD",
         tell: Callable[[int, int], object] | None = None,
     ) -> BisectResult:
-        """The commit between ``good`` and ``bad`` with which an expectation was not met any more (B1).
+        """The commit between ``good`` and ``bad`` with which an expectation was not met any more.
 
         Both ends are asked first. Commits whose memory cannot be read are passed over. Everything is asked at one
         time, that of ``bad``, so that what is found is what a commit did.

@@ -246,7 +246,7 @@ class Branches:
 
     # -- looking --------------------------------------------------------------------------------------------------
     def list(self) -> list[Branch]:
-        """The branches of agents, and those that are quarantined, by name (B2).
+        """The branches of agents, and those that are quarantined, by name.
 
         Raises:
             CorruptRecord: one of memfs's lists cannot be read.
@@ -267,7 +267,7 @@ class Branches:
 
     # -- a branch's life ------------------------------------------------------------------------------------------
     def start(self, name: str, *, agent: str = "", folder: str | os.PathLike[str] | None = None) -> Branch:
-        """Give an agent a branch at HEAD, and a working tree of its own with the memory in it (B2).
+        """Give an agent a branch at HEAD, and a working tree of its own with the memory in it.
 
         What waits here is committed first. A start that was interrupted is taken up again.
 
@@ -302,7 +302,7 @@ class Branches:
         return self.find(ref)
 
     def merge(self, name: str, *, message: str = "", dry_run: bool = False) -> BranchMerge:
-        """Join what a branch wrote with the checked-out line; what waits there is committed first (B3).
+        """Join what a branch wrote with the checked-out line; what waits there is committed first.
 
         Args:
             message: the merge commit's sentence, instead of a plain one.
@@ -339,7 +339,7 @@ class Branches:
         )
 
     def drop(self, name: str, *, force: bool = False, dry_run: bool = False) -> DroppedBranch:
-        """Take a branch and its working tree away (B2).
+        """Take a branch and its working tree away.
 
         Killed anywhere, it goes on when it is called again.
 
@@ -374,7 +374,7 @@ class Branches:
             return self._drop(ref, row, layout)
 
     def quarantine(self, name: str, reason: str = "") -> Branch:
-        """Let nobody be given memory from a branch, nor merge it, until it is released; durable on return (B2).
+        """Let nobody be given memory from a branch, nor merge it, until it is released; durable on return.
 
         Raises:
             BranchRefused: there is no such branch.

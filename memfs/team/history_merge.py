@@ -363,7 +363,7 @@ class Merger:
         adopt: bool | None = None,
         strangers: bool = False,
     ) -> MergeResult:
-        """Join a commit's memory with what is here; the branch then holds both lines (B1, B3).
+        """Join a commit's memory with what is here; the branch then holds both lines.
 
         What waits is committed first. Files are written journal first: killed anywhere, the merge is finished or was
         never begun. Where the branch holds nothing that the commit lacks, it moves there without a merge commit.

@@ -55,7 +55,7 @@ class DriverResult:
 def drive(
     base: Path, ours: Path, theirs: Path, path: str, *, marker_size: int = _MARKER_SIZE, top: Path | None = None
 ) -> DriverResult:
-    """Join three versions of a file and put the outcome in the place of ours, in one step (B3).
+    """Join three versions of a file and put the outcome in the place of ours, in one step.
 
     Args:
         base, ours, theirs: git's temporary files; an empty base is none.

@@ -400,7 +400,7 @@ class Resolver:
 
     # -- looking --------------------------------------------------------------------------------------------------
     def waiting(self, *, quick: bool = False) -> OpenConflicts:
-        """Everything that waits for a decision (B3).
+        """Everything that waits for a decision.
 
         Args:
             quick: leave out documents with markers that git takes for merged: to find them each is read.
@@ -462,7 +462,7 @@ class Resolver:
     def finish(
         self, references: Sequence[str] = (), *, side: Side = "", source: str = "", dry_run: bool = False
     ) -> list[MergeOutcome]:
-        """Join what git left in several versions, by the same rules as the merge driver (row 43; K4, B3).
+        """Join what git left in several versions, by the same rules as the merge driver.
 
         A file that the person made an outcome of stays as they made it. The outcome goes into the file and into the
         person's index, as ``git add`` would put it; committing the merge is left to them. A file that git takes for
@@ -538,7 +538,7 @@ class Resolver:
     def decide(
         self, reference: str, ruling: DecisionRule, *, source: str = "", dry_run: bool = False
     ) -> DecisionResult | DocumentClash:
-        """Settle the conflicts of an item or document, or the one of a state document's record (B3).
+        """Settle the conflicts of an item or document, or the one of a state document's record.
 
         Args:
             reference: an item, by id or path; the path of a record; or that of a document outside of iterations.

@@ -92,7 +92,7 @@ class Reviews:
         self._past = past
 
     def report(self, revisions: str = "") -> Report:
-        """What a range of commits does to memory: from what both ends began with to its head (B4, K8).
+        """What a range of commits does to memory: from what both ends began with to its head.
 
         Args:
             revisions: ``BASE..HEAD``; ``HEAD`` alone is what would come to the branch that is checked out, ``BASE..``
@@ -113,7 +113,7 @@ class Reviews:
         return concealed(self._report(before, after, revisions.removeprefix(_REMOTES), commits))
 
     def staged(self, index: Path | None = None) -> Report:
-        """What the next commit would do to memory, by what is staged (K8).
+        """What the next commit would do to memory, by what is staged.
 
         Args:
             index: another index file than the repository's own, as git names it to hooks (``GIT_INDEX_FILE``).

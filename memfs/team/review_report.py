@@ -154,7 +154,7 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a change does to memory (B4).
+    """What a change does to memory.
 
     Attributes:
         base, head: the commits that were compared; ``head`` is "" for what is staged, ``base`` where there is none.

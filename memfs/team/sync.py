@@ -142,7 +142,7 @@ class Syncer:
         dry_run: bool = False,
         edits: bool | None = None,
     ) -> SyncOutcome:
-        """Fetch, merge, push, and begin again where others pushed meanwhile; never force (B3).
+        """Fetch, merge, push, and begin again where others pushed meanwhile; never force.
 
         Args:
             remote: its name in the repository; "" for the one that the branch follows, or ``origin``, or the only one.

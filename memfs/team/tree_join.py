@@ -192,7 +192,7 @@ def joined_place(began: str, here: str, there: str) -> str:
 def crossing(
     join: TreeJoin, bases: Sequence[str], versions: Mapping[str, Versions], met: Callable[[str, str], Sequence[str]]
 ) -> Versions:
-    """The version that two lines began from which crossed: that of their meeting points, joined (B3).
+    """The version that two lines began from which crossed: that of their meeting points, joined.
 
     Args:
         bases: the commits where they met last.

@@ -655,7 +655,7 @@ class Undo:
     def run(
         self, selection: RevertSelection, *, message: str = "", dry_run: bool = False, by: Origin | None = None
     ) -> Undone:
-        """Take back exactly what is meant, as one commit; what others wrote later stays (B2).
+        """Take back exactly what is meant, as one commit; what others wrote later stays.
 
         Counters lose what was added, and nothing else. What waits for its commit is committed first.
 

@@ -170,7 +170,7 @@ class Signatures:
         return Path(os.path.realpath(path))
 
     def verify(self, revisions: str = "HEAD", signers: str | os.PathLike[str] | None = None) -> list[CommitCheck]:
-        """What the signature of each commit is worth that changed the memory, newest first (B2).
+        """What the signature of each commit is worth that changed the memory, newest first.
 
         Good means: signed by a key that the list gives to the author at the time of the commit. Where the author is an
         agent for which the list has no key, the committer may sign for it.

@@ -269,7 +269,7 @@ _TOOL = "memory"
 
 
 class MemfsMemoryTool(BetaAbstractMemoryTool):
-    """Claude's memory tool over a workspace: what the model keeps under ``/memories`` are items of kind ``note`` (B5).
+    """Claude's memory tool over a workspace: what the model keeps under ``/memories`` are items of kind ``note``.
 
     They are versioned, found by every other way of asking, and those that people or other tools made are shown to the
     model. Answers and refusals are word for word those of the SDK's tool for a local folder.
@@ -380,7 +380,7 @@ class MemfsMemoryTool(BetaAbstractMemoryTool):
 
 
 class AsyncMemfsMemoryTool(BetaAsyncAbstractMemoryTool):
-    """``MemfsMemoryTool`` for the SDK's asynchronous client: the work is done on a thread (B5)."""
+    """``MemfsMemoryTool`` for the SDK's asynchronous client: the work is done on a thread."""
 
     def __init__(
         self,

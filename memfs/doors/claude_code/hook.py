@@ -118,7 +118,7 @@ class Hook:
         return LIMITS.get(self.name, UNKNOWN_LIMIT if self.name else max(LIMITS.values()))
 
     def run(self, data: bytes) -> None:
-        """Keep the event, and answer it. Never raises (C6)."""
+        """Keep the event, and answer it. Never raises."""
         try:
             self._run(data)
         except MemfsError as error:
@@ -203,7 +203,7 @@ class Hook:
 
 
 def main(arguments: Sequence[str], folder: str = "", settings: Mapping[str, Any] = _NO_SETTINGS) -> None:
-    """Answer the event of this process, and end the process with 0 (C6)."""
+    """Answer the event of this process, and end the process with 0."""
     _secure()
     name = next((word for word in arguments if not word.startswith("-")), "")
     into = next((word.removeprefix(_INTO) for word in arguments if word.startswith(_INTO)), "")

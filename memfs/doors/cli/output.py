@@ -91,7 +91,7 @@ def styled(text: str, **style: Any) -> str:
 
 
 def print_raw(text: str) -> None:
-    """Print one line; whatever would end it or command the terminal is shown as an escape (faults row 17)."""
+    """Print one line; whatever would end it or command the terminal is shown as an escape."""
     write(_line(text), color=_colours())
 
 

@@ -426,7 +426,7 @@ Pending = list[PendingWrite]
 
 
 class MemfsSaver(InThreads, BaseCheckpointSaver[Any]):
-    """Keeps the checkpoints of LangGraph's graphs as files in git (B5). Threads, tasks and processes may share one.
+    """Keeps the checkpoints of LangGraph's graphs as files in git. Threads, tasks and processes may share one.
 
     What a method wrote survives kill -9 and power loss when it returns: a graph that was killed resumes where it was.
     """

@@ -113,7 +113,7 @@ _MOST_TEXT = 100_000
 
 
 class MemfsStore(BaseStore):
-    """LangGraph's store over a workspace: each value is an item of kind ``entry`` (B5).
+    """LangGraph's store over a workspace: each value is an item of kind ``entry``.
 
     Entries are durable on return of every write, versioned, and found by every other way of asking. ``search`` finds by
     meaning where the workspace has an embedder, else by words; what answers the query comes first, with a score, and

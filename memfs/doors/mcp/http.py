@@ -64,7 +64,7 @@ class AccessGuard:
     token: str = field(repr=False)
 
     def refusal(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
-        """Why a request is refused, None where it may pass (B5). Looks at nothing but its head."""
+        """Why a request is refused, None where it may pass. Looks at nothing but its head."""
         found = [(name.lower(), value) for name, value in headers]
         told = {name: [value for other, value in found if other == name] for name, _ in found}
         return (
@@ -175,7 +175,7 @@ class HttpListener:
 
 @contextmanager
 def listen(host: str = "127.0.0.1", port: int | None = None) -> Iterator[HttpListener]:
-    """Listen on this machine (B5).
+    """Listen on this machine.
 
     Args:
         host: an address only this machine can reach.
@@ -211,7 +211,7 @@ def _not_listening(error: OSError, address: str, port: int) -> StorageIO:
 
 
 def serve(server: MemoryServer, listening: HttpListener, token: str) -> None:
-    """Serve clients that hold the token, until a signal ends this process (B5).
+    """Serve clients that hold the token, until a signal ends this process.
 
     Raises:
         KeyboardInterrupt: somebody pressed Ctrl-C; everything is closed.
@@ -345,7 +345,7 @@ class Token:
 
 
 def token_from(file: str | None, environ: Mapping[str, str]) -> Token:
-    """The token of this server (B5): from the file, else from ``MEMFS_MCP_TOKEN``, else a new one.
+    """The token of this server: from the file, else from ``MEMFS_MCP_TOKEN``, else a new one.
 
     Args:
         file: its path; where nothing is there a new token is written into it, readable by this user alone.

@@ -236,7 +236,7 @@ def build_server(
     agent: str = "",
     session: str = "",
 ) -> MemoryServer:
-    """Make a server over one workspace (B5). Nothing is opened before a client asks for it.
+    """Make a server over one workspace. Nothing is opened before a client asks for it.
 
     Args:
         path: a folder: the workspace there or above it, else one that is made there; None: what ``MEMFS_WORKSPACE``

@@ -116,7 +116,7 @@ class Desk:
         self._working[session] = None
 
     def end(self, session: str) -> None:
-        """End one session: keep what matters of its working memory, and commit what waits for its end (C6, C7)."""
+        """End one session: keep what matters of its working memory, and commit what waits for its end."""
         memory = self._memory
         self._states.pop(session, None)
         if memory is None or self._closed:

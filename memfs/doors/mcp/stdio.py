@@ -47,7 +47,7 @@ _NEVER_ANSWERED = "subscriptions/listen"  # it is answered by what follows, for 
 
 
 def serve(server: MemoryServer) -> None:
-    """Serve the client at standard input and output until it goes or a signal ends this process (B5).
+    """Serve the client at standard input and output until it goes or a signal ends this process.
 
     Raises:
         KeyboardInterrupt: somebody pressed Ctrl-C; everything is closed.

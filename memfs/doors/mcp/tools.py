@@ -467,7 +467,7 @@ class ToolSet:
     def chosen(
         cls, names: Iterable[str] = (), *, read_only: bool = False, connector: bool = False, state: bool = False
     ) -> ToolSet:
-        """The tools somebody asked for (B5).
+        """The tools somebody asked for.
 
         Args:
             names: tools by name, with or without ``memory_``; none means all but those of ``STATE``.
