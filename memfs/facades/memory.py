@@ -48,7 +48,7 @@ class Memory:
 
     @property
     def relevance(self) -> float:
-        """``relevance_score`` by its full name; 0 where it was not found by a question."""
+        """``relevance_score`` under its short name; 0 where it was not found by a question."""
         return self.relevance_score or 0.0
 
 
@@ -91,6 +91,6 @@ def memories_of(hits: Sequence[Hit], asked: bool = True, uses: Mapping[str, Use]
 
 
 def _told(use: Use) -> dict[str, Any]:
-    """The facts of an item's use by their full names."""
+    """The facts of an item's use as fields of ``Memory``."""
     last = None if use.last is None else format_time(use.last)
     return {"access_count": use.count, "last_accessed": last, "relevance_score": round(use.relevance, 4)}
