@@ -44,7 +44,7 @@ _CRC = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What is known.
+    """What is known of the bytes in use.
 
     Attributes:
         at, history_at: when everything, and when the history, was measured; seconds since 1970.

@@ -57,7 +57,7 @@ Facts = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """One archive.
+    """One archive and the iterations of its month.
 
     Attributes:
         name: the month in which its iterations were closed, with a number where that month has several.

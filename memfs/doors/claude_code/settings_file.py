@@ -65,7 +65,7 @@ class SettingsChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsFile:
-    """One such file.
+    """One JSON settings file.
 
     Attributes:
         path: as a person names it.

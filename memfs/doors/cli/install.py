@@ -34,7 +34,7 @@ _WOULD = {"created": "Would create", "changed": "Would change", "deleted": "Woul
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _InstallAnswer:
-    """What was typed."""
+    """What the command line of ``install`` or ``uninstall`` asks for."""
 
     program: str
     scope: str | None
