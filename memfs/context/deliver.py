@@ -607,9 +607,7 @@ class Deliverer:
         """What a source says, with what merges left open in the items behind it."""
         find = self._sources.item
         marked = tuple(
-            replace(entry, undecided=unresolved_note(item))
-            if entry.id and (item := find(entry.id)) is not None
-            else entry
+            replace(entry, undecided=unresolved_note(item)) if entry.id and (item := find(entry.id)) else entry
             for entry in said.selection.entries
         )
         return replace(said, selection=replace(said.selection, entries=marked))

@@ -15,23 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memfs.doors.claude_code.settings_file import (
-    Change,
-    InstallScope,
-    JsonPath,
-    SettingsChange,
-    SettingsFile,
-    below,
-    carry_out,
-    is_blank,
-    made,
-    misshapen,
-    put,
-    said,
-    servers_file,
-    settings_file,
-    take,
-)
+from memfs.doors.claude_code import settings_file
+from memfs.doors.claude_code.settings_file import Change, InstallScope, SettingsChange, SettingsFile
 from memfs.errors import Conflict, ContentError, MemfsError, WorkspaceNotFound
 from memfs.format import json_text, plain
 from memfs.fs.own_branch import code_of
@@ -176,7 +161,7 @@ def with_hooks(text: str | None, wanted: Groups) -> str:
         ContentError: it is no JSON, or no settings of Claude Code, with line and remedy.
     """
     if text is None:
-        return made(HOOKS, {event: [group] for event, group in wanted.items()})
+        return settings_file.made(HOOKS, {event: [group] for event, group in wanted.items()})
     return _settled(text, wanted) or ""
 
 
@@ -186,7 +171,7 @@ def without_hooks(text: str | None) -> str | None:
     Raises:
         what ``with_hooks`` raises.
     """
-    return text if text is None or is_blank(text) else _settled(text, {})
+    return text if text is None or settings_file.is_blank(text) else _settled(text, {})
 
 
 def handlers_in(text: str) -> list[Handler]:
@@ -232,14 +217,14 @@ def _step(text: str, wanted: Groups) -> tuple[str | None] | None:
     kept = set()
     for one in _ours(hooks):
         group = wanted.get(one.event)
-        path: JsonPath = (HOOKS, one.event, one.group)
+        path: settings_file.JsonPath = (HOOKS, one.event, one.group)
         if group is None or one.event in kept or (not one.alone and one.matcher != _matcher(group)):
-            return (take(text, path if one.alone else (*path, HOOKS, one.at)),)
+            return (settings_file.take(text, path if one.alone else (*path, HOOKS, one.at)),)
         kept.add(one.event)
         if one.matcher != _matcher(group):
-            return (put(text, path, group),)
+            return (settings_file.put(text, path, group),)
         if one.value != group[HOOKS][0]:
-            return (put(text, (*path, HOOKS, one.at), group[HOOKS][0]),)
+            return (settings_file.put(text, (*path, HOOKS, one.at), group[HOOKS][0]),)
     missing = {event: group for event, group in wanted.items() if event not in kept}
     if not missing:
         return None
@@ -247,12 +232,12 @@ def _step(text: str, wanted: Groups) -> tuple[str | None] | None:
 
 
 def _added(text: str, missing: Groups, hooks: dict[str, list[Any]]) -> str:
-    if is_blank(text) or HOOKS not in json_text.load(text, None):
-        return put(text, (HOOKS,), {event: [group] for event, group in missing.items()})
+    if settings_file.is_blank(text) or HOOKS not in json_text.load(text, None):
+        return settings_file.put(text, (HOOKS,), {event: [group] for event, group in missing.items()})
     event, group = next(iter(missing.items()))
     if event in hooks:
-        return put(text, (HOOKS, event, len(hooks[event])), group)
-    return put(text, (HOOKS, event), [group])
+        return settings_file.put(text, (HOOKS, event, len(hooks[event])), group)
+    return settings_file.put(text, (HOOKS, event), [group])
 
 
 def _ours(hooks: dict[str, list[Any]]) -> Iterator[Handler]:
@@ -281,10 +266,10 @@ def _hooks(text: str) -> dict[str, list[Any]]:
     Raises:
         ContentError: it is nothing that Claude Code could read.
     """
-    hooks = below(text, HOOKS)
+    hooks = settings_file.below(text, HOOKS)
     for event, groups in hooks.items():
         if not isinstance(groups, list):
-            raise misshapen(text, (HOOKS, event), "a list")
+            raise settings_file.misshapen(text, (HOOKS, event), "a list")
     return hooks
 
 
@@ -295,7 +280,7 @@ def _compare(before: str, after: str | None, wanted: Groups) -> None:
     Raises:
         ContentError: they do not; nothing may be written.
     """
-    found = {one.event: one.value for one in _ours(said(after).get(HOOKS, {}))}
+    found = {one.event: one.value for one in _ours(settings_file.said(after).get(HOOKS, {}))}
     same = _others(before) == _others(after)
     if not same or found != {event: group[HOOKS][0] for event, group in wanted.items()}:
         raise ContentError("memfs cannot change this file safely", hint="write or remove its hooks by hand")
@@ -303,7 +288,7 @@ def _compare(before: str, after: str | None, wanted: Groups) -> None:
 
 def _others(text: str | None) -> Any:
     """What a settings file says besides memfs's handlers, in its order, without collections that hold nothing."""
-    content = said(text)
+    content = settings_file.said(text)
     events = []
     for event, groups in content.pop(HOOKS, {}).items():
         left = [[one for one in _handlers(group) if not is_ours(one)] for group in groups]
@@ -338,15 +323,19 @@ def with_server(text: str | None, wanted: dict[str, Any], key: str = SERVERS) ->
         ContentError: it is no JSON, or not of the program's shape, with line and remedy.
     """
     if text is None:
-        return made(key, {_NAME: wanted})
-    there = below(text, key).get(_NAME)
+        return settings_file.made(key, {_NAME: wanted})
+    there = settings_file.below(text, key).get(_NAME)
     if there == wanted:
         return text
     if there is not None and not is_our_server(there):
         error = Conflict(f"a server named {_NAME} is there already", hint="give it another name")
         error.line = plain.place(json_text.tree(text), text, (key, _NAME), of_key=True).line
         raise error
-    after = put(text, (key, _NAME), wanted) if key in said(text) else put(text, (key,), {_NAME: wanted})
+    after = (
+        settings_file.put(text, (key, _NAME), wanted)
+        if key in settings_file.said(text)
+        else settings_file.put(text, (key,), {_NAME: wanted})
+    )
     _compare_servers(text, after, wanted, key)
     return after
 
@@ -357,9 +346,9 @@ def without_server(text: str | None, key: str = SERVERS) -> str | None:
     Raises:
         ContentError: as ``with_server``.
     """
-    if text is None or not is_our_server(below(text, key).get(_NAME)):
+    if text is None or not is_our_server(settings_file.below(text, key).get(_NAME)):
         return text
-    after = take(text, (key, _NAME))
+    after = settings_file.take(text, (key, _NAME))
     _compare_servers(text, after, None, key)
     return after
 
@@ -378,7 +367,7 @@ def _compare_servers(before: str, after: str | None, wanted: dict[str, Any] | No
 
 def _parted(text: str | None, key: str) -> tuple[list[Any], dict[str, Any]]:
     """What a file says besides its servers, in its order, and the servers."""
-    all_of_it = said(text)
+    all_of_it = settings_file.said(text)
     servers = all_of_it.pop(key, {})
     return list(all_of_it.items()), servers
 
@@ -467,12 +456,12 @@ def install(
     options = (f"{INTO}{REPOSITORY}",) if into_repository else ()
     groups = handler_groups(called.command, called.arguments, options)
     plan: list[tuple[SettingsFile, Change]] = []
-    settings = settings_file(scope, project)
+    settings = settings_file.settings_file(scope, project)
     plan.append((settings, lambda text: with_hooks(text, groups)))
     if server:
         wanted = server_entry(called.command, called.arguments)
-        plan.append((servers_file(project), lambda text: with_server(text, wanted)))
-    files = carry_out(plan, dry)
+        plan.append((settings_file.servers_file(project), lambda text: with_server(text, wanted)))
+    files = settings_file.carry_out(plan, dry)
     after = (files[0].after or b"{}").decode("utf-8-sig")
     return InstallResult(
         files=files,
@@ -488,18 +477,18 @@ def uninstall(scope: InstallScope, project: Path, *, dry: bool = False) -> Insta
     Raises:
         what ``install`` raises, besides that a server of somebody else's simply stays.
     """
-    settings = settings_file(scope, project)
+    settings = settings_file.settings_file(scope, project)
     plan: list[tuple[SettingsFile, Change]] = [(settings, without_hooks)]
     if scope is InstallScope.PROJECT:
-        plan.append((servers_file(project), without_server))
-    return InstallResult(files=carry_out(plan, dry), elsewhere=tuple(_elsewhere(settings, project)))
+        plan.append((settings_file.servers_file(project), without_server))
+    return InstallResult(files=settings_file.carry_out(plan, dry), elsewhere=tuple(_elsewhere(settings, project)))
 
 
 def _elsewhere(settings: SettingsFile, project: Path) -> Iterator[Path]:
     """Other settings that Claude Code reads here and that hold memfs's hooks."""
     for scope in InstallScope:
         with suppress(MemfsError):  # what is wrong with another file is no matter of this one
-            other = settings_file(scope, project)
+            other = settings_file.settings_file(scope, project)
             if os.path.realpath(other.path) == os.path.realpath(settings.path):
                 continue
             text = other.read()

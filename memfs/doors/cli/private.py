@@ -82,13 +82,10 @@ def ask_to_join(project: private_memory.Project) -> None:
 
 
 def _join(project: private_memory.Project, key: str, yes: bool) -> None:
-    found = private_memory.clones(project)
-    if key:
-        found = [folder for folder in private_memory.projects_folder().glob("[a-z0-9]*") if folder.name == key]
+    folders = private_memory.projects_folder()
+    found = [one for one in folders.glob("[a-z0-9]*") if one.name == key] if key else private_memory.clones(project)
     if not found:
-        hint = "'memfs private --join --of KEY' names one; the keys are the folders in " + str(
-            private_memory.projects_folder()
-        )
+        hint = f"'memfs private --join --of KEY' names one; the keys are the folders in {folders}"
         raise Unclear("no other clone of this origin has a private memory", hint)
     if len(found) > 1:
         raise Unclear("several clones have one", "name it with --of: " + ", ".join(one.name for one in found))
