@@ -1,1 +1,1 @@
-"""Care of a workspace: making it, checking it, rewinding it."""
+"""Care of a workspace: creating, checking, repairing, backing up, pruning and rewinding it."""

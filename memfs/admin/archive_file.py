@@ -1,8 +1,7 @@
-"""Archive files: many documents in one ``tar.zst`` of which a single one can be read alone.
+"""An archive: many documents in one ``tar.zst``, and the index by which a single one is read alone.
 
-Owns the payload of an archive: a tar, cut into compressed frames of a few megabytes, that any tar with zstd unpacks.
-The same documents give the same payload, byte for byte. Which document lies where, ``memfs.admin.archive_file`` keeps;
-what the documents mean, and when they go into an archive, it does not know.
+The payload is a tar in compressed frames of a few megabytes, which any tar with zstd unpacks; the same documents give
+the same bytes. The index holds a digest of itself, and vouches for every frame and document.
 """
 
 from __future__ import annotations
@@ -229,7 +228,7 @@ def _skip(read: Callable[[int], bytes], size: int) -> None:
 def verify(fd: int, frames: Sequence[Frame], members: Iterable[ArchiveMember], path: str) -> dict[str, str]:
     """Read a payload from its beginning to its end; return what is wrong, by document ("" for the whole).
 
-    Every byte counts: what stands between the documents has to be what ``Packer`` writes there.
+    Every byte counts: what is between the documents has to be what ``Packer`` writes there.
     """
     wrong: dict[str, str] = {}
     by_frame: dict[int, list[ArchiveMember]] = {}
@@ -292,7 +291,7 @@ _SEAL = b',\n  "sha256": "'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveIndex:
-    """One archive.
+    """The index of one archive.
 
     Attributes:
         name: the month in which its iterations were closed, with a number where that month has several archives.
@@ -318,7 +317,7 @@ class ArchiveIndex:
 
 
 def archive_lock(parts: Parts) -> FileLock:
-    """What whoever moves iterations into archives or out of them holds."""
+    """The lock that is held while iterations move into archives or out of them."""
     return FileLock(parts.repository.state / "archive.lock", home=parts.repository.common_dir)
 
 

@@ -1,7 +1,7 @@
-"""Backups: where they go, when they are due, how many are kept.
+"""Make backups, on request and by schedule, and keep as many as the settings say.
 
-Owns the schedule, the places, and the record of the last backup in the state folder. How one is made and read is the
-business of ``memfs.admin.backup`` and ``memfs.admin.backup_file``.
+A backup is verified before it counts, and older ones are removed only after that. What a killed backup left is
+removed by a later one.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _gather(parts: Parts, packed: _Open) -> tuple[_Stage, RepositorySnapshot]:
 
 
 def _snapshot(parts: Parts, stage: _Stage) -> RepositorySnapshot:
-    """Where git stands. A damaged git is when the files are needed most: then they go without it, and that is named."""
+    """Where git is. A damaged git is when the files are needed most: then they go without it, and that is named."""
     try:
         return snapshot(parts.repository)
     except HistoryError as error:
@@ -196,7 +196,7 @@ def _bundled(parts: Parts, stage: _Stage, history: RepositorySnapshot, file: _Op
 
 
 def _entries(parts: Parts, stage: _Stage) -> Iterator[ScanEntry]:
-    """The files that belong into a backup, in order; what is no file is named."""
+    """The files that go into a backup, in order; what is no file is named."""
     found = [
         entry for entry in parts.tree.scan(CONTENT, hidden=True) if not is_temporary(entry.path.rpartition("/")[2])
     ]
@@ -244,7 +244,7 @@ def _state(state: Path) -> dict[str, bytes]:
 
 
 def _is_kept(path: Path) -> bool:
-    """Whether a file belongs into a backup: locks and what was left unfinished do not."""
+    """Whether a file goes into a backup: locks and what was left unfinished do not."""
     return path.is_file() and not path.name.endswith((".tmp", ".lock", ".lock.twin"))
 
 
@@ -458,7 +458,7 @@ class BackupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupState:
-    """How a workspace stands with its backups.
+    """The state of a workspace's backups.
 
     Attributes:
         last: when the last one was made, None where none is known; ``path`` is where.
@@ -574,7 +574,7 @@ class Backups:
         One that is being made ends first: it may hold what was there before.
 
         Args:
-            failed: told why no new one could be made.
+            failed: called with the reason why no new one could be made.
 
         Returns:
             How many went, and those that could not.
@@ -640,7 +640,7 @@ class Backups:
         )
 
     def keep_up(self) -> bool:
-        """Make the backup that is due; a failure is recorded and told, never raised. Cheap when none is due.
+        """Make the backup that is due; a failure is recorded and reported, never raised. Cheap when none is due.
 
         Returns:
             Whether one was made.

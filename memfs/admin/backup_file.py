@@ -1,9 +1,8 @@
-"""The file that is a backup: its manifest, its parts, and the proof that it is whole.
+"""The file format of a backup, version 1 (``docs/format.md``): its manifest, its parts, and the proof that it is whole.
 
-Owns the format (``docs/format.md``), version 1: a tar whose first member is ``manifest-<sha256 of itself>.json``,
-followed by exactly the parts that the manifest names with size and sha256. One of them, ``files.tar.gz``, holds the
-workspace's files; one that changed while the backup was made stands there twice, and the manifest says which does not
-count. Where a backup comes from and what is done with it, this module does not know.
+It is a tar whose first member is ``manifest-<sha256 of itself>.json``, followed by exactly the parts that the
+manifest names with size and sha256. One of them, ``files.tar.gz``, holds the workspace's files; one that changed
+while the backup was made is in it twice, and the manifest says which does not count.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ Read = Callable[[int], bytes]
 
 
 def header(name: str, size: int) -> bytes:
-    """What stands before a member's bytes; the same for the same name and size, always."""
+    """What precedes a member's bytes; the same for the same name and size, always."""
     info = tarfile.TarInfo(name)
     info.size = size
     return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
 
 
 def padding(size: int) -> bytes:
-    """What stands after a member of so many bytes."""
+    """What follows a member of so many bytes."""
     return b"\0" * (-size % BLOCK)
 
 
@@ -239,7 +238,7 @@ class BackupManifest:
     whole: bool = True
 
     def encode(self) -> bytes:
-        """As it stands in the archive."""
+        """As it is in the archive."""
         facts = {"format": _FORMAT, "version": VERSION, **asdict(self)}
         return json.dumps(facts, separators=(",", ":"), sort_keys=True).encode("ascii")
 
@@ -509,7 +508,7 @@ def prove(backup: Path) -> BackupManifest:
 
 
 def snapshot_of(manifest: BackupManifest) -> RepositorySnapshot:
-    """Where the repository stood, as the manifest says."""
+    """Where the repository was, as the manifest says."""
     return RepositorySnapshot(head=manifest.head, refs=manifest.refs, shallow=tuple(manifest.shallow))
 
 

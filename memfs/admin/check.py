@@ -1,6 +1,6 @@
-"""Check: everything that is wrong with a workspace, and its repair.
+"""Check a workspace for everything that may be wrong with it, and fix what can be fixed.
 
-Owns the list of checks. Each names what it found, where, and what to do; a repair never loses anything.
+Each problem says what it is, where, and what to do. A fix never loses anything.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-from memfs.admin import integrity as every
 from memfs.admin import merge_driver_setup, store_builder
 from memfs.admin.archive_file import INDEX_LIMIT, INDEX_SUFFIX, ArchiveIndex, archive_lock, decode, payload_path, verify
 from memfs.admin.archive_file import damaged as damage_in
 from memfs.admin.format import problems as format_problems
+from memfs.admin.integrity import BEFORE, document_problems, read_documents, read_items
+from memfs.admin.integrity import EXAMINATIONS as INTEGRITY_EXAMINATIONS
 from memfs.admin.layout import files
 from memfs.admin.memory_context import memory_context_problems
 from memfs.admin.prune import PrunedItems
@@ -118,7 +119,7 @@ _SAME = frozenset({"agreed", "active", "approved", "adopted"})
 
 
 def statuses(checker: Checker) -> Iterator[Problem]:
-    """The conventions whose status is none of those there are (K8)."""
+    """The conventions whose status is none of those there are."""
     for one in Conventions(checker.store, checker.parts.clock).every():
         if one.status and one.status not in (*STATUSES, *OVER):
             yield _problem(one)
@@ -152,7 +153,7 @@ def missing(checker: Checker) -> Iterator[Problem]:
 
 
 def damaged(checker: Checker) -> Iterator[Problem]:
-    """Sidecars whose content is not what their documents say; every byte is read (S18)."""
+    """Sidecars whose content is not what their documents say; every byte is read."""
     parts = checker.parts
     for path, data in _referring(parts):
         if all(parts.tree.entry(beside) is not None for beside in sidecars.named_in(data, path)):
@@ -226,7 +227,7 @@ def _referring(parts: Parts) -> Iterator[tuple[str, bytes]]:
         try:
             data = parts.tree.read(entry.path, READ_LIMIT).data
         except (FileNotFoundError, MemfsError):
-            continue  # told of as a document
+            continue  # reported as a document
         if sidecars.holds_reference(data):
             yield entry.path, data
 
@@ -346,7 +347,7 @@ def _in_head(parts: Parts, path: str) -> Iterator[Problem]:
         head = parts.repository.head().commit
         data = parts.repository.read(head, path) if head else None
     except HistoryError:
-        return  # told by the look at history
+        return  # reported by the look at history
     for finding in _unallowed(data, path) if data else ():
         yield Problem(
             path=path,
@@ -416,12 +417,12 @@ class Checker:
         """
         if fix:
             self.repair()
-        found = self._examined(every.BEFORE) if integrity else []
+        found = self._examined(BEFORE) if integrity else []
         if integrity:
-            every.read_items(self.store, self.parts)
-            every.read_documents(self.parts)
+            read_items(self.store, self.parts)
+            read_documents(self.parts)
         self.store.refresh()
-        deep = (*every.EXAMINATIONS, damaged, payloads, _checkpoints) if integrity else ()
+        deep = (*INTEGRITY_EXAMINATIONS, damaged, payloads, _checkpoints) if integrity else ()
         found += self._examined((*EXAMINATIONS, *deep))
         return sorted(dict.fromkeys(found), key=lambda problem: (problem.path, problem.line or 0, problem.code))
 
@@ -498,7 +499,7 @@ def _warnings(checker: Checker) -> Iterator[Problem]:
 
 
 def _documents(checker: Checker) -> Iterator[Problem]:
-    yield from every.document_problems(checker.store, checker.parts)
+    yield from document_problems(checker.store, checker.parts)
 
 
 def _archived(checker: Checker) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
-"""Cleanup: making room without losing anything.
+"""Make room without losing anything.
 
-Owns the list of what can be removed or packed because it is there twice, is derived, or was left by a killed process.
-When this is due is decided elsewhere; what a person wrote, and what history does not hold, is never touched.
+Only what is there twice, is derived, or was left by a killed process is removed or packed; what a person wrote, and
+what history does not hold, is never touched.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Cleaner:
         return [step for look, _ in (*STEPS, *self.more()) if (step := self._tried(look)) and step.bytes]
 
     def clean(self) -> list[CleanupStep]:
-        """Do it, each step for itself: one that fails is told and the others go on."""
+        """Do it, each step for itself: one that fails is reported and the others go on."""
         done = []
         for look, do in (*STEPS, *self.more()):
             planned = self._tried(look)

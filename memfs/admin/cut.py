@@ -1,7 +1,7 @@
-"""Cutting old history: what was committed before a moment goes into a bundle and leaves the repository.
+"""Cut old history: what was committed before a moment goes into a bundle and leaves the repository.
 
-A person has to ask for it, and only the history of a repository that memfs made is cut. What stands at the cut stays as
-the new first commit; what came later is committed anew above it, with the same contents, authors and dates.
+A person has to ask for it, and only the history of a repository that memfs made is cut. The state at the cut stays as
+the new first commit; what came later is committed again above it, with the same contents, authors and dates.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class HistoryCut:
             raise
 
     def take_up(self) -> None:
-        """End an interrupted cut when a workspace is opened; what came of it stands among the store's notes."""
+        """End an interrupted cut when a workspace is opened; what came of it is among the store's notes."""
         known = erase_record.read_cut(self._repository)
         if known is None:
             return
@@ -207,7 +207,7 @@ class HistoryCut:
     def _end(self) -> CutPlan:
         """Remove what a killed cut left of the old history.
 
-        Where nothing is cut yet nothing will be, and no head is told.
+        Where nothing is cut yet nothing will be, and no head is noted.
         """
         repository = self._repository
         known = erase_record.read_cut(repository)

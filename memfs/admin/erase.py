@@ -1,7 +1,7 @@
-"""Erasing: an item leaves files, history and every other place, with a proof; the one exception to the git manners.
+"""Erase an item from files, history and every other place, with a proof.
 
-Owns the whole of it: the locks, trying again, ending what was interrupted, purging the other stores, and the proof. How
-history is rewritten is ``erase_history``'s.
+This is the one operation that rewrites history. All locks are held meanwhile, and an erase that was interrupted is
+finished by the next process that opens the workspace.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class HistoryErase:
         before = _Before(stock(repository), facts_of(index_of(repository.git_dir)), read_names(repository.layout))
         survey = Survey(repository)
         if known is not None and not before.names.ids() & known.gone:
-            # No name holds them any more: some may be removed already, and what stands above those cannot be rewritten.
+            # No name holds them any more: some may be removed already, and what is above those cannot be rewritten.
             survey.leave_out(known.gone)
         target = TargetFinder(self._parts, survey, named, known).find()
         if known is None:
@@ -170,7 +170,7 @@ class HistoryErase:
         refuse_state(self._repository, waiting, lambda path: target.means(path) and self._may_go(path, target))
 
     def _may_go(self, path: bytes, target: Target) -> bool:
-        """Whether nothing stands at a path, or a version that is known: a person's edit of it is not."""
+        """Whether nothing is at a path, or a version that is known: a person's edit of it is not."""
         try:
             return object_id("blob", io.read_file(self._repository.work_tree / os.fsdecode(path))) in target.blobs
         except FileNotFoundError:
@@ -237,12 +237,12 @@ def _rewrite(repository: Repository, survey: Survey, target: Target, make: Calla
 
 @contextmanager
 def no_syncs(parts: Parts, why: str, patience: float) -> Iterator[None]:
-    """Hold the sync locks of all workspaces of the repository, and the one for what sessions told.
+    """Hold the sync locks of all workspaces of the repository, and the one for the events of sessions.
 
-    Who read what a session told, before it was taken out of there, would store it after the proof of an erase.
+    A process that read a session's events before they were removed would store it after the proof of an erase.
 
     Args:
-        why: what waiting processes are told.
+        why: what waiting processes report.
         patience: seconds to wait for each lock.
 
     Raises:
@@ -348,7 +348,7 @@ class Eraser:
         return done
 
     def take_up(self) -> None:
-        """End an interrupted erase when a workspace is opened; what came of it stands among the store's notes."""
+        """End an interrupted erase when a workspace is opened; what came of it is among the store's notes."""
         self._parts.require_open()
         try:
             self.ended = self._attempts(None, _PATIENCE_AT_OPENING)

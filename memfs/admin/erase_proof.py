@@ -1,6 +1,6 @@
-"""The proof of an erase: everything that could hold the item is read once more.
+"""Prove an erase: read once more everything that could hold the item.
 
-Owns where is looked and what counts as a hit. Changes nothing.
+Changes nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class EraseProof:
     Attributes:
         objects, files, bytes: how much was read; objects are read unpacked, files as they lie on disk.
         places: how many of those files by place.
-        hits: where a version of the item, or one of its lines where no line of it may be, still stands.
+        hits: where a version of the item, or one of its lines where no line of it may be, still is.
         quotes: files that stay and hold a line of it.
     """
 

@@ -1,7 +1,7 @@
-"""Where an item can be besides files and git, and how it is taken out there.
+"""Remove an item from every place besides files and git.
 
-Owns the table of those places. Each is a function that removes what it can and says what it did; a new store of content
-adds a row.
+Each row of the table removes what it can and says what it did; a new store of content adds a row. Places that memfs
+cannot reach, such as remotes and clones, are listed.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _lay_back(parts: Parts, payload: Payload, index: ArchiveIndex, target: Targe
 
 Purge = Callable[[Parts, Target], int]
 TOLD = "told"
-"""Where it is kept what each session was told, by the ids of items."""
+"""Where it is recorded which items each session got, by id."""
 _LARGEST = 1 << 31
 _LOCK_SECONDS = 10.0
 _PIECE = 1 << 22
@@ -258,7 +258,7 @@ def _warnings(parts: Parts, target: Target) -> int:  # noqa: ARG001  it is short
 
 
 def _events(parts: Parts, target: Target) -> int:
-    """What sessions told and nobody has taken in yet, what was noted of them, and what they were told."""
+    """Pending events of sessions, the notes about them, and what they got."""
     return sum(_events_in(state, target) for state in states_of(parts))
 
 
@@ -320,7 +320,7 @@ def _drop(path: Path, target: Target) -> bool:
 
 
 def _caches(parts: Parts, target: Target) -> int:  # noqa: ARG001  a cache goes as a whole
-    """Whatever is in a cache is made anew from files and history: indexes, vectors, what was read of the past."""
+    """Whatever is in a cache is rebuilt from files and history: indexes, vectors, what was read of the past."""
     return sum(map(empty, caches_of(parts)))
 
 

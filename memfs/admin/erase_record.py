@@ -1,6 +1,7 @@
-"""The record of an erase, or a cut of history, that has begun: by it the next one to open the workspace ends it.
+"""Record that an erase, or a cut of history, has begun, so that the next process to open the workspace finishes it.
 
-Owns its form and its folder. It holds lines of what is erased, so it lies in the private state folder and goes last.
+The record is durable before anything is removed. It holds lines of what is erased, so it lies in the private state
+folder and is removed last. ``ErasePlan`` and ``EraseResult`` are what an erase reports.
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def _inode(repository: Repository) -> int:
 def clear(repository: Repository, ended: bool) -> None:
     """Remove what an erase left: its locks and its half-made repository; with ``ended`` the record, first of all.
 
-    The caller holds ``commit.lock``: whoever began is dead or has ended.
+    The caller holds ``commit.lock``: the process that began is dead or has ended.
     """
     place = folder(repository)
     if ended:
@@ -165,7 +166,7 @@ class ErasePlan:
 
     Attributes:
         reference: what was named.
-        paths: the paths it ever had; ``copies``: other paths where the same bytes stood; they go, too.
+        paths: the paths it ever had; ``copies``: other paths where the same bytes were; they go, too.
         versions: how many contents it had, ``loose`` of them in no commit.
         commits, refs: how many commits would be rewritten, how many refs would move.
         waiting: how many writes would be committed first.

@@ -1,7 +1,6 @@
-"""What an erase is about: every version of an item that anything ever held, and what betrays it.
+"""Find every version of an item that anything ever held, and the phrases that betray it.
 
-Owns which blobs are versions or copies, which texts only quote the item, and the phrases by which both are known. Reads
-history, journal and set-aside contents; changes nothing.
+Texts that only quote the item are no copies. Reads history, journal and displaced contents; changes nothing.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ class Target:
 
     Attributes:
         paths: the paths it had, below the top of the working tree, as git names them.
-        blobs: its versions; ``cuts``: by tree, the names under which something trivial of it stood.
-        copies: other paths at which one of its versions stood.
+        blobs: its versions; ``cuts``: by tree, the names under which something trivial of it was.
+        copies: other paths at which one of its versions was.
         loose: how many of the versions no commit holds.
         traces: what betrays it.
         quotes: files that hold a line of it and stay.
@@ -118,7 +117,7 @@ class TargetFinder:
 
     # -- versions -------------------------------------------------------------------------------------------------
     def _versions(self) -> tuple[set[str], Versions]:
-        """The item's names and versions; a name under which only its bytes stood, and which is gone, is one of them."""
+        """The item's names and versions; a name under which only its bytes were, and which is gone, is one of them."""
         repository = self._parts.repository
         folder = repository.full(CONTENT)
         former: set[str] = set()

@@ -1,6 +1,6 @@
-"""Format: which version of the on-disk format a workspace is in.
+"""Check which version of the on-disk format a workspace has, and migrate it to the present one.
 
-Owns the check at opening, and bringing a workspace to the present version.
+A workspace of a newer memfs is refused. A migration is one batch: a killed one leaves the old version.
 
 Version 1 named itself in ``configuration/system_config.json`` and kept the schemas for editors in
 ``ContextMemory/.schemas/``; version 2 names itself in ``memfs.toml`` and keeps no copies of what memfs brings along.

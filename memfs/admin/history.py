@@ -1,7 +1,6 @@
-"""History of a workspace in a person's terms: ids and paths, revisions and dates.
+"""The history of a workspace in a person's terms: ids and paths, revisions and dates; and rollback.
 
-Owns turning ids into paths, also of items that are gone, and rollback. Reading git is ``memfs.git``'s business,
-writing files the store's.
+Items that are gone are found, too. A rollback is a new commit; history is never rewritten.
 """
 
 from __future__ import annotations
@@ -12,10 +11,8 @@ from datetime import datetime
 
 from memfs.errors import Conflict, HistoryUnavailable, ItemNotFound
 from memfs.fs.lock import FileLock
-from memfs.git import log as reading
-from memfs.git import maintenance
-from memfs.git.blame import BlameLine
-from memfs.git.blame import blame as blame_lines
+from memfs.git import log, maintenance
+from memfs.git.blame import BlameLine, blame
 from memfs.git.log import Revision
 from memfs.git.maintenance import MaintenanceResult
 from memfs.git.quarantine import of_checkout, require_clean
@@ -63,7 +60,7 @@ class History:
         paths = self._paths(target)
         if target is not None and not self._is_path(target):
             paths = self._followed(paths[0], target)
-        found = reading.log(self._repository, paths, limit, since, revision)
+        found = log.log(self._repository, paths, limit, since, revision)
         if not found and target is not None and not self._is_there(paths[0]) and not self.has_seen(paths[0]):
             raise ItemNotFound(
                 f"the history has nothing at {paths[0]!r}", hint="give a path from the workspace's folder, or an id"
@@ -72,15 +69,15 @@ class History:
 
     def has_seen(self, path: str) -> bool:
         """Whether any commit touched a file or folder, by its path from the workspace's folder."""
-        return bool(reading.log(self._repository, (path,), 1))
+        return bool(log.log(self._repository, (path,), 1))
 
     def diff(self, older: str = "HEAD", newer: str | None = None, target: str | None = None) -> str:
         """Unified diff of the memory between two revisions; ``newer`` None means the files as they are."""
-        return reading.diff(self._repository, older, newer, self._paths(target))
+        return log.diff(self._repository, older, newer, self._paths(target))
 
     def show(self, revision: str, target: str | None = None) -> str:
         """One revision: who, when, why, and what changed."""
-        return reading.show(self._repository, revision, self._paths(target))
+        return log.show(self._repository, revision, self._paths(target))
 
     def path_of(self, target: str) -> str:
         """Where the file of an id, or of a path, lies now; "" where no file has that id."""
@@ -108,7 +105,7 @@ class History:
 
     def blame(self, target: str, revision: str = "HEAD") -> list[BlameLine]:
         """For each line of an item's file, the revision that wrote it."""
-        return blame_lines(self._repository, self._paths(target)[0], revision)
+        return blame(self._repository, self._paths(target)[0], revision)
 
     def maintain(self) -> MaintenanceResult:
         """Pack the repository and write what makes reading history quick."""
@@ -236,13 +233,13 @@ class History:
             new += [other for other in self._candidates("HEAD", item_id) if other != path]  # moved since HEAD
         while new:
             known += new
-            revisions = reading.log(self._repository, new, _SEARCH_DEPTH)
+            revisions = log.log(self._repository, new, _SEARCH_DEPTH)
             touched = dict.fromkeys(other for revision in revisions for other in revision.paths)
             new = [other for other in touched if other not in known and self._meant(other, item_id)]
         return tuple(known)
 
     def _past_path(self, item_id: str) -> str | None:
-        for revision in reading.log(self._repository, (CONTENT,), _SEARCH_DEPTH):
+        for revision in log.log(self._repository, (CONTENT,), _SEARCH_DEPTH):
             for path in revision.paths:
                 if self._meant(path, item_id):
                     return path

@@ -1,7 +1,7 @@
-"""Integrity: every byte that memfs relies on, read and compared with what vouches for it.
+"""Read every byte that memfs relies on, and compare it with what vouches for it.
 
-Owns the examinations of ``memfs check --integrity`` beyond those of every check. Each says what is damaged and where;
-putting it right is ``repair``'s business.
+Each problem says what is damaged and where. Changes nothing, except that items and documents whose files differ from
+the index are read again.
 """
 
 from __future__ import annotations

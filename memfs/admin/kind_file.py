@@ -1,6 +1,6 @@
-"""The workspace's own kinds, from ``configuration/kinds.yaml``.
+"""Load a workspace's own kinds, with their schemas, from ``configuration/kinds.yaml``.
 
-Owns turning that file into a kind table and vetted schemas. What a kind means is the model's business.
+A schema is vetted before it is used, and a file that is invalid is refused with its place.
 """
 
 from __future__ import annotations

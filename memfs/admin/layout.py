@@ -1,6 +1,6 @@
-"""Layout: the files a new workspace begins with.
+"""Create the files a new workspace begins with, and install the merge driver.
 
-Owns what ``memfs init`` writes and which policies it chooses. Writing goes through the store like any other change.
+Only missing files are written. Also exports the schemas that editors complete and check by.
 """
 
 from __future__ import annotations

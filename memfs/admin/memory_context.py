@@ -1,7 +1,7 @@
-"""The memory context: ``configuration/memory_context.yaml``, and what it extends, as a value (M4).
+"""Load ``configuration/memory_context.yaml``, and what it extends, as one value.
 
-Owns where named contexts lie, what ``extends`` may point at, and how values that a context leaves out are filled in.
-What they do is the business of those who read them.
+Values that a context leaves out are filled in. ``FollowedContext`` follows changes of the files while a workspace is
+open.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class FollowedContext:
     """
 
     def __init__(self, tree: View, name: str, report: Callable[[Exception], None]) -> None:
-        """``report`` is told of an edit that is not valid."""
+        """``report`` is called for an edit that is not valid."""
         self._tree = tree
         self._name = name
         self._report = report

@@ -1,7 +1,7 @@
-"""The merge driver's place in a repository: the setting that names the program, the attributes that ask for it (B3).
+"""Install the merge driver in a repository: the setting that names the program, the attributes that ask for it.
 
-Owns both, and saying what is missing of them. What the driver does when git calls it is ``memfs.team.merge_driver``'s
-business. Only making a workspace, ``memfs init`` and ``memfs check --fix`` write here, never merely opening one.
+Only ``memfs init`` and ``memfs check --fix`` write here, never merely opening a workspace. Every other byte of the
+files stays.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def command() -> str:
 def install(repository: Repository) -> bool:
     """Name the driver in the repository's own configuration; False where that is so already.
 
-    Every other byte of the file stays, whoever else writes it at this moment.
+    Every other byte of the file stays, even while others write it.
 
     Raises:
         ContentError: the file cannot be read as git's configuration.

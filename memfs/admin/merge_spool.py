@@ -1,8 +1,7 @@
-"""Merge spool: conflicts that a merge left in documents, until memfs can write them down, or somebody decides (B3).
+"""Keep conflicts of documents until their records can be written, or somebody decides.
 
-Owns keeping them outside the tree: while git is at work, where nothing may be written into the tree, and those of
-documents that have no place for a record beside them. Makes records of the others afterwards: once each, and only of
-those that the merge's outcome still has.
+They wait outside the tree: while git is at work, and where a document has no place for a record beside it. Records
+are written once each, and only of conflicts that the merge's outcome still has.
 """
 
 from __future__ import annotations

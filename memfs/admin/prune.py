@@ -1,8 +1,7 @@
-"""Pruning: weak memories make room (seed 002, M3), and old ones where a type is kept for so many days only (S15).
+"""Prune weak memories, and those that are older than the retention policy keeps; list and bring back what was pruned.
 
-Owns what an item is worth keeping, which items are due, and moving them into the archive, or deleting them where the
-retention policy says so, as one batch that history can take back. Pinned items and the conventions of people are never
-due. Where pruned items lie, and their way back, is ``memfs.admin.prune``'s business.
+Items go into the archive, or are deleted where the policy says so, as one batch that history can take back. Pinned
+items and conventions of people are never due.
 """
 
 from __future__ import annotations
@@ -190,10 +189,10 @@ class Pruner:
         return len(self._parts.index.stamps()) > most + most // _SLACK
 
     def keep_up(self, changed: MemoryItem | None = None) -> PruneResult:
-        """Prune where there are too many items, for whoever has stored one; nothing is done and little read otherwise.
+        """Prune where there are too many items, after one was stored; nothing is done and little read otherwise.
 
         Args:
-            changed: an item that may be too weak now, for whoever has taken importance from it.
+            changed: an item that may be too weak now, after importance was taken from it.
 
         Raises:
             ContentError, SettingInvalid, Conflict, StorageIO: as ``prune``.
@@ -213,7 +212,7 @@ class Pruner:
     def keep_up_with_age(self) -> PruneResult:
         """Prune what is older than somebody has said that its type is kept, where the policy wants that by itself.
 
-        Looked at once an hour. What only the built-in kinds say is left to whoever calls ``prune``.
+        Looked at once an hour. What only the built-in kinds say is left to callers of ``prune``.
 
         Raises:
             ContentError, SettingInvalid, Conflict, StorageIO: as ``prune``.

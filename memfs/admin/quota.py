@@ -1,8 +1,7 @@
-"""Quota: how much room each area may take, and what happens when it has been taken.
+"""Limit how much room each area may take, by ``configuration/system_config.json``.
 
-Owns the limits of ``configuration/system_config.json``, the thresholds, and the order at a full quota: the occasion is
-raised, its reactions make room, and only then is a write refused, before a byte of it is on the disk. Critical writes
-and removals always pass. How areas are measured and what the reactions do, it does not know.
+At a full quota an occasion is raised whose reactions make room; only then is a write refused, before a byte of it is
+on the disk. Critical writes and removals always pass.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _CRC = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What is known.
+    """What is known of the bytes in use.
 
     Attributes:
         at, history_at: when everything, and when the history, was measured; seconds since 1970.
@@ -53,7 +52,7 @@ class Account:
         since: bytes written since, by area; less than nothing where more was removed. For the history it is how much
             it may have grown at most: enough to say when to measure, and not counted as used.
         levels: the highest threshold crossed, by quota, until use falls well below it.
-        refused: when a write was last refused and that was told, by quota.
+        refused: when a write was last refused and that was reported, by quota.
     """
 
     at: float = 0.0
@@ -146,7 +145,7 @@ def _sound(account: Account) -> bool:
 CONFIG = f"{CONTENT}/configuration/system_config.json"
 _SUFFIX = "_bytes"
 _OBJECT = 512  # what a commit and the names of what it holds take, beside the bytes
-_LISTED = 16  # git lists a folder anew for each commit: of so many bytes of items, about one is such a row
+_LISTED = 16  # git lists a folder again for each commit: of so many bytes of items, about one is such a row
 _NOTICED = 0.01  # of the whole quota: the history is measured where it may have grown by more
 _FRESH = 2.0  # no second measurement within so many seconds
 _STALE = 600.0  # hand edits, checkouts and commits change sizes unseen
@@ -176,7 +175,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaStatus:
-    """How one quota stands."""
+    """The state of one quota."""
 
     area: str
     used: int
@@ -265,7 +264,7 @@ class Quota:
         account = self._known if self._limits.bytes else None
         if account is None:
             return
-        with suppress(MemfsError):  # the write is done: what cannot be told now is told after the next one
+        with suppress(MemfsError):  # the write is done: what cannot be reported now is reported after the next one
             if any(_rises(account, standing) for standing in self._standings(account, account.unmeasured)):
                 account = self._counted(account)
             for standing in self._standings(account):
@@ -307,7 +306,7 @@ class Quota:
         return self._limits
 
     def standings(self) -> list[QuotaStatus]:
-        """How each quota stands, measured now where that is not known from a moment ago."""
+        """The state of each quota, measured now where that is not known from a moment ago."""
         self._parts.require_open()
         if not self.limits().bytes:
             return []
@@ -376,10 +375,10 @@ class Quota:
         return bool(known) and standing.share < self._limits.at(known) - _MARGIN
 
     def _refuse(self, standing: QuotaStatus) -> bool:
-        """Raise the occasion of a refusal. A write may be refused again and again: that is told once in a while.
+        """Raise the occasion of a refusal. A write may be refused again and again: that is reported once in a while.
 
         Returns:
-            Whether it was told now.
+            Whether it was reported now.
         """
         with self._parts.lock.hold("account"):
             account = self._ledger.read() or Account()
@@ -421,7 +420,7 @@ def _rises(account: Account, standing: QuotaStatus) -> bool:
 
 
 def sentence(facts: Mapping[str, Any]) -> str:
-    """What a person is told of a quota."""
+    """What is reported of a quota."""
     what = "everything memfs keeps here" if facts["area"] == TOTAL else facts["area"]
     refused = facts["level"] == "full" and facts["used"] < facts["limit"]
     level = f" ({'no room left for a write' if refused else facts['level']})" if facts["level"] else ""

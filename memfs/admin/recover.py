@@ -1,6 +1,6 @@
-"""Recovered: bytes memfs had written that a person's change displaced before they were committed.
+"""List contents that memfs had written and a person's change displaced before their commit, and bring them back.
 
-Owns listing them and bringing one back on request. Nothing is ever brought back by itself.
+Nothing is ever brought back without being asked for.
 """
 
 from __future__ import annotations

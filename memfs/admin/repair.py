@@ -1,7 +1,7 @@
-"""Repair: what is damaged is put right from what is whole, after the damaged bytes were copied aside.
+"""Repair what is damaged from what is whole, after the damaged bytes were copied aside.
 
-Owns the steps of a repair and where whole copies are looked for. It never deletes, and restores only what is proven to
-be what was written, or says that it is an older version. A person's edit is left alone unless they name the file.
+Never deletes, and restores only what is proven to be what was written, or says that it is an older version. A
+person's edit is left alone unless they name the file.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from functools import partial
 from memfs.admin import integrity
 from memfs.errors import CorruptItem, FormatUnsupported, HistoryError, ItemNotFound, MemfsError
 from memfs.format.codec import schema_of
-from memfs.fs import io
-from memfs.fs import journal as salvage
+from memfs.fs import io, journal
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.journal import Journal
 from memfs.git import fsck, log
@@ -151,7 +150,7 @@ class Repairer:
         return _Step(repair, lambda: self._put_back(path, found.data, data, name))
 
     def _invalid(self, problem: Problem) -> Repair:
-        """A file that the disk did not damage: whoever made it so decides about it."""
+        """A file that the disk did not damage: its author decides about it."""
         path = problem.path
         with suppress(FileNotFoundError, MemfsError):
             if not self._valid(path, self._parts.tree.read(path, READ_LIMIT).data):
@@ -197,7 +196,7 @@ class Repairer:
     # -- the journal ----------------------------------------------------------------------------------------------
     def _journal(self) -> Iterator[_Step]:
         try:
-            saved = salvage.salvage(self._parts.journal.path)
+            saved = journal.salvage(self._parts.journal.path)
         except (MemfsError, FormatUnsupported) as error:
             yield _Step(Repair(path="", what="journal", sentence=f"the journal: {error}", possible=False))
             return
@@ -208,10 +207,10 @@ class Repairer:
     def _renew_journal(self) -> None:
         path = self._parts.journal.path
         with self._parts.lock.hold("repair"):
-            saved = salvage.salvage(path)
+            saved = journal.salvage(path)
             if saved is not None:
                 self._copy_aside(io.read_file(path), "journal")
-                salvage.replace(path, saved)
+                journal.replace(path, saved)
                 self._parts.journal.damage.clear()
                 self._parts.journal.catch_up()
                 self._store.notes[:] = [note for note in self._store.notes if note.path != str(path)]
@@ -287,9 +286,9 @@ def _what(path: str) -> str:
 
 
 def _from_journal(parts: Parts, path: str, blob: str) -> Whole | None:
-    for journal, name in _journals(parts):
+    for found, name in _journals(parts):
         with suppress(MemfsError):
-            for operation in reversed(journal.operations()):
+            for operation in reversed(found.operations()):
                 for change in operation.changes:
                     data = change.data
                     if change.path == path and data is not None and parts.repository.blob_id(data) == blob:

@@ -1,8 +1,7 @@
-"""Restore: a workspace made anew from a backup.
+"""Restore a workspace from a backup, into a folder that does not exist or is empty.
 
-Owns the order: the backup is verified whole, the workspace is built beside its place under a temporary name, every part
-checked again as it is read, and the folder gets its name only when all of it is durable. Nothing is ever restored over
-something, and nothing of the backup's is run: no configuration, no hooks, no filters.
+The backup is verified whole, every part checked again as it is read, and the folder gets its name only when all of it
+is durable. Nothing of the backup is run: no configuration, no hooks, no filters.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def restore(backup: Path, target: Path, *, history: bool = True) -> RestoreResul
         target.parent.mkdir(parents=True, exist_ok=True)
         _sweep(target)
     building = target.with_name(f".{target.name}.{os.getpid()}{_UNFINISHED}")
-    if not io.mkdir(building, 0o700):  # of a killed one that had our number, as in a container that began anew
+    if not io.mkdir(building, 0o700):  # of a killed one that had our number, as in a container that was restarted
         remove_folder(building)
         io.mkdir(building, 0o700)
     try:

@@ -1,7 +1,6 @@
-"""The secondary location of a workspace: where it is configured, and whether that place will do.
+"""Find the secondary location of a workspace, and say whether it will do.
 
-Owns the reading of that configuration: a setting of the person's own, or ``configuration/system_config.json`` in a
-workspace that they trust. What is done with the place is ``memfs.store.failover``'s business.
+It counts from a person's own settings, or from ``configuration/system_config.json`` in a workspace that they trust.
 """
 
 from __future__ import annotations

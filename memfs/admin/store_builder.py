@@ -1,7 +1,6 @@
-"""Opening: the machinery of one workspace, from its folder and its settings.
+"""Build the store of one workspace from its folder and settings: repository, index, lock, quota and file watch.
 
-Owns which repository a workspace lies in, what its store is built from, and when its files are watched. Which parts
-stand on these is ``memfs.workspace``' business.
+While a workspace may be created at a place, no other process creates one there.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _MAKING = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Foundation:
-    """What a workspace stands on.
+    """What a workspace is built on.
 
     Attributes:
         create: what is missing of it may be made.
@@ -245,7 +244,7 @@ def lay_out(store: Store, repository: Repository, repository_made: bool) -> Crea
 
 
 def problems(repository: Repository, agent: str = "") -> Iterator[Problem]:
-    """What is to be told of the branch that is checked out.
+    """What is to be reported of the branch that is checked out.
 
     Args:
         agent: whose branch it is, "" for a person's.
@@ -264,7 +263,7 @@ def problems(repository: Repository, agent: str = "") -> Iterator[Problem]:
 
 
 def _replaced_links(repository: Repository) -> Iterator[Problem]:
-    """The working trees of code in which something else stands where the link to the memory's own branch belongs."""
+    """The working trees of code in which something else is where the link to the memory's own branch belongs."""
     common = repository.common_dir
     if own_branch.place_in(common) != repository.work_tree:
         return

@@ -1,8 +1,4 @@
-"""Areas: what the parts of a workspace weigh on disk.
-
-Owns which path belongs to which area, and measuring each. It changes nothing, and what an area may weigh is
-``memfs.admin.quota``'s business.
-"""
+"""Measure what the parts of a workspace weigh on disk, and count its items. Changes nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ AREAS: Mapping[str, str] = {
     STATE: "journal, recovered contents and locks",
 }
 DERIVED = frozenset({INDEX, STATE})
-"""What is made anew from the rest, or waits to become part of it: it is weighed, and no memory."""
+"""What is rebuilt from the rest, or waits to become part of it: it is weighed, and no memory."""
 
 _FOLDERS = {
     "memories": "items",

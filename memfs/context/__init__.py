@@ -1,1 +1,1 @@
-"""Sources: what gives an agent its context, built in and from others."""
+"""What gives an agent its context: built-in sources, plugins, mounts, and the files that agents read."""

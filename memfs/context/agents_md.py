@@ -1,7 +1,7 @@
-"""Agents' block: what the team agreed on, in the file that agents read on their own (``AGENTS.md``, ``CLAUDE.md``).
+"""Keep a block with the team's conventions in a file that agents read on their own (``AGENTS.md``, ``CLAUDE.md``).
 
-Owns which file may hold the block, and that nobody's save of the same moment is lost. What the block says is the
-business of ``memfs.context.agents_md``, how it lies among other bytes that of ``memfs.context.agents_md``.
+Every byte outside the block stays as it is. A block that somebody edited is not replaced unless asked to, and a save
+by somebody else at the same moment is not lost.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Block:
 
     Attributes:
         start, end: from where to where it reaches, marks and the last line's end included.
-        body: what stands between the marks, with plain newlines.
+        body: the text between the marks, with plain newlines.
         intact: whether it is as it was written.
         newline: how its lines end.
         added: how many line ends were put before it; ``created``: whether the file was made for it.
@@ -64,7 +64,7 @@ def find(data: bytes, name: str) -> Block | None:
     """The block in a file's bytes; None where there is none.
 
     Raises:
-        ContentError: a mark is damaged, stands alone or twice, with its line; or the file is no text.
+        ContentError: a mark is damaged, lacks its other half or occurs twice, with its line; or the file is no text.
     """
     _refuse_other_encodings(data, name)
     marks = list(_ANY_MARK.finditer(data))
@@ -198,7 +198,7 @@ _BLOCK = re.compile(r"\s*(?:[-*+>]\s|\d{1,9}[.)]\s|`{3}|~{3}|\||$)")
 
 
 def block_text(conventions: Sequence[Convention], preferences: Sequence[Preference] = ()) -> str:
-    """What stands between the marks, ending with a newline; "" where there is nothing to say.
+    """The text between the marks, ending with a newline; "" where there is nothing to say.
 
     The same for the same items, in whatever order they are given.
     """
@@ -262,7 +262,7 @@ def _line(line: str, fences_close: bool) -> str:
 
 
 def _behind(line: str) -> str:
-    """A line whose first sign means nothing, as a backslash stands before it."""
+    """A line whose first sign means nothing, as a backslash precedes it."""
     space = line[: len(line) - len(line.lstrip())]
     return f"{space}\\{line.lstrip()}"
 
@@ -299,7 +299,7 @@ MOST_PREFERENCES = 100
 
 
 class BlockStatus(StrEnum):
-    """How a file stands to what is agreed on."""
+    """How a file compares with what is agreed on."""
 
     CURRENT = "current"
     STALE = "stale"
@@ -321,7 +321,7 @@ class BlockResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockCheck:
-    """How a file stands: ``line`` is where its block begins, 0 where there is none; ``wanted`` what it is to say."""
+    """The state of a file: ``line`` is where its block begins, 0 where there is none; ``wanted`` what it is to say."""
 
     path: Path
     standing: BlockStatus
@@ -361,23 +361,23 @@ class AgentsBlock:
 
     # -- what it says ---------------------------------------------------------------------------------------------
     def text(self, preferences: bool = False) -> str:
-        """What stands between the marks: what is agreed on, and that a person stands behind (P6); "" for nothing."""
+        """The text between the marks: what is agreed on and a person vouches for; "" for nothing."""
         wishes = self._preferences() if preferences else ()
         return block_text(told(self._conventions.holding()), wishes)
 
     def left_out(self) -> list[Convention]:
-        """What is agreed on and yet not told, as nobody stands behind it."""
+        """What is agreed on and yet left out, as nobody vouches for it."""
         held = self._conventions.holding(status=ACCEPTED)
         vouched = {one.id for one in told(held)}
         return [one for one in held if one.id not in vouched]
 
     # -- the file -------------------------------------------------------------------------------------------------
     def check(self, path: str | os.PathLike[str] | None = None, preferences: bool | None = None) -> BlockCheck:
-        """How a file stands. With nothing to say and no block, it is current.
+        """The state of a file. With nothing to say and no block, it is current.
 
         Args:
             path: the file; ``AGENTS.md`` in the workspace by default.
-            preferences: whether they belong into it; None means as it was written.
+            preferences: whether to include them; None means as it was written.
 
         Raises:
             ContentError: its marks are damaged. PathEscape, NotRegularFile: no block belongs there. StorageIO.

@@ -1,7 +1,7 @@
-"""Built-in sources: the table of those that memfs brings along (seed 004, P3).
+"""The built-in context sources: conventions, feedback, episodes, rules, preferences and the last session.
 
-Owns their names and how each is made from the parts of a workspace. Which are asked is said by the settings, and
-``memfs.context.plugins`` reads those.
+Each reads the workspace together with its mounts and private memory, and orders its entries the most important first.
+``StoreSource`` is their base class; the values of a source's settings table are checked before it is made.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class StoreSource(ABC):
 
     @abstractmethod
     def _selection(self, found: Any) -> ContextSelection:
-        """What of an answer is told."""
+        """What of an answer is delivered."""
 
     def _text(self, selection: ContextSelection) -> str | None:
         return str(selection)
@@ -249,7 +249,7 @@ _TOLD = VOUCHED | {""}
 class ConventionsMemory(StoreSource):
     """Surfaces the accepted conventions that hold for the files of a situation; all of them where it names none.
 
-    Only those that a person stands behind, or that were reviewed.
+    Only those that a person vouches for, or that were reviewed.
 
     Args:
         store: anything with ``holding(files=...)``, at once or awaited, whose answers have a text as ``str``, the most
@@ -315,7 +315,7 @@ class FeedbackMemory(StoreSource):
         return text
 
     def given(self, state: StateSnapshot) -> None:
-        """Record that the agent has it; who only looks, or has no room for it, gives nothing (S5)."""
+        """Record that the agent has it; who only looks, or has no room for it, gives nothing."""
         note = getattr(self.store, "note_given", None)
         if note is not None:
             note(state.agent, most=self.max_items)
@@ -475,7 +475,7 @@ class RecentSessionMemory(StoreSource):
 
     Attributes:
         max_items: so many lines at most.
-        max_age_days: a session that ended longer ago is not told of.
+        max_age_days: a session that ended longer ago is left out.
         any_trust: a session's own notes are written by agents; naming this source in the settings asks for them. What
             tools brought from outside is left out all the same.
     """

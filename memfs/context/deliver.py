@@ -1,7 +1,7 @@
-"""Delivery: what the sources have to say, put together for an agent (seed 004).
+"""Put together what the sources say for an agent: automatic memory, triggered memory and answers to ``recall``.
 
-Owns who is asked for which delivery, what of it an agent may be given, and the form in which it is handed over. Which
-sources there are, and where a source has its knowledge from, it does not know.
+A delivery fits its budget of tokens and repeats nothing that the agent has already. It is quoted as data: no text in
+it can end the quotation. A source that fails or is too slow is left out and reported as a problem.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from memfs.model.item import VOUCHED, Origin
 from memfs.model.memory_config import Trigger, injects
 from memfs.model.problem import WARNING, Problem
 from memfs.private import NAME
-from memfs.recall.conflict_notes import unresolved_note as undecided
+from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import QUOTE, around, enclosed, frame, quoted
 from memfs.recall.similarity import SAME, TextShape, alike, normalised
 from memfs.recall.tokens import count_tokens, gist, whole
@@ -70,7 +70,7 @@ MISSING = "({:,} more had no room)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReply:
-    """What one source has to say, and after choosing what of it is told.
+    """What one source has to say, and after choosing what of it is delivered.
 
     Attributes:
         source: its name.
@@ -78,7 +78,7 @@ class SourceReply:
         fenced: whether its entries are quoted data between marks already.
         repeated: entries that were left out because the agent has them already.
         left_out: how many had no room.
-        given: is told the situation once something of it is handed over; None where nobody wants to know.
+        given: gets the situation once something of it is handed over; None where nobody wants to know.
     """
 
     source: str
@@ -89,7 +89,7 @@ class SourceReply:
     given: Callable[[StateSnapshot], None] | None = None
 
     def lines(self) -> list[str]:
-        """Heading and bullets, and how many are missing; nothing where nothing is told."""
+        """Heading and bullets, and how many are missing; nothing where nothing is delivered."""
         if not self.selection.entries:
             return []
         heading = [self.selection.heading] if self.selection.heading else []
@@ -113,9 +113,9 @@ class Room:
 
 
 def bullet(entry: ContextEntry) -> str:
-    """An entry as it is told: the seed's bullet, and behind it where it comes from and who vouches for it.
+    """An entry as it is delivered: a bullet, and behind it where it comes from and who vouches for it.
 
-    Only the first line of an entry begins with a dash, and what stands last in brackets is ours: no text can pass for
+    Only the first line of an entry begins with a dash, and what is last in brackets is ours: no text can pass for
     another entry, or lend itself another's trust.
     """
     first, *rest = shown(_BLANKS.sub(_FEW_BLANKS, entry.text.strip())).split("\n")
@@ -131,7 +131,7 @@ def bullet(entry: ContextEntry) -> str:
 
 
 def unquoted(prompt: str) -> str:
-    """A prompt with what was told in it earlier as plain text: without marks of quotation, and without our remarks."""
+    """A prompt with earlier deliveries in it as plain text: without marks of quotation, and without our remarks."""
     if QUOTE not in prompt:
         return prompt
     return "\n".join(_plain(line) if line.startswith(QUOTE) else line for line in prompt.split("\n"))
@@ -150,7 +150,7 @@ def _fact(text: str, most: int = _LONGEST_FACT) -> str:
 def choose(
     said: Sequence[SourceReply], known: Callable[[str], bool], room: Room, had: Collection[str] = ()
 ) -> list[SourceReply]:
-    """What of all that sources said is told, source by source; ``had`` are ids of what the agent has already.
+    """What of all that sources said is delivered, source by source; ``had`` are ids of what the agent has already.
 
     What is known or repeats an earlier source is left out first. Then the budget is spent in turns: the first entry of
     every source, then the second of each, so that none takes all of it. One that would take more than half of it beside
@@ -166,7 +166,7 @@ def choose(
 
 
 def first_of(told: Sequence[SourceReply], most: int) -> list[SourceReply]:
-    """``most`` entries of what is told, of all sources together: the first of every source before second ones."""
+    """``most`` entries of what is delivered, of all sources together: the first of every source before second ones."""
     places = sorted((place, number) for number, one in enumerate(told) for place in range(len(one.selection.entries)))
     kept = [sum(number == source for _, source in places[:most]) for number in range(len(told))]
     return [
@@ -389,7 +389,7 @@ def _query(question: ContextQuestion, wanted: int) -> Query:
 
 
 def _left_out(known: Callable[[str], bool], item: MemoryItem) -> bool:
-    """Whether an item is none for this agent: it has it already, or agents are not given it (K8)."""
+    """Whether an item is none for this agent: it has it already, or agents are not given it."""
     return withheld(item) or known(gist(item)) or known(whole(item))
 
 
@@ -477,10 +477,10 @@ class Deliverer:
         return list(dict.fromkeys(found))
 
     def automatic(self, state: StateSnapshot, *, prompt: str = "", max_tokens: int | None = None) -> DeliveryResult:
-        """What belongs into the system prompt, between one pair of marks; the same memory gives the same text (P1).
+        """What goes into the system prompt, between one pair of marks; the same memory gives the same text.
 
         Args:
-            prompt: what the agent is told already: what it says is left out.
+            prompt: what the agent has already: what it says is left out.
             max_tokens: the most tokens; None means ``memory.automatic_tokens``, 0 no bound.
 
         Raises:
@@ -498,12 +498,12 @@ class Deliverer:
         told: Collection[str] = (),
         most: int | None = None,
     ) -> DeliveryResult:
-        """What a situation brings to mind, between marks of its own for each source (P1).
+        """What a situation brings to mind, between marks of its own for each source.
 
         What an agent is warned with is remembered until the outcome of the situation is recorded.
 
         Args:
-            told: ids of what the agent was told before: they come under ``repeated``.
+            told: ids of what the agent got before: they come under ``repeated``.
             most: so many entries of all sources together; None: as many as the sources give.
 
         Raises:
@@ -525,7 +525,7 @@ class Deliverer:
         agent: str = "",
         within: Query | None = None,
     ) -> DeliveryResult:
-        """What is remembered about a question, here and in mounted workspaces, and what further sources say (P1, P7).
+        """What is remembered about a question, here and in mounted workspaces, and what further sources say.
 
         Args:
             within: whose filters restrict the items; further sources, which know no filters, are not asked then.
@@ -607,7 +607,7 @@ class Deliverer:
         """What a source says, with what merges left open in the items behind it."""
         find = self._sources.item
         marked = tuple(
-            replace(entry, undecided=undecided(item)) if entry.id and (item := find(entry.id)) is not None else entry
+            replace(entry, undecided=unresolved_note(item)) if entry.id and (item := find(entry.id)) else entry
             for entry in said.selection.entries
         )
         return replace(said, selection=replace(said.selection, entries=marked))
@@ -615,7 +615,7 @@ class Deliverer:
     def _counted(
         self, told: Sequence[SourceReply], texts: tuple[str, ...], problems: tuple[Problem, ...]
     ) -> DeliveryResult:
-        """What was told; each item in it was used."""
+        """What was delivered; each item in it was used."""
         ids = _ids(entry for one in told for entry in one.selection.entries)
         if ids:
             self._sources.usage.touch(ids, self._sources.parts.clock())
@@ -646,7 +646,7 @@ class Deliverer:
 
 
 def said_by(answer: SourceAnswer) -> SourceReply:
-    """What a source said, as far as it may be told.
+    """What a source said, as far as it may be delivered.
 
     At the beginning an agent is given only what a person wrote or reviewed, except by sources that a person asked for
     what agents wrote.
@@ -728,7 +728,7 @@ def _problem(answer: SourceAnswer) -> Problem:
 
 
 def introduction_of(delivery: Delivery) -> str:
-    """What stands before the marks of a delivery."""
+    """What precedes the marks of a delivery."""
     return _INTRODUCTIONS[delivery]
 
 

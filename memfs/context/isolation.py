@@ -1,7 +1,7 @@
-"""Isolation: asking code of others without suffering what it does (seed 004, P2).
+"""Call plugin code with a time limit, in a daemon thread of its own.
 
-Owns the time limit of each call, the check of what comes back, and who is not asked. Which sources there are, and what
-becomes of their texts, it does not know.
+What comes back is checked before it is used. Code that fails or is too slow is reported, and paused when that happens
+too often; it neither holds up the caller nor keeps the process from ending.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SourceAnswer:
 
 
 class SourceGuard:
-    """Stands between us and the code of others. May be used from several threads."""
+    """Calls the code of others within limits. May be used from several threads."""
 
     def __init__(self, seconds: float, book: FailureBook | None = None) -> None:
         """``seconds``: how long each call may take; ``book``: where failures are counted."""
@@ -156,7 +156,7 @@ class SourceGuard:
     def call_all(
         self, works: Mapping[str, Callable[[], Result]], seconds: float | None = None
     ) -> dict[str, Result | Late | PluginFailure]:
-        """As ``call`` for several at once, which together take no longer; what one would raise stands in its place."""
+        """As ``call`` for several at once, which together take no longer; what one would raise takes its place."""
         if not works:
             return {}
 
@@ -269,7 +269,7 @@ class ForeignCall:
 
     def start(self, work: Callable[[], Any], ended: Callable[[ForeignCall], None]) -> None:
         self.future = Future()
-        self.future.set_running_or_notify_cancel()  # whoever stops waiting does not cancel it
+        self.future.set_running_or_notify_cancel()  # a caller that stops waiting does not cancel it
         self.began = time.monotonic()
 
         def run() -> None:
@@ -332,7 +332,7 @@ class _Daemons(ThreadPoolExecutor):
         def run() -> None:
             try:
                 value = fn(*args, **kwargs)
-            except BaseException as error:  # noqa: BLE001  it is handed to whoever awaits it
+            except BaseException as error:  # noqa: BLE001  it is handed to the caller that awaits it
                 future.set_exception(error)
             else:
                 future.set_result(value)

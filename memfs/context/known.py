@@ -1,7 +1,7 @@
-"""KnownFiles: the files that coding agents read on their own (seed 004, P6).
+"""Tell whether an agent has a text already: in its prompt, or in the files that coding agents read on their own.
 
-Owns which files these are, reading them without leaving the repository, and reading them again only when they change.
-When a text is said in one is ``memfs.context.known``'s business.
+Texts are compared by passage, without their Markdown. Reading never leaves the repository, and a file is read again
+only when it changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\n]{0,1000}\)")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _COMMENT = re.compile(r"<!--|-->")
 _BREAK = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+>|\u2022#]|\d{1,3}[.)]\s|```|~~~))|(?:```|~~~)\w*\n")
-# What stands before a colon, unless it turns round what follows: ``Never: push to main``.
+# What precedes a colon, unless it negates what follows: ``Never: push to main``.
 _TURNED = r"\b(?:no|not|never|none|don'?t|do not|avoid|without|bad|wrong|stop|old|before|instead)\b"
 _LABEL = re.compile(rf"(?!.{{0,60}}{_TURNED})[^.:!?\n]{{1,60}}: (?=\S)", re.I)
 _SCOPE = re.compile(r"\s*\([^()\n]{0,200}[*/][^()\n]{0,200}\)$")
@@ -92,7 +92,7 @@ class KnownText:
         self._passages = (*(_taken_apart(text) for text in texts if text.strip()), *passages)
 
     def has(self, text: str) -> bool:
-        """Whether a text, or else each sentence of it, stands there in the same words, or nearly.
+        """Whether a text, or else each sentence of it, occurs there in the same words, or nearly.
 
         Letter case, spacing, Markdown and punctuation aside; and never with a denial, name or number of its own.
         """

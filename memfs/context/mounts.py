@@ -1,8 +1,7 @@
-"""Mounts: other workspaces whose memories are asked, too (P7).
+"""Read other workspaces that ``[mounts]`` names, and search them together with this one.
 
-Owns which of the named folders are open at present, and why the others are not: one that is gone, invalid or not to be
-trusted takes nothing from the rest. What is read there is only read (``memfs.store.reader``); nothing of its settings
-counts, and its own mounts are not followed, so that mounts cannot lead round in a circle.
+A mount is only read: none of its settings count, and its own mounts are not followed. One that is missing, invalid or
+not trusted is reported and left out; the others still answer.
 """
 
 from __future__ import annotations
@@ -211,41 +210,41 @@ class Mount:
 
 
 class MountSearcher:
-    """What the index of one mount finds, with the mount's name before ids, paths and sessions."""
+    """Searches one mount, with the mount's name before ids, paths and sessions."""
 
     def __init__(self, name: str, seeking: Searcher) -> None:
         self._name = name
-        self._seeking = seeking
+        self._searcher = seeking
 
     def snapshot(self) -> AbstractContextManager[None]:
         """See ``Seeking.snapshot``."""
-        return self._seeking.snapshot()
+        return self._searcher.snapshot()
 
     def candidates(self, query: Query) -> list[Candidate]:
         """See ``Seeking.candidates``."""
-        return self._outward(self._seeking.candidates(query))
+        return self._outward(self._searcher.candidates(query))
 
     def weighed(self, query: Query, asked: Asked) -> list[Candidate]:
         """See ``Seeking.weighed``."""
-        return self._outward(self._seeking.weighed(query, asked))
+        return self._outward(self._searcher.weighed(query, asked))
 
     def every(self, query: Query) -> Iterator[Candidate]:
         """See ``Seeking.every``."""
-        return iter(self._outward(self._seeking.every(query)))
+        return iter(self._outward(self._searcher.every(query)))
 
     def counted(self) -> TermCounts:
         """See ``Seeking.counted``."""
-        return self._seeking.counted()
+        return self._searcher.counted()
 
     def talks(self) -> bool:
         """See ``Seeking.talks``."""
-        return self._seeking.talks()
+        return self._searcher.talks()
 
     def beside(self, places: Collection[tuple[str, int]], query: Query) -> list[Candidate]:
         """See ``Seeking.beside``; of the places only those in sessions of this mount."""
         before = in_talk(self._name, "")
         mine = [(session.removeprefix(before), at) for session, at in places if session.startswith(before)]
-        return self._outward(self._seeking.beside(mine, query)) if mine else []
+        return self._outward(self._searcher.beside(mine, query)) if mine else []
 
     def _outward(self, found: Iterable[Candidate]) -> list[Candidate]:
         return [
@@ -399,7 +398,7 @@ class JointStore:
 
 
 class JointSearcher:
-    """What the indexes find."""
+    """Searches the workspace and its mounts as one."""
 
     def __init__(self, own: Store, mounts: Opened) -> None:
         self._own = own
@@ -477,7 +476,7 @@ _MOMENT_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountState:
-    """How one mount stands.
+    """The state of one mount.
 
     Attributes:
         name, path: as the setting has them.
@@ -590,7 +589,7 @@ class Mounts:
             return [self._open[name] for name in self._paths if name in self._open]
 
     def states(self) -> list[MountState]:
-        """How each mount stands, looked at now."""
+        """The state of each mount, looked at now."""
         self._parts.require_open()
         counts = self.each(lambda mount: (mount.store.count(), len(mount.store.following.rejected_items())))
         found = []

@@ -1,6 +1,6 @@
-"""Parts: the parts that bring memory to an agent, and how they are wired (seed 004).
+"""Wire the sources and what they need for one workspace, each part made when it is first used.
 
-Owns which part gets which others, when it is made, and which hears of an occasion. What a part does, it does not know.
+``WarningHistory`` keeps the latest warnings by situation, the oldest forgotten first.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Sources:
     # -- what is brought back -------------------------------------------------------------------------------------
     @cached_property
     def known(self) -> KnownFiles:
-        """What agents are told without memory."""
+        """What agents get without memory."""
         from memfs.context.known import KnownFiles
 
         return self._first("known", KnownFiles(self.root, self.parts.repository.work_tree))
@@ -249,7 +249,7 @@ class WarningHistory:
         """What a situation was warned with when it was last asked about, within a day.
 
         Without a question about this very situation, what the same agent was warned with in the same session within an
-        hour about the same files: what it did is often told in other words than what it was about to do.
+        hour about the same files: what it did is often described in other words than what it was about to do.
         """
         exact, near = _situation(state)
         with self._guard:

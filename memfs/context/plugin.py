@@ -1,7 +1,6 @@
-"""MemoryPlugin: the protocol of what gives an agent its context (seed 004, P2).
+"""The protocol of a context source: ``MemoryPlugin`` for plugins, ``ItemSource`` for those that select items.
 
-Owns the shape that sources from others have, and the richer one of our own. Who is asked, for how long, and what
-becomes of their texts is ``memfs.context.deliver``'s business.
+``Delivery`` names the ways in which context reaches an agent, ``ContextSelection`` what a source selected.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Failure book: what a failure of code of others looks like, how often it happened, and who is paused (seed 004, P2).
+"""Count the failures of plugins, and pause those that fail again and again.
 
-Owns the counts, and the file in the user's cache that processes share them through: a hook lives for one question, and
-would else ask a source that hangs again each time. The file is a cache: without it counting begins anew.
+The counts lie in the user's cache, so that short-lived processes such as hooks share them. Without the file, counting
+begins again.
 """
 
 from __future__ import annotations

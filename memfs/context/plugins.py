@@ -1,8 +1,7 @@
-"""Loading: the sources that settings name, found and made ready (seed 004, P2).
+"""Find, load and configure the sources that the settings name.
 
-Owns which sources are loaded for a delivery, when, and what is told of one that cannot be used: it is left out, and the
-others work. Nothing of others is imported unless it is named, and named by somebody this user trusts
-(``memfs.trust``). What the sources say, it does not know.
+Nothing is imported unless it is named in settings that this user trusts. A source that cannot be used is reported
+with a remedy and left out; the others work.
 """
 
 from __future__ import annotations
@@ -174,7 +173,7 @@ class PluginUnusable:
 
     @property
     def problem(self) -> Problem:
-        """What a person is told of it."""
+        """What is reported of it."""
         message = f"the source {self.name!r} is left out: {self.reason}"
         return Problem(path=FILE, code="SourceUnusable", message=message, hint=self.hint, severity=WARNING)
 
@@ -296,7 +295,7 @@ class Plugins:
         return source
 
     def configure(self, settings: MemorySettings) -> None:
-        """Follow other settings: sources are loaded anew when they are next asked for; those added stay, and are
+        """Follow other settings: sources are loaded again when they are next asked for; those added stay, and are
         given their table where there is one.
 
         Raises:

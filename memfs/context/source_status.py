@@ -1,7 +1,6 @@
-"""Roster: every source there is or is named, and how each does when it is asked (seed 004, P2).
+"""List every source, built in, installed or named, and examine those that are enabled.
 
-Owns what a person is told of the sources: where each comes from, which setting enables it, whether it counts, and what
-is wrong with it. Listing imports nothing of others; examining loads what is enabled.
+Listing imports no plugin. Examining loads each enabled source and asks it once, also one that is paused.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _ALWAYS = "memory.feedback.enabled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRow:
-    """One source.
+    """One source as it is listed.
 
     Attributes:
         name: what settings call it.

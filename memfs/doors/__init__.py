@@ -1,1 +1,1 @@
-"""Doors: argument parsing and wire formats only."""
+"""Doors into a workspace: the command line, MCP, hooks, importers and frameworks."""

@@ -1,6 +1,6 @@
-"""Extra: what a door says whose packages are not installed, or too old.
+"""Report that the packages a door needs are not installed, or too old, and how to install them.
 
-Owns the words, and that importing a door imports none of its packages. Which these are, each door says.
+Importing a door imports none of its packages.
 """
 
 from __future__ import annotations

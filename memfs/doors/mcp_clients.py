@@ -1,7 +1,6 @@
-"""MCP clients: programs that have no hooks of memfs, and name their servers in a JSON file of their own.
+"""Install memfs's server in programs that have no hooks, and name their servers in a JSON file of their own.
 
-Owns where that file lies and how an entry looks in it. How the entry gets into the text and out of it, knows
-``memfs.doors.claude_code.installer``.
+All else in that file stays, to the byte.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from memfs.doors.claude_code import installer
-from memfs.doors.claude_code import installer as handlers
-from memfs.doors.claude_code import installer as serverentry
 from memfs.doors.claude_code.settings_file import Change, InstallScope, SettingsChange, SettingsFile, carry_out
 from memfs.errors import MemfsError
 from memfs.home import home
@@ -22,7 +19,7 @@ from memfs.home import home
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpClient:
-    """One program.
+    """A program that names its MCP servers in a file of its own.
 
     Attributes:
         project: its file in a project's folder; "" where it knows no projects.
@@ -34,7 +31,7 @@ class McpClient:
 
     project: str = ""
     user: str = ""
-    key: str = serverentry.SERVERS
+    key: str = installer.SERVERS
     more: Mapping[str, Any] = field(default_factory=dict)
     by_hand: str = ""
 
@@ -77,8 +74,8 @@ def install(
     chosen = scope or client.scope
     called = installer.program(chosen)
     served = ("-C", str(workspace)) if workspace is not None and chosen is InstallScope.USER else ()
-    wanted = {**client.more, **handlers.server_entry(called.command, (*called.arguments, *served))}
-    return _change(name, scope, project, lambda text: serverentry.with_server(text, wanted, client.key), dry)
+    wanted = {**client.more, **installer.server_entry(called.command, (*called.arguments, *served))}
+    return _change(name, scope, project, lambda text: installer.with_server(text, wanted, client.key), dry)
 
 
 def uninstall(name: str, scope: InstallScope | None, project: Path, *, dry: bool = False) -> SettingsChange:
@@ -88,7 +85,7 @@ def uninstall(name: str, scope: InstallScope | None, project: Path, *, dry: bool
         what ``install`` raises, besides that a server of somebody else's simply stays.
     """
     key = CLIENTS[name].key
-    return _change(name, scope, project, lambda text: serverentry.without_server(text, key), dry)
+    return _change(name, scope, project, lambda text: installer.without_server(text, key), dry)
 
 
 def _change(name: str, scope: InstallScope | None, project: Path, change: Change, dry: bool) -> SettingsChange:

@@ -1,7 +1,7 @@
-"""OpenAI Agents SDK: a session whose conversation is kept in a workspace.
+"""A session of the OpenAI Agents SDK, whose conversation is kept in a workspace.
 
-Owns how an item of the SDK becomes a memory and comes back as it was, and the order of the items of one session. Where
-they lie and how they are found again is the store's business. Needs ``pip install 'gitmemfs[openai-agents]'``.
+An item of the SDK comes back as it was stored, and items keep their order. Needs ``pip install
+'gitmemfs[openai-agents]'``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TRIES = 100
 
 
 class MemfsSession:
-    """A conversation of the OpenAI Agents SDK, kept as files that people can read (B5).
+    """A conversation of the OpenAI Agents SDK, kept as files that people can read.
 
     Follows the SDK's ``Session`` protocol: what ``add_items`` has returned from survives kill -9, items come back as
     they were and in the order in which they were added, and several processes may use one session at once.

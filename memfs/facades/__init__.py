@@ -1,1 +1,1 @@
-"""Facades: the seeds' classes by their own names, each thin over one open workspace."""
+"""Classes for programs, each thin over one open workspace."""

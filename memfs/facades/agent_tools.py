@@ -1,8 +1,7 @@
-"""AgentMemory: what an agent may do with a memory by the tools it is given.
+"""What agents may do with a memory through tools: search, page, store, change, delete, restore and read history.
 
-Owns what every door with tools has in common: which names mean an item, what an agent's writing does to who vouches
-for an item, and pages of what there is. What a tool is called, and the form of its answer, is the door's business;
-history is that of ``memfs.facades.agent_tools``.
+What an agent writes never passes as vouched for by a person. A change that names the version it was made from
+overwrites no later edit.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class ItemPage:
 
 
 class AgentMemory(Facade):
-    """The memory of one workspace as an agent's tools see it (B5). Threads may share it."""
+    """The memory of one workspace as an agent's tools see it. Threads may share it."""
 
     # -- finding ----------------------------------------------------------------------------------------------------
     def search(self, query: str, limit: int, within: Query | None = None, *, agent: str = "") -> DeliveryResult:
@@ -120,7 +119,7 @@ class AgentMemory(Facade):
         """The newest items that pass a query's filters, after those of the pages before.
 
         What is written meanwhile neither shifts nor repeats what follows. Conventions that are not accepted are there
-        only where conventions are asked for (K8).
+        only where conventions are asked for.
 
         Args:
             past: whose items they are, None for those that there are.
@@ -177,8 +176,8 @@ class AgentMemory(Facade):
     ) -> tuple[MemoryItem, MemoryItem]:
         """Change fields of an item; return it as it was and as it is.
 
-        Text that nobody but an agent has seen never passes as vouched for: whoever vouched for the item did so for what
-        it said before.
+        Text that nobody but an agent has seen never passes as vouched for: who vouched for the item did so for what it
+        said before.
 
         Args:
             expected: the sha256 that the agent last read; None means whatever is there.
@@ -208,7 +207,7 @@ class AgentMemory(Facade):
             return self.workspace.feedback.give(self.exactly(item_id).id, helpful, reason, source=caller.source)
 
     def end_session(self, session: str) -> None:
-        """Clear a session's working memory; what matters of it is kept, or suggested, as the settings say (C7).
+        """Clear a session's working memory; what matters of it is kept, or suggested, as the settings say.
 
         Where nothing is to be learned the working memory stays, and expires.
         """
@@ -234,9 +233,9 @@ class AgentMemory(Facade):
             raise not_found(item_id, [one for one in ids if one.casefold().startswith(item_id.casefold())], ids)
         return found
 
-    # -- being told -------------------------------------------------------------------------------------------------
+    # -- what is delivered------------------------------------------------------------------------------------------
     def beginning(self, agent: str = "") -> tuple[DeliveryResult, Sequence[Reminder]]:
-        """What an agent is told at the start: the automatic memory, and what is still to be done."""
+        """What an agent gets at the start: the automatic memory, and what is still to be done."""
         from memfs.model.episode import StateSnapshot  # a server that is only connected to does without it
 
         delivery = self.workspace.sources.delivery
@@ -256,7 +255,7 @@ class AgentMemory(Facade):
         return delivery.triggered(state, max_tokens=None if delivery.memory.triggered_tokens else UNBOUNDED)
 
     def standing(self) -> dict[str, Any]:
-        """How the workspace stands: counts, history, and what is wrong, as plain values."""
+        """The state of the workspace: counts, history, and what is wrong, as plain values."""
         workspace = self.workspace
         types, _ = numbers(workspace.store, workspace.parts)
         waiting, head = workspace.store.pending(), workspace.repository.head()
@@ -333,7 +332,7 @@ class RestoredItem:
 
 
 class AgentPast:
-    """The history of one workspace as an agent's tools see it (B5). Threads may share it."""
+    """The history of one workspace as an agent's tools see it. Threads may share it."""
 
     def __init__(self, memory: AgentMemory) -> None:
         self._memory = memory
@@ -364,7 +363,7 @@ class AgentPast:
         return self._workspace.teams.past.at(revision)
 
     def search(self, query: str, limit: int, within: Query | None, revision: str) -> tuple[Recall, Past]:
-        """What was remembered about a question at a revision or date, and of when that is (B1).
+        """What was remembered about a question at a revision or date, and of when that is.
 
         Args:
             within: whose filters restrict the items; None where nothing does.

@@ -1,7 +1,7 @@
-"""ContextMemory: the state of a long-running multi-agent system, as seed 001 calls it.
+"""ContextMemory: keep the state of a long-running multi-agent system.
 
-Owns the seed's calls, what they take, and what this handle has seen of shared documents; iterations, retrieval,
-feedback, checkpoints and archives are the business of ``memfs.state``.
+It covers iterations, outputs, feedback, shared documents, checkpoints and archives. The handle remembers which
+versions of shared documents it has seen, so that concurrent changes are merged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Mapped = Mapping[str, Any]
 
 
 class ContextMemory(Facade):
-    """Keeps the state of a supervisor, its agents and its meta-reviewer (S1-S21). Threads and processes may share it.
+    """Keeps the state of a supervisor, its agents and its meta-reviewer. Threads and processes may share it.
 
     Calls take the seed's shapes, or mappings with the same keys; a wrong value is a ``SchemaInvalid`` that names the
     field. What a call has stored is durable when it returns, and every handle of every process finds it at once.
@@ -84,7 +84,7 @@ class ContextMemory(Facade):
 
     # -- writing --------------------------------------------------------------------------------------------------
     def store_state_update(self, update: StateUpdate | Mapped) -> Acknowledgement:
-        """Store the supervisor's state (S1).
+        """Store the supervisor's state.
 
         A ``checkpoint`` update creates a checkpoint, whose id the acknowledgement carries; a ``critical`` one is
         committed at once, and lands even where a quota is full.
@@ -95,7 +95,7 @@ class ContextMemory(Facade):
         return self._states.recorder.state_update(update)
 
     def store_agent_output(self, output: AgentOutput | Mapped) -> Acknowledgement:
-        """Store what an agent made of a task (S2); with ``state_data``, the acknowledgement carries a token to resume.
+        """Store what an agent made of a task; with ``state_data``, the acknowledgement carries a token to resume.
 
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
@@ -103,7 +103,7 @@ class ContextMemory(Facade):
         return self._states.recorder.agent_output(output)
 
     def store_meta_review(self, review: MetaReviewStorage | Mapped) -> Acknowledgement:
-        """Store the meta-review of an iteration (S2); agents are given its feedback from then on.
+        """Store the meta-review of an iteration; agents are given its feedback from then on.
 
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
@@ -113,7 +113,7 @@ class ContextMemory(Facade):
     def store_hypothesis(
         self, hypothesis: Mapped, parents: Iterable[str] | str = (), *, base: Mapped | None = None
     ) -> Acknowledgement:
-        """Store a hypothesis, or bring it up to date (S2).
+        """Store a hypothesis, or bring it up to date.
 
         Where somebody else changed it since this handle last saw it, both changes hold: counters add up, fields that
         only one of them changed keep that change; of a field that both changed, this call's value wins, the other
@@ -130,7 +130,7 @@ class ContextMemory(Facade):
         return self._states.recorder.hypothesis(hypothesis, parents, known=self._known, base=base)
 
     def store_tournament_result(self, result: Mapped) -> Acknowledgement:
-        """Store one result of the tournament: ``participants``, ``winner`` and, as there are, ``id``, ``ratings`` (S2).
+        """Store one result of the tournament: ``participants``, ``winner`` and, as there are, ``id``, ``ratings``.
 
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
@@ -150,7 +150,7 @@ class ContextMemory(Facade):
         metrics: Sequence[str] | None = None,
         deadline: float | None = None,
     ) -> RetrievedState:
-        """The system's state, now or at another time (S3, S13, S14).
+        """The system's state, now or at another time.
 
         Args:
             request_type: ``full``, all content; ``partial``, only what the arguments name; ``summary``, figures only.
@@ -170,7 +170,7 @@ class ContextMemory(Facade):
         return found
 
     def get_feedback(self, iteration: int | str = "latest", agent_type: str | None = None) -> FeedbackData:
-        """What the meta-review of an iteration says to everybody and to each agent (S4).
+        """What the meta-review of an iteration says to everybody and to each agent.
 
         Args:
             iteration: its number; ``latest`` is the newest one that has a meta-review, open or closed.
@@ -182,14 +182,14 @@ class ContextMemory(Facade):
         return self._states.feedback.get(iteration, agent_type)
 
     def feedback_for(self, agent: str) -> AgentFeedback:
-        """The newest feedback for an agent: ``text`` is ready for its prompt, "" where there is none (S5).
+        """The newest feedback for an agent: ``text`` is ready for its prompt, "" where there is none.
 
         That it was given, and in which version, is recorded once an iteration; ``analyze_agent`` tells its effect.
         """
         return self._states.feedback.for_agent(agent)
 
     def hypothesis_history(self, hypothesis_id: str) -> HypothesisHistory:
-        """How a hypothesis came about, how it changed, and what came of it: ancestors, versions, descendants (S10)."""
+        """How a hypothesis came about, how it changed, and what came of it: ancestors, versions, descendants."""
         from memfs.state.hypotheses import hypothesis_history
 
         found = hypothesis_history(self._states.reading, hypothesis_id)
@@ -197,7 +197,7 @@ class ContextMemory(Facade):
         return found
 
     def find_similar_states(self, state: StateUpdate | Mapped, limit: int = 5) -> list[SimilarState]:
-        """Past states of the system that resemble one, the most similar first (S13)."""
+        """Past states of the system that resemble one, the most similar first."""
         from memfs.state.search import find_similar_states
 
         return find_similar_states(self._states.reading, state, limit)
@@ -213,7 +213,7 @@ class ContextMemory(Facade):
         start: datetime | str | None = None,
         end: datetime | str | None = None,
     ) -> list[StateHit]:
-        """Documents by their words, those of archived iterations too; see ``memfs.state.search`` (S15)."""
+        """Documents by their words, those of archived iterations too; see ``memfs.state.search``."""
         from memfs.state.search import search_states
 
         return search_states(
@@ -221,11 +221,11 @@ class ContextMemory(Facade):
         )
 
     def analyze_agent(self, name: str, iterations: int = 10) -> Analysis:
-        """How well an agent did over the last iterations, and the weight that this suggests, with reasons (S11)."""
+        """How well an agent did over the last iterations, and the weight that this suggests, with reasons."""
         return self._states.analysis.analyze(name, iterations)
 
     def trends(self) -> TrendReport:
-        """How the patterns of the meta-reviews come and go (S10)."""
+        """How the patterns of the meta-reviews come and go."""
         return self._states.trends.patterns()
 
     def get_configuration(self) -> dict[str, Mapped]:
@@ -239,12 +239,12 @@ class ContextMemory(Facade):
         return read_configuration(self.workspace.parts)
 
     def cache_statistics(self) -> Mapped:
-        """How many of this process's questions were answered from the cache (S14)."""
+        """How many of this process's questions were answered from the cache."""
         return self._states.retrieval.cache_statistics()
 
     # -- checkpoints and continuation -----------------------------------------------------------------------------
     def create_checkpoint(self, update: StateUpdate | Mapped | None = None) -> str:
-        """Take a checkpoint of the whole state, read it back and verify it; returns its id (S6).
+        """Take a checkpoint of the whole state, read it back and verify it; returns its id.
 
         Args:
             update: the supervisor's state at this moment, stored with it; None means that the latest one counts.
@@ -274,7 +274,7 @@ class ContextMemory(Facade):
         restore: bool = False,
         dry_run: bool = False,
     ) -> RecoveryState:
-        """What to go on from after a crash: only ``active_tasks`` have to be done again (S7).
+        """What to go on from after a crash: only ``active_tasks`` have to be done again.
 
         Args:
             checkpoint_id: None means the newest that verifies whole; ``data_integrity`` names those rejected.
@@ -289,7 +289,7 @@ class ContextMemory(Facade):
     def save_continuation(
         self, agent: str, task_id: str, state: Any, expires: datetime | timedelta | None = None
     ) -> str:
-        """Keep where an agent stands within a task; returns the token to go on with, in any process (S9).
+        """Keep where an agent is within a task; returns the token to go on with, in any process.
 
         Args:
             state: anything that JSON can hold.
@@ -298,7 +298,7 @@ class ContextMemory(Facade):
         return self._states.continuations.save(agent, task_id, state, expires)
 
     def resume(self, token: str) -> Any:
-        """The state kept under a token, as often as needed until newer state or the final output supersedes it (S9).
+        """The state kept under a token, as often as needed until newer state or the final output supersedes it.
 
         Raises:
             TokenInvalid: it is unknown, superseded or expired; the message says which.
@@ -307,7 +307,7 @@ class ContextMemory(Facade):
 
     # -- capacity -------------------------------------------------------------------------------------------------
     def archive(self, dry_run: bool = False) -> RetentionResult:
-        """Do what the retention policy says is due: archive closed iterations, delete the archives it lets go (S15).
+        """Do what the retention policy says is due: archive closed iterations, delete the archives it lets go.
 
         Raises:
             ContentError: the policy is invalid at present.
@@ -327,7 +327,7 @@ class ContextMemory(Facade):
         until: Moment | None = None,
         replace: bool = False,
     ) -> ExportResult:
-        """Write documents out for analysis elsewhere, as ``jsonl``, ``csv`` or ``parquet`` (S19).
+        """Write documents out for analysis elsewhere, as ``jsonl``, ``csv`` or ``parquet``.
 
         Args:
             target: a file's path, or an open binary file.
@@ -353,7 +353,7 @@ class ContextMemory(Facade):
         *,
         format: str = "",  # noqa: A002  as ``export`` has it
     ) -> ImportCounts:
-        """Store every document that an export holds; what is there already with equal content stays as it is (S19).
+        """Store every document that an export holds; what is there already with equal content stays as it is.
 
         Everything is checked before the first document is stored. An import that was cut short is taken up by
         importing again.

@@ -1,6 +1,6 @@
-"""MemoryCoordinator: seed 003's main class, over one workspace.
+"""MemoryCoordinator: store and retrieve memories of one workspace, from threads or an event loop.
 
-Owns which pipeline each call goes to, and the counts it gives. What the pipelines do is their own business.
+``*_async`` calls do their work on a thread, and never hold up the loop.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Later:
     def submit(
         self, failed: Callable[[Exception], object], work: Callable[..., Result], *values: Any
     ) -> Future[Result]:
-        """Have work done after what was given before; ``failed`` is told of what it raised."""
+        """Have work done after what was given before; ``failed`` is called with what it raised."""
         doing = self._pools.submit("later", work, *values)
         doing.add_done_callback(lambda done: _tell(done, failed))
         return doing
@@ -52,7 +52,7 @@ def _tell(done: Future[Any], failed: Callable[[Exception], object]) -> None:
 
 
 class MemoryCoordinator(Facade):
-    """Stores and retrieves memories (C1). May be used from several threads; ``*_async`` from an event loop."""
+    """Stores and retrieves memories. May be used from several threads; ``*_async`` from an event loop."""
 
     teaches = True
 
@@ -81,7 +81,7 @@ class MemoryCoordinator(Facade):
 
     @property
     def storage(self) -> StoragePipeline:
-        """What stores, the same object each time; another may be set, and works in this workspace then (D7)."""
+        """What stores, the same object each time; another may be set, and works in this workspace then."""
         workspace = self.workspace
         if self._storage is None:
             self._storage = self._pipelines[0](workspace=workspace, agent_review=self._agent_review)
@@ -129,7 +129,7 @@ class MemoryCoordinator(Facade):
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> StoreResult:
-        """``store`` on a thread, so that an event loop goes on meanwhile (C5)."""
+        """``store`` on a thread, so that an event loop goes on meanwhile."""
         from asyncio import to_thread  # costs start-up time, and callers without a loop do not need it
 
         return await to_thread(self.store, content, memory_type, metadata, context)
@@ -141,9 +141,9 @@ class MemoryCoordinator(Facade):
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> Future[StoreResult]:
-        """``store`` later, in the order of the calls (C5).
+        """``store`` later, in the order of the calls.
 
-        ``close``, and the end of the program, wait until all is stored. What could not be is also told by
+        ``close``, and the end of the program, wait until all is stored. What could not be is also reported by
         ``Store.problems``.
         """
         failed = self.workspace.store.note_failure
@@ -172,7 +172,7 @@ class MemoryCoordinator(Facade):
         return await to_thread(self.retrieve, query, **arguments)
 
     def batch_retrieve(self, queries: Iterable[str], **arguments: Any) -> dict[str, list[Memory]]:
-        """``retrieve`` for several questions over one state of the index (C5); the answers by question."""
+        """``retrieve`` for several questions over one state of the index; the answers by question."""
         return self.retrieval.batch_retrieve(queries, **arguments)
 
     def stats(self) -> MemoryStats:
@@ -201,7 +201,7 @@ class MemoryCoordinator(Facade):
         return self.workspace.consolidation.clear(session_id)
 
     def end_session(self, session_id: str) -> list[Memory]:
-        """Keep what matters of a session's working memory as semantic memory, and clear the rest of it (C7).
+        """Keep what matters of a session's working memory as semantic memory, and clear the rest of it.
 
         Returns:
             What was kept; see ``Workspace.consolidation``. A second call finds nothing.

@@ -1,7 +1,7 @@
-"""Entries: values that a framework keeps under namespaces and keys (B5).
+"""Values that a framework keeps under namespaces and keys, each as an item.
 
-Owns what storing, finding, refreshing and ending such a value means in the workspace. Which framework asks, and in
-which words, doors decide.
+Storing, finding, refreshing and expiring them is safe from several threads and processes. What people added to an
+item stays when its value is replaced.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Entry:
     """One value under its namespace and key.
 
     Attributes:
-        value: what is kept; whoever gets an entry shares it with others.
+        value: what is kept; the readers of an entry share it.
         text: what of the value is searched, "" for nothing.
         created, updated: when it was first and last stored.
         ttl: it ends so many minutes after it was last stored or read; None: never.
@@ -163,7 +163,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _label(label: str) -> str:
-    """A label as it stands between slashes, on one line."""
+    """A label as it is written between slashes, on one line."""
     if not any(sign in label for sign in "%/\r\n"):
         return label
     for sign in "%/\r\n":

@@ -1,7 +1,6 @@
-"""Hooks: the functions that seed 003 calls at the events of an agent's session, for direct use (C6, C7).
+"""Functions to call at the events of an agent's session, and to consolidate its working memory.
 
-Owns the seed's names and arguments. What is made of an event is the business of ``memfs.sessions``: the same whether a
-function here or an agent's program tells of it.
+They make the same memories as the events that an agent's program reports through ``memfs hook``.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _TEXTS = ("last_assistant_message", "summary")
 
 
 def on_user_prompt_submit(prompt: str, context: Mapping[str, Any] | None = None, *, path: Path = None) -> DrainResult:
-    """Keep what a person asks: working memory of the session; what is to be done later; what corrects the agent (C6).
+    """Keep what a person asks: working memory of the session; what is to be done later; what corrects the agent.
 
     Args:
         prompt: the message.
@@ -50,7 +49,7 @@ def on_user_prompt_submit(prompt: str, context: Mapping[str, Any] | None = None,
 def on_todo_write_complete(
     todo_item: Mapping[str, Any], context: Mapping[str, Any] | None = None, *, path: Path = None
 ) -> DrainResult:
-    """Keep how a todo was done once its ``status`` is ``completed``, and close the intention that it carries out (C6).
+    """Keep how a todo was done once its ``status`` is ``completed``, and close the intention that it carries out.
 
     Args:
         todo_item: ``content`` and ``status``; ``task_type``, ``duration`` in minutes and ``steps``, a list of texts,
@@ -75,7 +74,7 @@ def on_todo_write_complete(
 
 
 def on_session_stop(session_data: Mapping[str, Any], *, path: Path = None) -> DrainResult:
-    """Keep what a session decided (episodic) and found out (semantic), and consolidate its working memory (C6, C7).
+    """Keep what a session decided (episodic) and found out (semantic), and consolidate its working memory.
 
     Args:
         session_data: ``session_id``; what the agent said: ``last_assistant_message``, ``summary``, or ``messages``, a
@@ -96,7 +95,7 @@ def on_session_stop(session_data: Mapping[str, Any], *, path: Path = None) -> Dr
 def on_session_start(
     *, path: Path = None, limit: int = MOST, write: Callable[[str], object] | None = print
 ) -> tuple[Reminder, ...]:
-    """Remind of what is still to be done: ``[PRIORITY] text``, the most urgent first, medium where nobody said (C6).
+    """Remind of what is still to be done: ``[PRIORITY] text``, the most urgent first, medium where nobody said.
 
     Args:
         path: as for ``on_user_prompt_submit``.
@@ -115,7 +114,7 @@ def on_session_start(
 
 
 def consolidate_session_memory(session_id: str, *, path: Path = None) -> list[Memory]:
-    """Keep what matters of a session's working memory as semantic memory, and clear the rest of it (C7).
+    """Keep what matters of a session's working memory as semantic memory, and clear the rest of it.
 
     Returns:
         What was kept; a second call finds nothing.

@@ -1,6 +1,6 @@
-"""The layered memory of seed 000: items in short-term, episodic and semantic layers.
+"""Memory in short-term, episodic and semantic layers, and the context of a session.
 
-Owns the seed's names for storing and reading by layer. Which layer a type belongs to is the kind table's business.
+Each item lies in exactly one layer, chosen by its type. A context and the memories never disturb each other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from memfs.workspace import Workspace
 
 
 class MultiLayeredMemorySystem(Facade):
-    """Memory in layers (L1-L3, L6). Each item lies in exactly one, chosen by its type; threads may share it."""
+    """Memory in layers. Each item lies in exactly one, chosen by its type; threads may share it."""
 
     def store(self, item: MemoryItem) -> str:
         """Store an item, durable on return; one with the id of a stored item replaces that, whichever layer it is in.
@@ -93,7 +93,7 @@ def _layer(layer: Layer | str) -> Layer:
 
 
 class SimpleContextManager(Facade):
-    """The circumstances of a session or workflow (L4). Writing memories never disturbs them, nor they the memories."""
+    """The circumstances of a session or workflow. Writing memories never disturbs them, nor they the memories."""
 
     def __init__(
         self,

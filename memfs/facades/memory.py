@@ -1,7 +1,6 @@
-"""Memory: a remembered thing as seeds 002 and 003 hand it out, and what is counted of them.
+"""``Memory``: a copy of a remembered thing, with its score and how it was used; and ``MemoryStats``, the counts.
 
-Owns the fields those seeds name, and how a hit becomes one. It is a copy to read: changing what is stored is the
-facades' business.
+Changing a copy changes nothing that is stored.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """One remembered thing, as it was when it was asked for (seed 003, C1).
+    """One remembered thing, as it was when it was asked for.
 
     Attributes:
         id: the item's id.
@@ -49,13 +48,13 @@ class Memory:
 
     @property
     def relevance(self) -> float:
-        """``relevance_score`` by its name in seed 002; 0 where it was not found by a question."""
+        """``relevance_score`` under its short name; 0 where it was not found by a question."""
         return self.relevance_score or 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryStats:
-    """How many memories there are, and how many of each type (seed 003, C1)."""
+    """How many memories there are, and how many of each type."""
 
     total_count: int
     by_type: Mapping[str, int] = field(default_factory=dict)
@@ -66,7 +65,7 @@ def memory_of(item: MemoryItem, relevance: float | None = None, use: Use | None 
 
     Args:
         relevance: how well it answers, 0 to 1.
-        use: how it was used, told in ``metadata`` beside the item's own facts.
+        use: how it was used, reported in ``metadata`` beside the item's own facts.
     """
     content = gist(item)
     known = item.memory_type in MemoryType.__members__.values()
@@ -92,6 +91,6 @@ def memories_of(hits: Sequence[Hit], asked: bool = True, uses: Mapping[str, Use]
 
 
 def _told(use: Use) -> dict[str, Any]:
-    """The facts of an item's use as seed 002 names them (M3)."""
+    """The facts of an item's use as fields of ``Memory``."""
     last = None if use.last is None else format_time(use.last)
     return {"access_count": use.count, "last_accessed": last, "relevance_score": round(use.relevance, 4)}

@@ -1,7 +1,7 @@
-"""MemoryContext: seed 002's memory that learns, over one workspace.
+"""MemoryContext: add memories, recall them, and learn from feedback about them.
 
-Owns the seed's names and results. Patterns, ranking, feedback and pruning are each the business of a part of the
-workspace.
+Also finds patterns in memories (``PatternDetector``) and adds what is remembered about a situation to a context
+(``MemoryInjector``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FIELDS = tuple(name for name in MemoryItem.__dataclass_fields__ if name not in _
 def draft(memory: Any) -> MemoryItem:
     """A memory as an item: a text, a mapping with ``content`` and other fields of an item, or a value of memfs.
 
-    Its type is ``interaction``, and an agent stands behind it, unless it says otherwise.
+    Its type is ``interaction``, and an agent vouches for it, unless it says otherwise.
 
     Raises:
         SchemaInvalid: an unknown field, or a value of the wrong sort; ``field`` names it.
@@ -73,7 +73,7 @@ _PATIENCE = 2.0
 
 
 class MemoryContext(Facade):
-    """Adds memories, recalls them, and learns from what becomes of them (M1-M3). May be used from several threads."""
+    """Adds memories, recalls them, and learns from what becomes of them. May be used from several threads."""
 
     teaches = True
 
@@ -88,7 +88,7 @@ class MemoryContext(Facade):
         """As ``Facade``.
 
         Args:
-            config: what wins over the workspace's memory context (M4), such as ``{"pattern_threshold": 4}``; a path is
+            config: what wins over the workspace's memory context, such as ``{"pattern_threshold": 4}``; a path is
                 taken for ``path``.
 
         Raises:
@@ -104,7 +104,7 @@ class MemoryContext(Facade):
         return self.workspace.memory_config
 
     def add_memory(self, memory: str | Mapping[str, Any] | MemoryItem) -> str:
-        """Store a memory, linked to related ones, without judging it; what it shows of patterns is learned (M1).
+        """Store a memory, linked to related ones, without judging it; what it shows of patterns is learned.
 
         Args:
             memory: a text, an item, or a mapping with ``content`` and any other field of an item; ``type`` is
@@ -127,7 +127,7 @@ class MemoryContext(Facade):
     def recall(
         self, query: str, context: Mapping[str, Any] | None = None, limit: int = 10, **more: Any
     ) -> list[Memory]:
-        """The memories that matter most, the best first (M1); a pattern that more than two of them follow comes before
+        """The memories that matter most, the best first; a pattern that more than two of them follow comes before
         the third of those.
 
         Args:
@@ -137,7 +137,7 @@ class MemoryContext(Facade):
             more: other fields of ``Query``; ``strategy`` is ``learning`` unless given.
 
         Returns:
-            Memories whose metadata also tells ``access_count``, ``last_accessed`` and ``relevance_score`` (M3).
+            Memories whose metadata also tells ``access_count``, ``last_accessed`` and ``relevance_score``.
         """
         workspace = self.workspace
         workspace.patterns.settle(_PATIENCE)
@@ -192,7 +192,7 @@ class MemoryContext(Facade):
         return True
 
     def feedback(self, memory_id: str, positive: bool, reason: str = "") -> float:
-        """Say whether a memory helped; returns its new importance, 0 to 10 (M3).
+        """Say whether a memory helped; returns its new importance, 0 to 10.
 
         Raises:
             ItemNotFound, QueryInvalid, Conflict, StorageIO: nothing was changed.
@@ -210,11 +210,11 @@ class MemoryContext(Facade):
             self.workspace.store.note_failure(error)
 
     def prune(self, dry_run: bool = False) -> PruneResult:
-        """Move weak memories into the archive, or only say which (M3). ``add_memory`` does so by itself."""
+        """Move weak memories into the archive, or only say which. ``add_memory`` does so by itself."""
         return self.workspace.pruner.prune(dry_run)
 
     def patterns(self, query: str = "", context: Mapping[str, Any] | None = None, limit: int = 10) -> list[Memory]:
-        """The patterns that may help with what is at hand; without a question or context the most frequent (M2)."""
+        """The patterns that may help with what is at hand; without a question or context the most frequent."""
         workspace = self.workspace
         workspace.patterns.settle(_PATIENCE)
         if query.strip() or context:
@@ -238,7 +238,7 @@ def _drafts(memories: Iterable[Any]) -> Iterator[MemoryItem]:
 
 
 class PatternDetector(patterns.PatternFinder):
-    """Finds what memories have in common (M2): items, ``Memory`` values, texts, or mappings with ``content``.
+    """Finds what memories have in common: items, ``Memory`` values, texts, or mappings with ``content``.
 
     The arguments are ``threshold`` (3), ``similarity`` (0.5) and ``min_common_words`` (2).
     """

@@ -1,7 +1,7 @@
-"""MemoryLayer: memory that comes up by itself, as seed 004 calls it.
+"""MemoryLayer: bring memory to an agent automatically, by trigger or on demand, and learn from its outcomes.
 
-Owns the seed's calls, and that none of them holds up an event loop. What the sources say, and what episodes teach, is
-the business of ``memfs.context`` and ``memfs.recall``.
+No call holds up an event loop. ``Overrides`` takes settings and sources of the caller's own over those of the
+workspace.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ Result = TypeVar("Result")
 
 
 class MemoryLayer(Facade):
-    """Brings memory to an agent in three ways, and learns from what became of it (P1). Threads and tasks may share it.
+    """Brings memory to an agent in three ways, and learns from what became of it. Threads and tasks may share it.
 
-    Automatic memory belongs into the system prompt, triggered memory before a step, and ``recall`` is a tool. What is
+    Automatic memory goes into the system prompt, triggered memory before a step, and ``recall`` is a tool. What is
     brought is quoted data between marks, carries id, trust and origin, fits its budget, and repeats nothing that the
     prompt says already.
     """
@@ -144,7 +144,7 @@ class MemoryLayer(Facade):
 
     # -- what it is made of ---------------------------------------------------------------------------------------
     def configure(self, config: Mapping[str, Any]) -> None:
-        """Let values win over the workspace's settings, in this layer alone (P5).
+        """Let values win over the workspace's settings, in this layer alone.
 
         Args:
             config: the ``[memory]`` table with its tables, such as ``{"triggered": [], "preferences": {"max_items":
@@ -156,7 +156,7 @@ class MemoryLayer(Facade):
         self._overrides.configure(self.workspace.sources.delivery, config)
 
     def add_plugin(self, plugin: MemoryPlugin, config: Mapping[str, Any] | None = None) -> None:
-        """Ask a source of your own, too, in this layer alone (P2).
+        """Ask a source of your own, too, in this layer alone.
 
         Args:
             plugin: has ``name``, ``layer``, ``get_context`` and ``configure``; one with the name of a built-in source
@@ -172,12 +172,12 @@ class MemoryLayer(Facade):
     async def get_automatic(
         self, state: StateSnapshot | None = None, *, prompt: str = "", agent: str = "", max_tokens: int | None = None
     ) -> str:
-        """What belongs into the system prompt, "" where there is nothing (P1). The same memory gives the same text.
+        """What goes into the system prompt, "" where there is nothing. The same memory gives the same text.
 
         Args:
             state: the situation, where it is known.
-            prompt: what the agent is told already; what that, ``CLAUDE.md`` or ``AGENTS.md`` says is left out.
-            agent: the agent's name: it is given its feedback, too (S5).
+            prompt: what the agent has already; what that, ``CLAUDE.md`` or ``AGENTS.md`` says is left out.
+            agent: the agent's name: it is given its feedback, too.
             max_tokens: the most tokens; None means ``memory.automatic_tokens``, 0 no bound.
 
         Raises:
@@ -192,9 +192,9 @@ class MemoryLayer(Facade):
     async def check_triggers(
         self, state: StateSnapshot, *, prompt: str = "", max_tokens: int | None = None
     ) -> list[str]:
-        """What a situation brings to mind, one text a source; [] where nothing does (P1).
+        """What a situation brings to mind, one text a source; [] where nothing does.
 
-        What the agent is warned with is remembered until ``record_outcome`` is told of the situation.
+        What the agent is warned with is remembered until ``record_outcome`` gets the situation.
 
         Args:
             max_tokens: the most tokens of all texts together; None means ``memory.triggered_tokens``, 0 no bound.
@@ -209,7 +209,7 @@ class MemoryLayer(Facade):
     async def recall(
         self, query: str, *, limit: int | None = None, max_tokens: int | None = None, prompt: str = "", agent: str = ""
     ) -> str:
-        """What is remembered about a question, "" where nothing is (P1). Mounted workspaces are asked, too (P7).
+        """What is remembered about a question, "" where nothing is. Mounted workspaces are asked, too.
 
         Args:
             limit: at most so many items; None means the setting ``recall.limit``.
@@ -227,7 +227,7 @@ class MemoryLayer(Facade):
         return given.text
 
     async def recall_tool(self, query: str) -> str:
-        """``recall`` as the tool answers: in a sentence where nothing is found (P6).
+        """``recall`` as the tool answers: in a sentence where nothing is found.
 
         Raises:
             SettingInvalid, QueryInvalid: as ``recall``.
@@ -235,7 +235,7 @@ class MemoryLayer(Facade):
         return await self.recall(query) or NOTHING
 
     def tools(self) -> list[dict[str, Any]]:
-        """The tools to offer an agent, as functions with JSON schemas; none where ``memory.on_demand`` is false (P6).
+        """The tools to offer an agent, as functions with JSON schemas; none where ``memory.on_demand`` is false.
 
         Who speaks another protocol than OpenAI's takes name, description and parameters out of ``function``.
         """
@@ -245,7 +245,7 @@ class MemoryLayer(Facade):
     async def record_outcome(
         self, state: StateSnapshot, action: Action, outcome: Outcome | str, error: str | None = None
     ) -> Episode:
-        """Store what an agent did and how that ended; every 100 episodes failures are analysed into rules (P4).
+        """Store what an agent did and how that ended; every 100 episodes failures are analysed into rules.
 
         Durable on return. What ``check_triggers`` warned this situation with is kept with it: that is how a rule that
         was heeded stays.
@@ -266,7 +266,7 @@ class MemoryLayer(Facade):
         agent: str = "",
         session: str = "",
     ) -> Episode:
-        """Store how a whole task ended, as an episode, and raise ``task_completed`` (P4).
+        """Store how a whole task ended, as an episode, and raise ``task_completed``.
 
         Args:
             task: what was to be done, in words.
@@ -287,7 +287,7 @@ class MemoryLayer(Facade):
         return await _aside(record)
 
     async def record_correction(self, text: str, **known: Any) -> list[MemoryItem]:
-        """Keep what a person corrects or prefers, from now on part of the automatic memory (P4).
+        """Keep what a person corrects or prefers, from now on part of the automatic memory.
 
         Args:
             text: the person's message: each sentence that corrects or prefers is kept, or else the whole of it.
@@ -303,7 +303,7 @@ class MemoryLayer(Facade):
         return await _aside(lambda: self.workspace.sources.preferences.record(text, **known))
 
     def report(self) -> list[Problem]:
-        """What keeps sources from being asked: those left out, those that failed when last asked, and mounts (P2)."""
+        """What keeps sources from being asked: those left out, those that failed when last asked, and mounts."""
         return self._deliverer.problems()
 
     # -- inside ---------------------------------------------------------------------------------------------------
@@ -326,12 +326,12 @@ async def record_outcome(
     *,
     path: str | os.PathLike[str] | None = None,
 ) -> Episode:
-    """``MemoryLayer.record_outcome`` in the workspace at hand, or in the one that ``path`` names (P4)."""
+    """``MemoryLayer.record_outcome`` in the workspace at hand, or in the one that ``path`` names."""
     return await _aside(lambda: MemoryLayer(path)._record(state, action, outcome, error))
 
 
 async def record_correction(text: str, *, path: str | os.PathLike[str] | None = None, **known: Any) -> list[MemoryItem]:
-    """``MemoryLayer.record_correction`` in the workspace at hand, or in the one that ``path`` names (P4)."""
+    """``MemoryLayer.record_correction`` in the workspace at hand, or in the one that ``path`` names."""
     return await _aside(lambda: MemoryLayer(path).workspace.sources.preferences.record(text, **known))
 
 
@@ -351,7 +351,7 @@ def _required(state: StateSnapshot) -> StateSnapshot:
 
 
 class PreferenceStore(Facade):
-    """What people wish, as the source ``preferences`` asks for it (P3)."""
+    """What people wish, as the source ``preferences`` asks for it."""
 
     def get_relevant(self, context: str = "", limit: int = 10) -> list[Preference]:
         """The preferences that fit a context, then the most important others; ``str`` of one is its text."""
@@ -367,7 +367,7 @@ class PreferenceStore(Facade):
 
 
 class EpisodicStore(Facade):
-    """What happened, as the source ``episodic`` asks for it (P3, P4)."""
+    """What happened, as the source ``episodic`` asks for it."""
 
     teaches = True
 
@@ -401,7 +401,7 @@ class EpisodicStore(Facade):
 
 
 class SemanticStore(Facade):
-    """What was learned, as the source ``semantic`` asks for it (P3, P4)."""
+    """What was learned, as the source ``semantic`` asks for it."""
 
     def add_rule(self, rule: Rule) -> Rule:
         """Store a rule; one with the id of a stored rule brings that up to date.
@@ -412,12 +412,12 @@ class SemanticStore(Facade):
         return self.workspace.sources.rules.add_rule(rule)
 
     def find_matching_rules(self, context: str | StateSnapshot, min_confidence: float = 0.7) -> list[Rule]:
-        """The rules that apply to a situation, or to what is told of it in words, the surest first."""
+        """The rules that apply to a situation, or to a description of it, the surest first."""
         return self.workspace.sources.rules.find_matching_rules(context, min_confidence=min_confidence)
 
 
 class PatternMatcher(Facade):
-    """Learns rules from failures (P4)."""
+    """Learns rules from failures."""
 
     teaches = True
 

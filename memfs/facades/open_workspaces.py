@@ -1,7 +1,6 @@
-"""Opening: which workspace a facade works in, and how long that stays open.
+"""Open the workspace that a facade works in: a path, ``":memory:"``, the one at hand, or the user's own.
 
-Owns the choice: a path, ``":memory:"``, the workspace at hand, the user's own. What a facade does with a workspace,
-it does not know.
+A process opens each workspace once, and closes it when its last facade is done. A forked child opens its own.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ def _remove(*folders: Path | None) -> None:
 
 
 def close_all() -> None:
-    """Close every workspace that facades of this process opened; each is opened anew when it is used again."""
+    """Close every workspace that facades of this process opened; each is opened again when it is next used."""
     with _guard, contextlib.ExitStack() as every:  # one that cannot be closed keeps no other open
         for place in list(held):
             every.callback(end, place)
@@ -191,7 +190,7 @@ def _root(path: str | os.PathLike[str] | None) -> Path:
 def _written(config: MemoryConfig | Mapping[str, Any] | None) -> str:
     """What wins over a memory context, as JSON."""
     values = asdict(config) if isinstance(config, MemoryConfig) else dict(config or {})
-    checked_values(values)  # what is wrong is told when the facade is made
+    checked_values(values)  # what is wrong is reported when the facade is made
     return json.dumps(values, sort_keys=True, default=asdict)
 
 
@@ -213,7 +212,7 @@ class Facade:
         workspace: Workspace | None = None,
         config: MemoryConfig | Mapping[str, Any] | None = None,
     ) -> None:
-        """Choose the workspace (C1).
+        """Choose the workspace.
 
         Args:
             path: a folder: the workspace there or above it, else one that is made there; ``":memory:"``: one that
@@ -292,7 +291,7 @@ class Facade:
             give_back(self._place, self)
 
     def finish(self) -> None:
-        """Close, where that is the end of an agent's session: what waits for it is committed (C6).
+        """Close, where that is the end of an agent's session: what waits for it is committed.
 
         The next session or ``memfs commit`` commits what git refuses now. May be repeated.
         """

@@ -1,8 +1,7 @@
-"""Pages: texts kept under paths, as a tree of files that is none on disk (B5).
+"""Texts kept under paths, as a tree of files that exists in the workspace as items.
 
-Owns what reading, changing, moving and removing such a page means in the workspace: each is an item of kind ``note``
-whose title is its path, and a folder is there as long as a page lies below it. What an agent is told of it, in which
-words, doors decide.
+Each page is an item of kind ``note`` whose title is its path; a folder exists as long as a page lies below it.
+Reading, changing, moving and removing are safe from several threads and processes.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ _TURNS = 10
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as it stands: its path, how many bytes its text has, and the item it is."""
+    """A page as it is: its path, how many bytes its text has, and the item it is."""
 
     path: str
     size: int
@@ -167,7 +166,7 @@ class Pages(Facade):
 
     # -- changing -------------------------------------------------------------------------------------------------
     def create(self, path: str, text: str) -> None:
-        """Store a page that is not there yet, durable on return (B5).
+        """Store a page that is not there yet, durable on return.
 
         Raises:
             PathEscape, IdInvalid: it is no path, or one of a page leads through another page.
@@ -187,7 +186,7 @@ class Pages(Facade):
         raise _taken(path)
 
     def change(self, path: str, edit: Callable[[str], str]) -> None:
-        """Give a page the text that ``edit`` makes of the one it has; nobody else's change is lost (B5).
+        """Give a page the text that ``edit`` makes of the one it has; nobody else's change is lost.
 
         Args:
             edit: called again where the page was changed meanwhile; what it raises ends the change.

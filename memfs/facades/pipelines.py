@@ -1,7 +1,6 @@
-"""RetrievalPipeline: from a question to memories, as seed 003 calls it.
+"""Pipelines from texts to stored memories, and from a question to memories.
 
-Owns the seed's arguments and results, and that no convention is among them that is not accepted (K8). Searching,
-ranking, budget and duplicates are the business of ``Recaller``.
+Retrieval never returns a convention that is not accepted. ``AgentReview`` judges memories, for either pipeline.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ Judged = Memory | MemoryItem | str
 
 
 class AgentReview:
-    """What several reviewers say of a memory, alone and together (C3).
+    """What several reviewers say of a memory, alone and together.
 
     A subclass may name other judges in ``STORAGE_AGENTS`` and ``RETRIEVAL_AGENTS``, registered ones
     (``memfs.recall.reviewers.register_reviewer``) or its own, whom it scores in ``_score_storage`` and
@@ -142,7 +141,7 @@ class RetrievalPipeline(Facade):
         workspace: Workspace | None = None,
         agent_review: AgentReview | None = None,
     ) -> None:
-        """As ``Facade``, and ``agent_review``: whose ``score_relevance`` orders answers, where it is one's own (D7)."""
+        """As ``Facade``, and ``agent_review``: whose ``score_relevance`` orders answers, where it is one's own."""
         super().__init__(path, db_path=db_path, workspace=workspace)
         self.agent_review = agent_review
 
@@ -165,7 +164,7 @@ class RetrievalPipeline(Facade):
         similarity_threshold: float = 0.85,
         **more: Any,
     ) -> list[Memory]:
-        """The memories that answer a question best, the best first; without a question the newest first (C4).
+        """The memories that answer a question best, the best first; without a question the newest first.
 
         Args:
             query: natural words.
@@ -193,7 +192,7 @@ class RetrievalPipeline(Facade):
         similarity_threshold: float = 0.85,
         **more: Any,
     ) -> dict[str, list[Memory]]:
-        """``retrieve`` for several questions over one state of the index; the answers by question (C5)."""
+        """``retrieve`` for several questions over one state of the index; the answers by question."""
         chosen = _fields(memory_types, limit, max_tokens, since, deduplicate, similarity_threshold, more)
         asked = [Query(text=text, **chosen) for text in dict.fromkeys(queries)]
         found = self._recall.search_many(asked, leave_out=withheld)
@@ -201,12 +200,12 @@ class RetrievalPipeline(Facade):
 
 
 class TimeWeightedRetrieval(Facade):
-    """Finds memories by relevance mixed with recency (C5)."""
+    """Finds memories by relevance mixed with recency."""
 
     def retrieve_time_weighted(self, query: str, recency_weight: float = 0.3, limit: int = 10) -> list[Memory]:
         """The best by ``relevance x (1 - weight) + recency x weight``, the best first.
 
-        Relevance, told as ``relevance_score``, is the score over that of the best match; recency is
+        Relevance, returned as ``relevance_score``, is the score over that of the best match; recency is
         ``1 / (1 + 0.1 x days)``.
 
         Raises:
@@ -275,7 +274,7 @@ class StoragePipeline(Facade):
         metadata: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
     ) -> StoreResult:
-        """Store a text if it is worth it (C3).
+        """Store a text if it is worth it.
 
         Args:
             content: what to remember.
@@ -309,7 +308,7 @@ class StoragePipeline(Facade):
         metadata: Mapping[str, Any] | None,
         context: Mapping[str, Any] | None,
     ) -> MemoryItem | Memory:
-        """The draft that a text makes; a subclass may read more out of it, by type (D7).
+        """The draft that a text makes; a subclass may read more out of it, by type.
 
         Title, keywords, names and dates are filled in afterwards, where they are missing.
         """

@@ -1,1 +1,1 @@
-"""What an agent's session tells by its events: kept durably first, made into memories afterwards."""
+"""Make memories of agents' sessions: their events are kept durably first and drained into memories afterwards."""

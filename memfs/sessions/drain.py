@@ -1,8 +1,8 @@
-"""Draining: what agents' sessions told becomes memories.
+"""Make memories of the events that wait in the spool.
 
-Owns the order of the work, and that an event becomes memories once whatever is killed: memories are stored under ids
-that follow from the events, then the notes say how far the spool was taken, then what was taken is removed. Which
-memories an event makes, the modules beside it say.
+Each event becomes memories once, whatever is killed: memories are stored under ids that follow from the events, then
+the notes record how far the spool was read, then the events are removed. An event of which nothing can be made is set
+aside.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ class Drain:
         self._judge: Judge = CueJudge()
 
     def run(self, session: str | None = None, seconds: float = 30.0, *, others: bool = False) -> DrainResult:
-        """Take what waits (C6). One drain of a session is one commit; a person's corrections have commits of their own.
+        """Take what waits. One drain of a session is one commit; a person's corrections have commits of their own.
 
-        A session that ended is consolidated when all it told was taken (C7).
+        A session that ended is consolidated when all it reported was taken.
 
         Args:
             session: only of this session; None: of all, and sessions that died are ended.
@@ -202,7 +202,7 @@ class Drain:
         return True
 
     def _aside(self, name: str, text: bytes) -> str:
-        """Keep aside what nothing could be made of, and say so; what may be a secret stays nowhere (C6)."""
+        """Keep aside what nothing could be made of, and say so; what may be a secret stays nowhere."""
         found = find(text.decode("utf-8", "replace"))
         if found:
             return f"was dropped: it holds what looks like {found[0].what}"

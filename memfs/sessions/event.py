@@ -1,7 +1,7 @@
-"""SessionEvent: one thing that an agent's program told about a session, such as a prompt or the result of a tool.
+"""An event of an agent's session, such as a prompt or the result of a tool, read from the JSON that a hook gets.
 
-Owns reading the JSON that a hook gets, in each spelling that programs use, and bounding what it holds. Imports little:
-a hook that only keeps an event for later must end at once. What becomes of an event, ``memfs.sessions.drain`` says.
+Every spelling that programs use is understood, and what an event holds is bounded. Imports little, so that a hook
+which only keeps an event ends at once.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _LONGEST_NAME = 64
 _LONGEST_SESSION = 200
 _LONGEST_PATH = 4096
 _LONGEST_TEXT = 24_000
-_LONGEST_OF_TOOL = 4_000  # whole files are told with each edit, and nobody remembers those
+_LONGEST_OF_TOOL = 4_000  # whole files come with each edit, and nobody remembers those
 _MOST_MEMBERS = 256
 _DEEPEST = 8
 _CUT = "\n[... {} characters left out ...]\n"
@@ -66,15 +66,15 @@ _CUT = "\n[... {} characters left out ...]\n"
 
 @dataclass(frozen=True, slots=True)
 class SessionEvent:
-    """One event of an agent's session, in one spelling whatever program told it.
+    """One event of an agent's session, in one spelling whatever program reported it.
 
     Attributes:
         name: what happened, as Claude Code names it: ``UserPromptSubmit``; another program's own events keep theirs.
         session: the session's id, "" when the program named none.
         moment: when it was heard, ISO 8601, UTC.
         cwd: the folder in which the agent works, "" when unknown.
-        client: the program that told it: ``claude-code``, ``letta``.
-        fields: everything else that was told, by Claude Code's names, bounded in size.
+        client: the program that reported it: ``claude-code``, ``letta``.
+        fields: everything else that was reported, by Claude Code's names, bounded in size.
     """
 
     name: str
@@ -139,7 +139,7 @@ def parse(given: bytes | str, name: str = "", client: str = "") -> SessionEvent:
     Args:
         given: JSON, an object. Fields of the wrong sort are kept as they are: ``text`` and ``mapping`` pass them over.
         name: what happened, where the caller knows it better than the input.
-        client: the program, where the caller knows it; else it is told from the spelling.
+        client: the program, where the caller knows it; else it follows from the spelling.
 
     Raises:
         ItemSyntaxError: it is no JSON object, or no event is named.

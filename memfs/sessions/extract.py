@@ -1,7 +1,6 @@
-"""Hearing: all that a stretch of a session's events says, before anything of it is stored.
+"""Extract everything that a run of a session's events says, before any of it is stored.
 
-Owns which event is asked for what, and that an event that two hooks told is heard once. It stores nothing; what is
-stored of it and how, ``memfs.sessions.drain`` says.
+An event that two hooks report counts once. The session's notes are updated with what later events depend on.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned
         warned: tells which items a situation was warned with.
         judge: says what of a person's messages is kept.
     """
-    told = Heard()
+    heard = Heard()
     judged = _judged(events, judge)
     for one in events:
         notes.upto, notes.last = one.end, one.key
@@ -66,13 +65,13 @@ def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned
             continue
         notes.session, notes.heard, notes.ended = event.session, event.moment, event.name == SESSION_END
         if event.name == PROMPT:
-            _prompt(event, one.key, told, judged)
+            _prompt(event, one.key, heard, judged)
         elif event.name in (STOP, SUBAGENT_STOP):
-            told.items |= {item.id: item for item in session_items.of_message(event)}
-            told.reports += [(one, event) for one in reports(event.text("last_assistant_message"))]
+            heard.items |= {item.id: item for item in session_items.of_message(event)}
+            heard.reports += [(one, event) for one in reports(event.text("last_assistant_message"))]
         else:
-            _work(event, one.key, notes, root, told, warned)
-    return told
+            _work(event, one.key, notes, root, heard, warned)
+    return heard
 
 
 def _judged(events: Sequence[PendingEvent], judge: Judge) -> dict[str, Judgement]:
@@ -85,29 +84,29 @@ def _judged(events: Sequence[PendingEvent], judge: Judge) -> dict[str, Judgement
     return judgements
 
 
-def _prompt(event: SessionEvent, key: str, told: Heard, judged: Mapping[str, Judgement]) -> None:
+def _prompt(event: SessionEvent, key: str, heard: Heard, judged: Mapping[str, Judgement]) -> None:
     said = own_words(event)
     if not said:
         return
     if kept := note(said):
         item = session_items.of_note(kept, event)
-        told.items[item.id] = item
+        heard.items[item.id] = item
         return
-    told.items |= {item.id: item for item in session_items.of_prompt(event, key, judged[said])}
+    heard.items |= {item.id: item for item in session_items.of_prompt(event, key, judged[said])}
     if by_person(event):
-        told.corrections += [(one, event) for one in judged[said].corrections]
+        heard.corrections += [(one, event) for one in judged[said].corrections]
 
 
-def _work(event: SessionEvent, key: str, notes: SessionNotes, root: Path, told: Heard, warned: Warned) -> None:
+def _work(event: SessionEvent, key: str, notes: SessionNotes, root: Path, heard: Heard, warned: Warned) -> None:
     for task in tasks.completed(event, notes):
         item = session_items.of_task(task, event, key)
-        told.done[item.id] = item
+        heard.done[item.id] = item
     if event.name in (TOOL_DONE, TOOL_FAILED) and tool_steps.teaches(event):
         episode = _episode(event, notes, root, warned)
         if episode is not None and notes.episodes < _MOST_EPISODES:
             notes.episodes += 1
             named = slug(clean_text(episode.action.description, _STEP_LENGTH)) or "step"  # no secret in a file's name
-            told.episodes.append(replace(episode, id=f"{named}-{key[:10]}"))
+            heard.episodes.append(replace(episode, id=f"{named}-{key[:10]}"))
 
 
 def _episode(event: SessionEvent, notes: SessionNotes, root: Path, warned: Warned) -> Episode | None:
@@ -139,10 +138,10 @@ def _note_step(description: str, notes: SessionNotes) -> None:
 
 
 def _heard_before(event: SessionEvent, notes: SessionNotes) -> bool:
-    """Whether the same was told a moment ago: a program runs the hooks of each of its settings files."""
+    """Whether the same was reported a moment ago: a program runs the hooks of each of its settings files."""
     known = event.text("prompt_id" if event.name == PROMPT else "tool_use_id")
-    told = sorted(event.fields.items(), key=lambda entry: entry[0])
-    said = f"{known} {event.text('prompt')} {event.fields.get('tool_input')!r}" if known else normalised(repr(told))
+    fields = sorted(event.fields.items(), key=lambda entry: entry[0])
+    said = f"{known} {event.text('prompt')} {event.fields.get('tool_input')!r}" if known else normalised(repr(fields))
     key = digest(event.name, event.agent, event.tool, said)
     before, now = time_in(notes.seen.pop(key, "")), time_in(event.moment)
     notes.seen[key] = event.moment

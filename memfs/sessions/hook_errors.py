@@ -1,7 +1,6 @@
-"""Troubles: what went wrong in a hook, which may neither fail nor speak.
+"""Log what goes wrong in hooks, for ``memfs status`` and ``memfs check`` to report.
 
-Owns a short log in the workspace's private state, so that a person is told by ``memfs status`` and ``memfs check`` what
-the agent's program never shows. A disk that takes none of it costs the report and nothing else.
+The log is short and lies in the workspace's private state. Writing it never raises because of the disk.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def note(state: Path, event: str, sentence: str) -> None:
         try:
             with io.operation("write", path):
                 os.write(fd, f"{json.dumps(row)}\n".encode())
-            if os.fstat(fd).st_size > _LARGEST:  # the newest are wanted: begin anew, with what was there beside it
+            if os.fstat(fd).st_size > _LARGEST:  # the newest are wanted: begin again, with what was there beside it
                 io.rename(str(path), f"{path}.older")
         finally:
             os.close(fd)

@@ -1,4 +1,7 @@
-"""Join: a clone uses the private memory of another one, and brings along what it had of its own."""
+"""Let a clone use the private memory of another clone, and bring along what it had of its own.
+
+A join that was killed is finished by the next one, and nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,13 @@ def join(project: Project, folder: Path) -> int:
         return 0
     brought = _copied(before, folder)
     private.join(project, folder)
-    brought += _copied(before, folder)  # what hooks told meanwhile
+    brought += _copied(before, folder)  # what hooks reported meanwhile
     private.forget(before)
     return brought
 
 
 def _copied(before: Path, folder: Path) -> int:
-    """Copy what is not there yet, what sessions told and is no memory yet included."""
+    """Copy what is not there yet, pending events of sessions included."""
     with open_workspace(before, watch=False) as own, open_workspace(folder, watch=False) as other:
         Drain(own).run(seconds=_SECONDS)
         own.store.refresh()

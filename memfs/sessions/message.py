@@ -1,7 +1,6 @@
-"""Sentences: a message taken apart, without what is not said in words.
+"""Take a message apart into sentences, and recognise wishes to remember, intentions and priorities.
 
-Owns what is left out: code, quoted lines, tables, headings, marks of emphasis and of lists. What a sentence says is the
-business of others.
+Code, quoted lines, tables, headings and marks of Markdown are left out.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def by_person(event: SessionEvent) -> bool:
 
 
 def note(text: str) -> str:
-    """What a message asks to be kept as it stands, in whatever language; "" where it asks for nothing of the sort.
+    """What a message asks to be kept as it is, in whatever language; "" where it asks for nothing of the sort.
 
     It does by ``remember:`` at its beginning, before as many lines as there are, or by ``#`` and a blank before the one
     line that it has. ``#123``, ``#hashtag``, ``#!/bin/sh``, ``## a heading`` and a document that begins with a heading

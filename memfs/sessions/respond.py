@@ -1,7 +1,7 @@
-"""Telling: what an agent is told at an event of its session: at the start, with a prompt, before a step.
+"""Say what an agent gets at an event of its session: at the start, with a prompt, and before a step.
 
-Owns what of the memory is worth an agent's room at that moment, and that nothing is told twice. How a program wants to
-be told, its door knows; what becomes of the event itself, ``memfs.sessions.drain``.
+Nothing is said twice in a session, not even by two processes at once, and everything fits the room that the settings
+allow.
 """
 
 from __future__ import annotations
@@ -28,14 +28,12 @@ from memfs.learning.situations import GENERIC
 from memfs.model import Hit, MemoryItem, Query
 from memfs.model.episode import StateSnapshot
 from memfs.model.ids import of_mount
-from memfs.recall.conflict_notes import FINISHED
-from memfs.recall.conflict_notes import unresolved_note as undecided
+from memfs.recall.conflict_notes import FINISHED, unresolved_note
 from memfs.recall.fence import enclosed
 from memfs.recall.tokens import count_tokens, gist, whole
-from memfs.search import terms as question
 from memfs.search.analyzer import terms
 from memfs.search.merged_search import TermCounts
-from memfs.search.terms import idf
+from memfs.search.terms import idf, weights
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.message import MEDIUM, PRIORITIES, own_words
 from memfs.sessions.session_location import SessionLocation
@@ -53,20 +51,20 @@ _WAIT_SECONDS = 0.2
 
 
 class Response:
-    """What one session was told. No method raises because of the disk; without a name nothing is remembered."""
+    """What one session got. No method raises because of the disk; without a name nothing is remembered."""
 
     def __init__(self, state: Path, session: str, agent: str = "") -> None:
         """
         Args:
             state: the workspace's private state.
-            agent: the subagent, where it is one: it knows nothing of what the others were told.
+            agent: the subagent, where it is one: it knows nothing of what the others got.
         """
         self._folder = state / FOLDER
         name = hashlib.sha256(f"{session}\0{agent}".encode("utf-8", "replace")).hexdigest()[:32]
         self._path = self._folder / f"{name}.txt" if session else None
 
     def names(self) -> frozenset[str]:
-        """All that it was told."""
+        """All that it got."""
         if self._path is None:
             return frozenset()
         with suppress(MemfsError, OSError):
@@ -74,7 +72,7 @@ class Response:
         return frozenset()
 
     def claim(self, names: Iterable[str]) -> frozenset[str]:
-        """Note what is about to be told; those that were not told before, by whatever process.
+        """Note what is about to be delivered; returns those that were not delivered before, by any process.
 
         Two hooks of one event, where somebody installed them twice, so say a thing once.
         """
@@ -92,13 +90,13 @@ class Response:
         return frozenset(wanted)
 
     def forget(self) -> None:
-        """The session lost what it was told: it begins anew."""
+        """The session lost what it got: it begins again."""
         if self._path is not None:
             with suppress(MemfsError, OSError):
                 io.unlink(self._path, missing_ok=True)
 
     def sweep(self) -> None:
-        """Take away what sessions were told that nobody has heard of for two weeks."""
+        """Remove the records of sessions that were silent for two weeks."""
         with suppress(MemfsError, OSError):
             names = os.listdir(self._folder)[:_MOST_LOOKED_AT]
             for name in names:
@@ -108,7 +106,7 @@ class Response:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """The open file, which nobody else claims in meanwhile; whoever waits too long goes on without."""
+        """The open file, which nobody else claims in meanwhile; a caller that waits too long goes on without."""
         fd = io.open_file(str(self._path), os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             locked_within(fd, _WAIT_SECONDS)
@@ -138,8 +136,8 @@ class Fit:
     """Tells which items fit one message."""
 
     def __init__(self, message: str, *counted: TermCounts) -> None:
-        """``counted``: each knows in how many items of a workspace each word stands."""
-        worth = question.weights(message[:_LOOKED_AT])
+        """``counted``: each knows in how many items of a workspace each word occurs."""
+        worth = weights(message[:_LOOKED_AT])
         telling = {term: share for term, share in worth.items() if share >= 1.0 and term not in GENERIC}
         known = [one.statistics(telling) for one in counted]
         items = sum(one.items for one in known)
@@ -191,7 +189,7 @@ _MORE = 'More is remembered here: `{0} recall "words" --fenced` finds it, and `{
 
 
 def announce(event: SessionEvent, place: SessionLocation) -> None:
-    """Note that a session begins, before anything is opened: what it cannot be told in time, its next prompt tells."""
+    """Note that a session begins, before anything is opened: what comes too late, its next prompt brings."""
     told = _told_of(event, place)
     if event.text("source") in _BEGUN_ANEW:
         told.forget()
@@ -199,7 +197,7 @@ def announce(event: SessionEvent, place: SessionLocation) -> None:
 
 
 class Responder:
-    """Tells the agent of one session. Made anew for each event."""
+    """Delivers memory to the agent of one session. One is made for each event."""
 
     def __init__(
         self, workspace: Workspace, event: SessionEvent, place: SessionLocation, command: str = "memfs"
@@ -210,7 +208,7 @@ class Responder:
             command: how the agent can call memfs.
         """
         self._workspace, self._event, self._folder = workspace, event, place.folder
-        self._told = _told_of(event, place)
+        self._response = _told_of(event, place)
         self._given: tuple[str, ...] = ()
         self._handed: list[tuple[str, Iterable[str], str]] = []
         alone = place.private and place.memory is None  # then the folder at hand leads to no workspace
@@ -218,17 +216,17 @@ class Responder:
 
     # -- at the start -------------------------------------------------------------------------------------------------
     def at_start(self) -> str:
-        """What belongs into the beginning of a session: the automatic memory, pending intentions, how to ask (C6).
+        """What goes into the beginning of a session: the automatic memory, pending intentions, how to ask.
 
-        What a session that goes on was told already is not repeated, unless it lost it.
+        What a session that goes on has already is not repeated, unless it lost it.
         """
-        self._told.sweep()
+        self._response.sweep()
         return self._begun(self._beginning())
 
     def _begun(self, told: str) -> str:
-        """The beginning of the session, from now on told; "" where it was told before."""
+        """The beginning of the session, noted as delivered; "" where it was delivered before."""
         marks = [mark_of(told), *self._given] if told else []
-        if self._told.claim([_BEGUN, *marks]).isdisjoint(marks[:1]):
+        if self._response.claim([_BEGUN, *marks]).isdisjoint(marks[:1]):
             return ""
         self._handed.append(("automatic", self._given, ""))
         return told
@@ -241,7 +239,7 @@ class Responder:
         workspace, event = self._workspace, self._event
         beside = workspace.sources.mounts.each(lambda mount: mount.store.count() if mount.own else 0)
         known = workspace.store.count() + sum(beside.values())
-        if not known and not event.agent:  # what an agent is to be told of its iteration (S5), is no item
+        if not known and not event.agent:  # what an agent gets for its iteration, is no item
             return ""
         more = _MORE.format(self._command) if known and workspace.settings.memory.on_demand else ""
         left = tokens - count_tokens(more)
@@ -256,14 +254,14 @@ class Responder:
         return "\n\n".join(filter(None, (given.text, reminders, more)))
 
     def at_subagent(self) -> str:
-        """What the last meta-review says to a subagent that begins; "" for one that it says nothing to (S5, D8).
+        """What the last meta-review says to a subagent that begins; "" for one that it says nothing to.
 
         What else is remembered, the agent knows that gives it its task.
         """
         if not self._event.agent:
             return ""
         told = _within(self._feedback, self._workspace.settings.hooks.start_tokens)
-        return told if told and self._told.claim([mark_of(told)]) else ""
+        return told if told and self._response.claim([mark_of(told)]) else ""
 
     def _feedback(self, tokens: int) -> str:
         delivery = self._workspace.sources.delivery.apart()
@@ -277,22 +275,23 @@ class Responder:
         found = pending(self._workspace)
         waiting = [(one, self._workspace.sources.item(one.id)) for one in found]
         return [
-            ContextEntry(text=str(one), id=one.id, undecided=undecided(item) if item else "") for one, item in waiting
+            ContextEntry(text=str(one), id=one.id, undecided=unresolved_note(item) if item else "")
+            for one, item in waiting
         ]
 
     # -- with a prompt ------------------------------------------------------------------------------------------------
     def at_prompt(self) -> str:
-        """What is remembered of what a person just said; "" where nothing really fits (C6).
+        """What is remembered of what a person just said; "" where nothing really fits.
 
-        Where agents may not ask, they are not told so either. A session whose beginning was not told, because the time
-        was over, is told that first.
+        Where agents may not ask, they do not learn so either. A session whose beginning was not delivered in time gets
+        that first.
         """
-        had = self._told.names()
+        had = self._response.names()
         late = self._beginning() if _BEGINS in had and _BEGUN not in had else None
         room = LARGEST - len(f"{late or ''}\n\n".encode("utf-8", "replace"))
         told, ids = self._recalled(had.union(self._given), room)
         begun = "" if late is None else self._begun(late)
-        if not told or not self._told.claim(ids):
+        if not told or not self._response.claim(ids):
             return begun
         self._handed.append(("recall", ids, own_words(self._event)))
         return f"{begun}\n\n{told}" if begun else told
@@ -333,26 +332,26 @@ class Responder:
 
     # -- before a step ------------------------------------------------------------------------------------------------
     def before_tool(self) -> str:
-        """What went wrong in a situation like this one, or the rule for it: one hint at most, else "" (C6).
+        """What went wrong in a situation like this one, or the rule for it: one hint at most, else "".
 
-        What was told with a prompt is told once more at the step it warns of: the moment is what matters.
+        What came with a prompt comes once more at the step it warns of: the moment is what matters.
         """
         if not teaches(self._event):
             return ""
         state = situation_of(self._event, self._folder)
-        warned = [name.removeprefix(_WARNED) for name in self._told.names() if name.startswith(_WARNED)]
+        warned = [name.removeprefix(_WARNED) for name in self._response.names() if name.startswith(_WARNED)]
         with not_handed_out():
             given = self._workspace.sources.delivery.triggered(state, told=warned, most=_WARNINGS)
         fits = len(given.text.encode("utf-8", "replace")) <= LARGEST
         warnings = [_WARNED + one for one in given.ids]
-        if not fits or self._told.claim([*warnings, *given.ids]).isdisjoint(warnings):
+        if not fits or self._response.claim([*warnings, *given.ids]).isdisjoint(warnings):
             return ""
         self._handed.append(("triggered", given.ids, ""))
         return given.text
 
     # -- afterwards -------------------------------------------------------------------------------------------------
     def note(self) -> None:
-        """Note which items the session was told, once they are printed: nothing comes between a claim and its text."""
+        """Note which items the session got, once they are printed: nothing comes between a claim and its text."""
         workspace, event = self._workspace, self._event
         served, now = workspace.usage.served, workspace.parts.clock()
         for way, ids, asked in self._handed:
@@ -384,12 +383,12 @@ def _quoted(entries: Iterable[ContextEntry], prompt: str, tokens: int) -> str:
 
 
 def _entry(item: MemoryItem) -> ContextEntry:
-    """An item as it is told: by whom and when says more here than in which session."""
+    """An item as it is delivered: by whom and when says more here than in which session."""
     who = origin_of(replace(item.origin, session=""), of_mount(item.id))
     when = f"{item.timestamp:%Y-%m-%d}" if item.timestamp else ""
     text = f"Done: {gist(item)}" if item.metadata.get("task_type") and item.metadata.get("success") else gist(item)
     origin = ", ".join(filter(None, (who, when)))
-    return ContextEntry(text=text, id=item.id, trust=item.trust, origin=origin, undecided=undecided(item))
+    return ContextEntry(text=text, id=item.id, trust=item.trust, origin=origin, undecided=unresolved_note(item))
 
 
 def _in(entries: Iterable[ContextEntry], told: str) -> list[str]:

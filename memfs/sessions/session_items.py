@@ -1,7 +1,7 @@
-"""Memories: the items that a session's events become (seed 003, C6).
+"""Turn what a session's events say into items: prompts, notes, decisions, knowledge, tasks and intentions.
 
-Owns kind, id, origin, trust and facts of each. Ids follow from what is said, so that an event that is taken twice makes
-nothing twice. Which events say something, the modules beside it decide.
+Ids follow from what was said, so that an event that is read twice makes nothing twice. What is worth keeping is
+judged by the cues of known languages, or by the model that the settings name.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def of_prompt(event: SessionEvent, key: str, judged: Judgement) -> list[MemoryIt
 
 
 def of_note(text: str, event: SessionEvent) -> MemoryItem:
-    """What a person asked to be kept, as it stands: a preference where it says how things are to be done, something to
+    """What a person asked to be kept, as it is: a preference where it says how things are to be done, something to
     do where it says so, else knowledge.
     """
     said = shown(_COLOURS.sub("", text)).strip()

@@ -1,7 +1,6 @@
-"""Where the events of an agent's session are kept, and which memory is read with them.
+"""Find where the events of an agent's session are kept, and which memory is read with them.
 
-Owns finding the project's private memory, the repository's memory beside it, and the state folder, without opening
-any, so that a hook that only keeps an event ends at once. What lies in the state folder is the business of others.
+Nothing is opened to find it, so that a hook which only keeps an event ends at once.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Whereabouts:
 def find_place(
     cwd: str = "", environ: Mapping[str, str] | None = None, *, folder: str = "", into: str = ""
 ) -> SessionLocation:
-    """The place for an agent that works in a folder, made where it is not there: that may take some seconds (C6).
+    """The place for an agent that works in a folder, made where it is not there: that may take some seconds.
 
     Args:
         cwd: the folder; "" means the current one.
@@ -90,7 +89,7 @@ def find_place(
 
 
 def whereabouts(cwd: str = "", environ: Mapping[str, str] | None = None, *, folder: str = "") -> Whereabouts:
-    """What an agent works at (C6, C1).
+    """What an agent works at.
 
     The project is that of the folder that was named, else the one that ``CLAUDE_PROJECT_DIR`` names, so that an agent
     that goes into another folder keeps its memory, else the one around the agent's folder. The repository's memory is

@@ -1,8 +1,7 @@
-"""Notes: what has to be remembered of a session from one drain to the next.
+"""What has to be known of a session from one drain to the next: todos, failures, how far the spool was read.
 
-Owns which todos were in which stage and since when, which failures were seen, what was told already, and how far the
-spool was taken. It is written in one piece after the memories are: whatever is killed, the next drain goes on from
-there. It holds no text that may be a secret.
+Notes are written in one piece after the memories, so that the next drain goes on from there whatever is killed. They
+hold digests in place of texts that may be secret.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ class SessionNotes:
         head, tries: the key of the event that is to be taken first, and how often that was begun.
         todos: by digest of its text, the stage a todo was in last, and since when it is being worked on.
         tasks: by its id, what a task is about, and since when it is being worked on.
-        done: digests of the tasks that are told as done, with when.
+        done: digests of the tasks that are reported as done, with when.
         failures: digest of what failed, and of how; empty where it worked since.
-        seen: digests of the latest events with when they came, to notice one that is told twice.
+        seen: digests of the latest events with when they came, to notice one that is reported twice.
         steps: what was done lately, in words, cleaned.
         episodes: how many episodes the session has given.
         ended: whether the session said that it ended.

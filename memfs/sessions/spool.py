@@ -1,7 +1,7 @@
-"""The spool: events of sessions that were told and have not become memories yet, durable from the first moment.
+"""The spool: events of sessions that have not become memories yet.
 
-Owns which session's events lie where, and their order. What becomes of them, ``memfs.sessions.drain`` says; the bytes
-are those of ``memfs.fs.append_log``. Imports little: a hook that only keeps an event ends at once.
+Events are durable once they are added, and come back in order, by session. Any number of processes may add to it at
+once. Imports little, so that a hook which only keeps an event ends at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PendingEvent:
     """One event that waits.
 
     Attributes:
-        event: what was told.
+        event: what was reported.
         key: a digest of it and its moment, by which it is known whenever it is taken.
         end: where its line ends in the session's file.
         text: the line.
@@ -56,7 +56,7 @@ class Spool:
         self.folder = state / append_log.FOLDER
 
     def append(self, event: SessionEvent) -> None:
-        """Keep an event; on return it survives kill -9 and a power cut (C6).
+        """Keep an event; on return it survives kill -9 and a power cut.
 
         Raises:
             StorageFull, StorageReadOnly, StorageIO: it could not be kept.

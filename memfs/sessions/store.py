@@ -1,7 +1,7 @@
-"""Storing: what events tell is written, as one commit.
+"""Store what a session's events say, as one commit.
 
-Owns what is new, what is done once more, which intention a task carries out, and what is refused. It is told what to
-store by ``memfs.sessions.extract``.
+A task that is done again updates its item, intentions that were carried out are closed, and what is refused is
+reported.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Keeper:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def keep(self, told: Heard, source: str) -> tuple[list[str], list[str]]:
+    def keep(self, heard: Heard, source: str) -> tuple[list[str], list[str]]:
         """Store it, all in one commit but for a person's corrections, which are that person's own.
 
         Args:
-            source: which program told it, for the commit's trailers.
+            source: which program reported it, for the commit's trailers.
 
         Returns:
             The ids of the items that were written, and why others were not.
@@ -72,9 +72,9 @@ class Keeper:
         refused: list[str] = []
         unfit: MemfsError | None = None
         with self._workspace.store.looking_once():
-            stored = self._corrections(told, source, refused)
+            stored = self._corrections(heard, source, refused)
         for number in range(_TRIES):
-            attempt = _Attempt(self._workspace, told, source, careful=number > _TRIES // 2)
+            attempt = _Attempt(self._workspace, heard, source, careful=number > _TRIES // 2)
             try:
                 attempt.carry_out()
             except (Conflict, ContentError) as error:
@@ -86,11 +86,11 @@ class Keeper:
             raise unfit
         raise Conflict("what a session told keeps changing while it is written", hint="it is kept, and tried again")
 
-    def _corrections(self, told: Heard, source: str, refused: list[str]) -> list[str]:
+    def _corrections(self, heard: Heard, source: str, refused: list[str]) -> list[str]:
         """Keep or suggest what a person was heard to prefer; return the ids of what was stored."""
         keep = keep_heard(self._workspace, "rules")
         stored: list[str] = []
-        for text, event in told.corrections if keep is not Keep.OFF else ():
+        for text, event in heard.corrections if keep is not Keep.OFF else ():
             preferences, agent = self._workspace.sources.preferences, event.agent or event.client
             try:
                 if keep is Keep.SUGGEST:
@@ -106,9 +106,9 @@ class Keeper:
 class _Attempt:
     """One try at storing. ``careful``: leave alone what is there already, which somebody keeps changing."""
 
-    def __init__(self, workspace: Workspace, told: Heard, source: str, *, careful: bool) -> None:
+    def __init__(self, workspace: Workspace, heard: Heard, source: str, *, careful: bool) -> None:
         self._workspace, self._store = workspace, workspace.store
-        self._told, self._source, self._careful = told, source, careful
+        self._heard, self._source, self._careful = heard, source, careful
         self.written: list[str] = []
         self.refused: list[str] = []
         self._new: list[MemoryItem] = []
@@ -116,21 +116,21 @@ class _Attempt:
 
     def carry_out(self) -> None:
         """Plan each item, and store them together."""
-        count = len(self._told.items) + len(self._told.done) + len(self._told.episodes)
-        if not count and not self._told.reports:
+        count = len(self._heard.items) + len(self._heard.done) + len(self._heard.episodes)
+        if not count and not self._heard.reports:
             return
-        told = f"Remember what a session told ({count} {'memories' if count > 1 else 'memory'})"
-        message = told if count else "Note what a session reports as done"
-        items = dict(self._told.items)
+        remembered = f"Remember what a session told ({count} {'memories' if count > 1 else 'memory'})"
+        message = remembered if count else "Note what a session reports as done"
+        items = dict(self._heard.items)
         # One look at the files for all of it; what somebody changes after it, the batch refuses to overwrite.
         with self._store.looking_once(), self._store.batch(message, source=self._source) as batch:
-            for task in self._told.done.values():
+            for task in self._heard.done.values():
                 self._task(batch, task, items)
-            for sentence, event in self._told.reports:
+            for sentence, event in self._heard.reports:
                 self._report(batch, sentence, event, items)
             for item in items.values():
                 self._create(batch, item)
-            for episode in self._told.episodes:
+            for episode in self._heard.episodes:
                 self._episode(batch, episode)
 
     def tell_occasions(self) -> None:
@@ -141,7 +141,7 @@ class _Attempt:
                 fire("memory_stored", {"item": item})
         for episode, item in self._episodes:
             fire("episode_recorded", {"episode": episode, "item": item})
-        if tasks := [item for item in self._told.done.values() if item.id in self.written]:
+        if tasks := [item for item in self._heard.done.values() if item.id in self.written]:
             names = "; ".join(item.content.partition("\n")[0] for item in tasks)
             fire("task_completed", {"task": names, "outcome": names})  # what else the session said is read already
 
@@ -184,7 +184,7 @@ class _Attempt:
             stored = batch.put(item, expected="")
         except IdExists:
             return True
-        except (ContentError, IdInvalid) as error:  # a secret, too: told by its rule's name
+        except (ContentError, IdInvalid) as error:  # a secret, too: reported by its rule's name
             self.refused.append(f"a {item.type} memory was not stored: {error.message}")
             return False
         self._new.append(stored)

@@ -1,7 +1,6 @@
-"""Tasks: which of an agent's todos and tasks became completed, and how long they took (seed 003, C6).
+"""Find the todos and tasks that an agent completed, and how long they took.
 
-Owns reading the lists that agents keep, of each tool and event that tells of them, and that a task told by two of them
-is done once. How a task is remembered, ``memfs.sessions.session_items`` says.
+The lists of every known tool and event are read. A task that two of them report counts once.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ class Task:
     Attributes:
         text: what was to be done.
         sort: the sort of work, such as ``bugfix``.
-        minutes: how long it was worked on; None where nobody told when that began.
+        minutes: how long it was worked on; None where it is unknown when that began.
         steps: what was done meanwhile, in words.
-        more: what else was told of it.
+        more: what else was reported of it.
     """
 
     text: str
@@ -130,7 +129,7 @@ def _task_done(event: SessionEvent, notes: SessionNotes) -> Iterator[Task]:
 def _done(
     text: str, since: str, event: SessionEvent, notes: SessionNotes, key: str = "", more: str = ""
 ) -> Iterator[Task]:
-    """The task, unless another event told of it as done already."""
+    """The task, unless another event reported it as done already."""
     names = [digest("text", normalised(text)), *([digest("id", key)] if key else [])]
     known = any(name in notes.done for name in names)
     for name in names:

@@ -1,7 +1,7 @@
-"""Steps: what an agent was about to do with a tool, what came of it, and whether that teaches something (P4, P6).
+"""Turn an agent's use of a tool into a situation, an action and an outcome.
 
-Owns how a tool's input becomes a situation, when a tool's answer is a failure, and when two calls try the same thing.
-How an episode is kept is ``memfs.learning.episodes``' business.
+A tool is described the same way before it ran and after, so that a warning finds its outcome. ``same_thing`` is equal
+for two calls that try the same thing.
 """
 
 from __future__ import annotations

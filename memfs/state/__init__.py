@@ -1,1 +1,1 @@
-"""States: what a long-running multi-agent system keeps — iterations, checkpoints, feedback, archives (seed 001)."""
+"""The state of a long-running multi-agent system: iterations, checkpoints, feedback, archives."""

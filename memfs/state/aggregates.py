@@ -1,8 +1,6 @@
-"""Aggregates: what all iterations come to, in three files that follow from the documents alone (seed 001; S12).
+"""Keep ``aggregates/*.json``: metrics by agent, patterns and progress, summed over all iterations.
 
-Owns ``aggregates/*.json``: which documents each is made from, and when an entry is out of date. Bringing one up to
-date gives the bytes that making it anew gives. What entries say is the business of ``digest``, ``patterns`` and
-``progress``.
+Each follows from the documents alone: bringing one up to date gives the bytes that a rebuild gives.
 """
 
 from __future__ import annotations
@@ -158,7 +156,7 @@ class Series:
         return made
 
     def put(self, entries: Mapping[int, Entry], fold: Fold) -> Series | None:
-        """The series with these entries, trimmed to the room; None where it must be made anew to be exact.
+        """The series with these entries, trimmed to the room; None where it must be rebuilt to be exact.
 
         That is so where one of them lies in the sum, or where there is room again for the newest that does.
         """
@@ -394,22 +392,22 @@ _KINDS = tuple(sorted({kind for sort in _SORTS for kind in sort.kinds}))
 class Aggregates:
     """The aggregates of one workspace. May be used from several threads."""
 
-    def __init__(self, files: StateFiles, reading: StateReader) -> None:
+    def __init__(self, files: StateFiles, reader: StateReader) -> None:
         self._files = files
-        self._reading = reading
+        self._reader = reader
         self._working: list[threading.Thread] = []
         self._live: dict[tuple[int, str], dict[str, Any]] = {}
         self._guard = threading.Lock()
         renewed_in_child(self)
 
     def read(self, name: str) -> dict[str, Any]:
-        """One aggregate as it stands on disk: as of the last closing, review or rebuild; ``behind`` says how far back.
+        """One aggregate as it is on disk: as of the last closing, review or rebuild; ``behind`` says how far back.
 
         Raises:
             ItemNotFound: there is no aggregate of that name, or it was never made.
             ContentError: somebody changed the file into something else.
         """
-        self._reading.parts.require_open()
+        self._reader.parts.require_open()
         if name not in AGGREGATE_NAMES:
             raise ItemNotFound(f"there is no aggregate {name!r}", hint=nearest(name, AGGREGATE_NAMES) or _listed())
         try:
@@ -434,13 +432,13 @@ class Aggregates:
         return self._store(lambda series, sort, looked: self._brought(series, sort, looked, iteration), _SORTS)
 
     def rebuild(self) -> list[str]:
-        """Make the aggregates anew from the documents alone, after a look at every file; as ``update``."""
-        self._reading.looking.everything()
+        """Rebuild the aggregates from the documents alone, after a look at every file; as ``update``."""
+        self._reader.looking.everything()
         return self._store(lambda _, sort, looked: self._made(sort, looked), _SORTS)
 
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
         """Bring up to date: all when an iteration was closed, what a review says when one was stored."""
-        self._reading.parts.require_open()
+        self._reader.parts.require_open()
         if occasion == "iteration_closed":
             self._update_soon(facts["iteration"])
         elif occasion == "state_stored" and facts.get("kind") == "meta_review":
@@ -449,7 +447,7 @@ class Aggregates:
 
     def _update_soon(self, number: int) -> None:
         """Bring up to date now, or where that means reading a lot, behind the back of who closed the iteration."""
-        rows = self._reading.rows(StateQuery(kinds=_EFFECTIVENESS.kinds, iterations=(number,)))
+        rows = self._reader.rows(StateQuery(kinds=_EFFECTIVENESS.kinds, iterations=(number,)))
         if sum(row.bytes for row in rows) <= _QUICK_BYTES:
             self.update(number)
             return
@@ -473,7 +471,7 @@ class Aggregates:
 
     def behind(self) -> list[int]:
         """The iterations whose documents say something else by now than an aggregate does."""
-        looked = _Lookup(self._reading)
+        looked = _Lookup(self._reader)
         found: set[int] = set()
         for sort in _SORTS:
             series = self._kept(sort)[0] or Series()
@@ -483,7 +481,7 @@ class Aggregates:
 
     def agents(self, iterations: Iterable[int]) -> dict[int, dict[str, Any]]:
         """What each agent did in these iterations, as the documents say it now, by ``measures.key_of`` its name."""
-        looked = _Lookup(self._reading)
+        looked = _Lookup(self._reader)
         series = self._kept(_EFFECTIVENESS)[0] or Series()
         wanted = [number for number in iterations if number in looked.statuses]
         looked.prepare(wanted)
@@ -500,7 +498,7 @@ class Aggregates:
         with self._guard:
             known = self._live.get(key)
         if known is None:
-            loading = _Loader(self._reading)
+            loading = _Loader(self._reader)
             rows = looked.of(number, metrics.KINDS)
             known = metrics.digest(rows, loading, looked.elsewhere(number))
             if loading.sure:
@@ -511,7 +509,7 @@ class Aggregates:
         return known
 
     def _entry(self, sort: _Sort, looked: _Lookup, number: int) -> Entry:
-        loading = _Loader(self._reading)
+        loading = _Loader(self._reader)
         elsewhere = looked.elsewhere(number) if sort is _EFFECTIVENESS else {}
         made = sort.entry(looked.of(number, sort.kinds), loading, elsewhere)
         if looked.is_open(number):
@@ -575,7 +573,7 @@ class Aggregates:
         return settled(lambda: self._stored(make, sorts), _PATIENCE)
 
     def _stored(self, make: _Make, sorts: Sequence[_Sort]) -> list[str]:
-        looked = _Lookup(self._reading)
+        looked = _Lookup(self._reader)
         changes = []
         for sort in sorts:
             series, sha256 = self._kept(sort)
@@ -595,13 +593,13 @@ class Aggregates:
 class _Lookup:
     """What is known of the documents of each iteration, asked for once."""
 
-    def __init__(self, reading: StateReader) -> None:
-        self._reading = reading
-        self.statuses = {row.number: row.status for row in reading.iterations()}
+    def __init__(self, reader: StateReader) -> None:
+        self._reader = reader
+        self.statuses = {row.number: row.status for row in reader.iterations()}
         self.numbers = sorted(self.statuses)
         self._rows: dict[int, list[StateRow]] = {}
         self._ratings: dict[int, dict[str, float]] = {}
-        self._inputs = Inputs(reading.index, self.numbers)
+        self._inputs = Inputs(reader.index, self.numbers)
 
     def is_open(self, number: int) -> bool:
         """Whether more documents are expected in an iteration."""
@@ -617,7 +615,7 @@ class _Lookup:
         for place in range(0, len(wanted), _BATCH):
             some = wanted[place : place + _BATCH]
             self._rows.update((number, []) for number in some)
-            for row in self._reading.rows(StateQuery(kinds=_KINDS, iterations=tuple(some))):
+            for row in self._reader.rows(StateQuery(kinds=_KINDS, iterations=tuple(some))):
                 if row.facts.iteration in self._rows:
                     self._rows[row.facts.iteration].append(row)
 
@@ -641,7 +639,7 @@ class _Lookup:
         newest: dict[str, tuple[int, float]] = {}
         for place in range(0, len(names), _NAMES_AT_ONCE):
             wanted = tuple(names[place : place + _NAMES_AT_ONCE])
-            for row in self._reading.rows(StateQuery(kinds=("hypothesis",), names=wanted)):
+            for row in self._reader.rows(StateQuery(kinds=("hypothesis",), names=wanted)):
                 facts = row.facts
                 if facts.rating is None or facts.iteration is None or facts.iteration >= before:
                     continue
@@ -660,8 +658,8 @@ class _Lookup:
 class _Loader:
     """Loads documents, and counts those that cannot be read."""
 
-    def __init__(self, reading: StateReader) -> None:
-        self._reading = reading
+    def __init__(self, reader: StateReader) -> None:
+        self._reader = reader
         self.failed = 0
         self.changed = False
 
@@ -672,7 +670,7 @@ class _Loader:
 
     def __call__(self, row: StateRow) -> Mapping[str, Any]:
         try:
-            values, proof = self._reading.loaded(row)
+            values, proof = self._reader.loaded(row)
         except _UNREADABLE:
             self.failed += 1
             return {}

@@ -1,7 +1,6 @@
-"""Analysis: how one agent did over the last iterations, and the weight that this suggests (seed 001; S11).
+"""Analyse how an agent did over the last iterations, and suggest its weight.
 
-Owns which iterations are looked at, by what improvement and diversity are told, and where the present weight stands.
-The entries it works on are ``aggregates``' business, the suggestion is ``weighing``'s.
+A suggestion moves a weight by half of it at most, and comes with its reasons.
 """
 
 from __future__ import annotations
@@ -202,8 +201,8 @@ Entries = Mapping[int, Mapping[str, Any]]
 class AgentAnalyst:
     """Analyses agents of one workspace. May be used from several threads."""
 
-    def __init__(self, reading: StateReader, aggregates: Aggregates, feedback: FeedbackStore, parts: Parts) -> None:
-        self._reading = reading
+    def __init__(self, reader: StateReader, aggregates: Aggregates, feedback: FeedbackStore, parts: Parts) -> None:
+        self._reader = reader
         self._aggregates = aggregates
         self._feedback = feedback
         self._parts = parts
@@ -221,7 +220,7 @@ class AgentAnalyst:
         """
         if isinstance(iterations, bool) or not isinstance(iterations, int) or not 1 <= iterations <= MOST_ITERATIONS:
             raise QueryInvalid(f"expected 1 to {MOST_ITERATIONS:,}", field="iterations", hint="10 is usual")
-        numbers = [row.number for row in self._reading.iterations()][-iterations:]
+        numbers = [row.number for row in self._reader.iterations()][-iterations:]
         everybody = self._aggregates.agents(numbers)
         name = self._named(agent, everybody)
         analysis = self._analysis(name, numbers, everybody)
@@ -267,8 +266,8 @@ class AgentAnalyst:
     def _named(self, agent: object, everybody: Mapping[int, Mapping[str, Any]]) -> str:
         if not isinstance(agent, str) or not agent.strip():
             raise QueryInvalid("expected the name of an agent", field="agent", hint="give its name as it is stored")
-        active = {*self._reading.index.agents(_ACTIVE), *(name for agents in everybody.values() for name in agents)}
-        known = active.union(self._reading.index.agents(("meta_review",)))
+        active = {*self._reader.index.agents(_ACTIVE), *(name for agents in everybody.values() for name in agents)}
+        known = active.union(self._reader.index.agents(("meta_review",)))
         if name := name_in(sorted(active), agent) or name_in(sorted(known), agent):
             return name
         hint = nearest(agent, known) or (
@@ -278,11 +277,11 @@ class AgentAnalyst:
 
     # -- the present weight ---------------------------------------------------------------------------------------
     def _weight(self, agent: str) -> tuple[float, str]:
-        """The agent's weight at present, and where it stands: the newest state update, else the configuration."""
+        """The agent's weight at present, and where it is written: the newest state update, else the configuration."""
         newest = StateQuery(kinds=("state_update",), agents=(agent,), newest=True, limit=_UPDATES)
-        for row in self._reading.rows(newest):
+        for row in self._reader.rows(newest):
             try:
-                values = self._reading.load(row)
+                values = self._reader.load(row)
             except (MemfsError, FileNotFoundError):
                 continue
             weights = mapping(mapping(values.get("orchestration_state")).get("agent_weights"))
@@ -329,7 +328,7 @@ def _metric(entries: Entries, beginning: str) -> tuple[str, dict[int, float]]:
 
 
 def _peers(name: str, basis: str, everybody: Mapping[int, Mapping[str, Any]]) -> list[float]:
-    """The mean improvement of each other agent, told by the same."""
+    """The mean improvement of each other agent, on the same basis."""
     found: dict[str, list[float]] = {}
     for agents in everybody.values():
         for other, entry in agents.items():

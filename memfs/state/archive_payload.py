@@ -1,7 +1,6 @@
-"""Packing an archive: files of the tree become a payload that was read back before it gets its name.
+"""Pack the documents of iterations into the payload of an archive.
 
-Owns which files of an iteration go into an archive, how they are cut into archives, and the steps until a payload is
-durable. When originals may go is ``memfs.state.archives``'s business.
+A payload is read back and durable before it gets its name; until then the originals stay.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Original:
 
 
 class ArchiveWriter:
-    """Packs files of one workspace; whoever does holds the archive's lock."""
+    """Writes files of one workspace into archives; the caller holds the archive's lock."""
 
     def __init__(self, parts: Parts, files: StateFiles) -> None:
         self._parts = parts

@@ -1,8 +1,7 @@
-"""Archives: iterations that left the tree, still readable document by document (S5, S15).
+"""Archive iterations, read their documents, verify archives and unpack them.
 
-Owns finding an archived document and its bytes: the frame of the payload that holds it, or, where the payload is not
-there or damaged, the blob that history has of it. Payloads lie outside git, so that a clone reads all through history.
-Making archives is ``memfs.state.archives``'s business, their form ``memfs.admin.archive_file``'s.
+A document is read from the frame of the payload that holds it; where the payload is missing or damaged, from history.
+Originals go only once their archive is verified. Payloads lie outside git, so that a clone reads from history.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ Facts = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """One archive.
+    """One archive and the iterations of its month.
 
     Attributes:
         name: the month in which its iterations were closed, with a number where that month has several.
@@ -116,7 +115,7 @@ class Archives:
 
     # -- which there are ------------------------------------------------------------------------------------------
     def stamp(self) -> Mapping[str, str]:
-        """By archive a text that changes when its index does: whoever keeps rows of it need not read it again."""
+        """By archive a text that changes when its index does: a caller that keeps rows of it need not read it again."""
         found = {}
         for entry in self._parts.seen.scan(ARCHIVE):
             name = entry.path.removeprefix(f"{ARCHIVE}/").removesuffix(INDEX_SUFFIX)
@@ -405,7 +404,7 @@ class UnpackResult:
 
 
 class ArchiveReader:
-    """Brings iterations of one workspace back; whoever does holds the archive's lock."""
+    """Reads archives back into the tree of one workspace; the caller holds the archive's lock."""
 
     def __init__(self, store: Store, parts: Parts, archives: Archives) -> None:
         self._store = store

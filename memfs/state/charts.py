@@ -1,7 +1,7 @@
-"""Charts: pictures of what an agent did and of what the workspace weighs, as SVG.
+"""Draw an agent's metrics and the workspace's sizes as SVG.
 
-Owns how they look. The same values give the same bytes, whatever the user's settings of matplotlib are. It works
-nothing out, knows no files, and is imported only where a picture is asked for.
+The same values give the same bytes, whatever the user's settings of matplotlib are. Imported only when a picture is
+asked for.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _SETTINGS: Any = {  # its keys are a closed list of matplotlib's
 
 # -- an agent -----------------------------------------------------------------------------------------------------
 def agent_chart(analysis: Analysis, form: str = "svg") -> bytes:
-    """An agent's metrics, confidence and cost over iterations, with a line where each feedback was first given (S11).
+    """An agent's metrics, confidence and cost over iterations, with a line where each feedback was first given.
 
     Args:
         form: one of ``FORMS``.
@@ -181,7 +181,7 @@ def _name_feedback(axes: Axes, points: Sequence[AgentPoint]) -> None:
 
 # -- usage --------------------------------------------------------------------------------------------------------
 def usage_chart(areas: Mapping[str, tuple[int, int | None]], growth: Mapping[int, int], form: str = "svg") -> bytes:
-    """Bytes by area, with a line at the area's quota, and bytes by iteration with their sum (S15, S16).
+    """Bytes by area, with a line at the area's quota, and bytes by iteration with their sum.
 
     Args:
         areas: bytes and quota (None for none) by area, in the order in which they are shown.

@@ -1,7 +1,7 @@
-"""Checkpoint manifests: what a checkpoint says of itself, proved by digests of the payload and of the manifest (S6).
+"""Write and read checkpoints: the manifest, the payload, and the proof that both are whole.
 
-Owns the fields of ``manifest.json``, its bytes, and the ids of checkpoints. Where it lies and what the payload holds it
-does not know.
+A checkpoint is self-contained: digests of payload and manifest prove every byte, and one wrong bit makes it invalid.
+``pack`` returns once the file is durable.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ _UNKNOWN = (-1, -1, -1, -1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackResult:
-    """What was packed; see ``checkpoint_manifest.Manifest`` for the fields."""
+    """What was packed; see ``CheckpointManifest`` for the fields."""
 
     created: datetime
     iteration: int | None
@@ -298,7 +298,7 @@ def pack(
 
     Args:
         update: the state update whose ``checkpoint_data`` counts; None for the latest in the state.
-        archives: what they hold is told of as work that is done.
+        archives: what they hold is reported as work that is done.
 
     Raises:
         StorageIO, LockTimeout: it could not be written.

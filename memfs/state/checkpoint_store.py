@@ -1,7 +1,6 @@
-"""The shelf of checkpoints: which there are, and whether each can be relied on (S6).
+"""Find checkpoints by their manifests, and verify them.
 
-Owns finding checkpoints by their manifests, and the verdict on one. Making, removing and choosing among them is
-``checkpoints``' business.
+A checkpoint that is damaged or incomplete is listed with its reason, and never used.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ _CHUNK = 1 << 20
 
 
 class PayloadFolders:
-    """The places of one workspace.
+    """The folders of one workspace's payloads.
 
     Attributes:
         home: the folder in the workspace.
-        lock: held by whoever makes, moves or removes one.
+        lock: held while one is made, moved or removed.
     """
 
     def __init__(self, parts: Parts) -> None:

@@ -1,8 +1,7 @@
-"""Checkpoints: the whole state of a multi-agent system at one moment, each complete in itself (S6-S8).
+"""Create, list, verify, recover from and prune checkpoints of a multi-agent system's whole state.
 
-Owns which checkpoints there are, their order from creation to acknowledgement, which one a recovery takes, and how many
-are kept. How a payload is written is ``checkpoint_packing``'s business, how it is read ``checkpoint_reading``'s, when
-one is due ``checkpoint_triggers``'.
+A checkpoint is acknowledged once it is durable and verified. Recovery takes the newest that verifies whole, and
+pruning keeps at least one that does.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ _INTERVAL = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointStatus:
-    """How a workspace stands with its checkpoints.
+    """The state of a workspace's checkpoints.
 
     Attributes:
         last: the newest one's id, "" where there is none.
@@ -90,7 +89,7 @@ class CheckpointStatus:
 
 
 class CheckpointTriggers:
-    """The triggers of one workspace."""
+    """Decides when a checkpoint of one workspace is due."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -214,7 +213,7 @@ class Checkpoints:
 
     # -- creating -------------------------------------------------------------------------------------------------
     def create(self, update: StateUpdate | Mapping[str, Any] | None = None, reason: str = "") -> Checkpoint:
-        """Capture the whole state of one moment, while others may go on writing (S6).
+        """Capture the whole state of one moment, while others may go on writing.
 
         On return the checkpoint is durable, read back from the disk and verified; killed before, it does not count.
 
@@ -341,7 +340,7 @@ class Checkpoints:
         """Refuse to write or sweep where a link would lead somewhere else.
 
         Raises:
-            PathEscape: a link or a file stands where a folder of memfs's belongs.
+            PathEscape: a link or a file is where a folder of memfs's belongs.
         """
         for path in (CHECKPOINTS, f"{CHECKPOINTS}/{BUILDING}"):
             place = self._parts.tree.root / path
@@ -422,7 +421,7 @@ class Checkpoints:
         restore: bool = False,
         dry_run: bool = False,
     ) -> RecoveryState:
-        """What to go on from: the newest checkpoint that verifies whole, or the one named (S7, S8).
+        """What to go on from: the newest checkpoint that verifies whole, or the one named.
 
         Nothing is changed, unless ``restore``: then documents that are missing or differ come back as the checkpoint
         has them. What it does not have stays.
@@ -537,7 +536,7 @@ class Checkpoints:
         whole = [one for one in found if not one.problem]
         edge = self._parts.clock() - timedelta(days=days)
         young = [] if pressed or not days else [one for one in found if one.timestamp >= edge]
-        elsewhere = [one for one in found[:keep] if not one.present]  # whoever cloned does not remove the original's
+        elsewhere = [one for one in found[:keep] if not one.present]  # a clone does not remove the original's
         kept = [*whole[:keep], *elsewhere, *young]
         surplus = [one for one in found if one not in kept]
         if surplus and not good and not any(self._shelf.verdict(one.id).good for one in whole if one not in surplus):
@@ -606,7 +605,7 @@ class Checkpoints:
         return self._last[1]
 
     def standing(self) -> CheckpointStatus:
-        """How the workspace stands with its checkpoints, for ``status``."""
+        """The state of the workspace's checkpoints, for ``status``."""
         found = self.list()
         last = found[0] if found else None
         return CheckpointStatus(

@@ -1,7 +1,7 @@
-"""Shared documents: hypotheses and tournament results, which several writers change at once (issue 5, point 8).
+"""Store hypotheses and tournament results that several writers change at once.
 
-Owns the three-way merge of what is handed over with what others stored meanwhile, and the records of conflicts. Which
-fields join how, the schemas say; what a caller knew, ``known`` remembers.
+What is handed over is merged three ways with what others stored meanwhile. A value that is displaced is recorded as a
+conflict, which a person can settle.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class MergeBase:
     def numbers(self, kind: str, name: str) -> dict[str, int | float] | None:
         """The numbers in a version that was seen and is forgotten else; None where none was seen.
 
-        Without them, a counter that is stored again would be taken for counted anew, and added to itself.
+        Without them, a counter that is stored again would be taken for counted again, and added to itself.
         """
         with self._guard:
             found = self._numbers.get((kind, name, threading.get_ident()))
@@ -123,7 +123,7 @@ def settled(attempt: Callable[[], Result], patience: float = _PATIENCE) -> Resul
     """What an attempt gives that was not outdated by others.
 
     Args:
-        attempt: reads what is there anew each time, and raises ``Conflict`` where somebody was quicker.
+        attempt: reads what is there again each time, and raises ``Conflict`` where somebody was quicker.
         patience: the seconds for which it is tried again, with growing random pauses in between.
 
     Raises:
@@ -173,11 +173,11 @@ class SharedDocuments:
     """Stores documents that others change, too. May be used from several threads, and by several processes at once."""
 
     def __init__(
-        self, files: StateFiles, reading: StateReader, iterations: Iterations, clock: Callable[[], datetime]
+        self, files: StateFiles, reader: StateReader, iterations: Iterations, clock: Callable[[], datetime]
     ) -> None:
         self._files = files
-        self._reading = reading
-        self._glance = Glance(reading)
+        self._reader = reader
+        self._glance = Glance(reader)
         self._iterations = iterations
         self._clock = clock
         self._turn = threading.Lock()
@@ -237,7 +237,7 @@ class SharedDocuments:
         return DocumentResult(iteration=number, path=path, written=written[0], conflicts=fields)
 
     def _version(self, number: int, name: str, given_way: State) -> DocumentChange:
-        """What keeps the version that gives way, under its own time (S10)."""
+        """What keeps the displaced version, under its own time."""
         made = time_in(given_way.values.get("timestamp")) or datetime.fromtimestamp(given_way.stamp.mtime_ns / 1e9, UTC)
         path_of = partial(state_paths.version_path, number, name, made)
         return DocumentChange(path_of(self._files.first_free(path_of)), given_way.values, "")
@@ -270,7 +270,7 @@ class SharedDocuments:
         for row in self._glance.rows(StateQuery(kinds=(kind,), names=(name,), newest=True, limit=_LOOKED_AT)):
             if row.facts.iteration is not None and row.facts.iteration < number:
                 try:
-                    values = self._reading.load(row)
+                    values = self._reader.load(row)
                 except FileNotFoundError:  # removed by hand since it was noted
                     continue
                 changed = row.stamp.mtime_ns if row.stamp else 0
@@ -334,9 +334,9 @@ KIND = "conflict"
 class Clashes:
     """Finds and settles clashes in one workspace. May be used from several threads."""
 
-    def __init__(self, files: StateFiles, reading: StateReader) -> None:
+    def __init__(self, files: StateFiles, reader: StateReader) -> None:
         self._files = files
-        self._reading = reading
+        self._reader = reader
 
     def list(self) -> builtins.list[DocumentClash]:
         """The clashes that nobody decided about, the newest first.
@@ -344,7 +344,7 @@ class Clashes:
         One whose field has got another value since, or whose document is gone or archived, waits for nobody.
         """
         found = []
-        for row in self._reading.rows(StateQuery(kinds=(KIND,), newest=True)):
+        for row in self._reader.rows(StateQuery(kinds=(KIND,), newest=True)):
             if row.archive:
                 continue
             try:
@@ -361,7 +361,7 @@ class Clashes:
 
         Args:
             path: of the record.
-            keep: ``kept`` for the value that stands in the document, ``lost`` for the one that gave way.
+            keep: ``kept`` for the value in the document, ``lost`` for the displaced one.
             reason: why, for the commit.
 
         Raises:
@@ -386,7 +386,7 @@ class Clashes:
         Raises:
             Conflict, ContentError, StorageIO: nothing was written.
         """
-        self._reading.parts.require_open()
+        self._reader.parts.require_open()
         clash = _read("", values)
         number, moment = iteration_of(clash.document), clash.timestamp
         try:
@@ -438,7 +438,7 @@ def _read(path: str, values: Mapping[str, Any]) -> DocumentClash:
 
 
 def _changed(values: Mapping[str, Any], clash: DocumentClash) -> dict[str, Any]:
-    """The document's values with the one that gave way."""
+    """The document's values with the displaced one."""
     changed: dict[str, Any] = plain(values)
     found = _place(changed, clash.field)
     if found is None or not equal(found[0].get(found[1]), clash.kept):
@@ -455,7 +455,7 @@ def _removed(clash: DocumentClash) -> dict[str, Any] | None:
     """Nothing: a document that one side had removed goes after all.
 
     Raises:
-        QueryInvalid: it was no removal that gave way, but a version, which the record does not hold.
+        QueryInvalid: it was no removal that was displaced, but a version, which the record does not hold.
     """
     if clash.lost != DELETED:
         hint = f"'memfs log {clash.document}' names the versions, 'memfs rollback' brings one back"

@@ -1,7 +1,6 @@
-"""Continuation: the state in which an agent leaves a task, under a token to go on with (S9).
+"""Keep the state in which an agent leaves a task, under a token to resume with.
 
-Owns tokens: how they are made, when they end, and what is said of one that cannot be resumed. What a state holds, and
-which other documents are stored with it, it does not know.
+A token that expired, or is unknown, is refused with a reason.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Continuations:
     def __init__(
         self,
         files: StateFiles,
-        reading: StateReader,
+        reader: StateReader,
         iterations: Iterations,
         clock: Callable[[], datetime] = utc_now,
         hours: Callable[[], float] = lambda: EXPIRES_HOURS,
@@ -57,8 +56,8 @@ class Continuations:
             hours: after how many hours it does by default; 0 means never.
         """
         self._files = files
-        self._reading = reading
-        self._glance = Glance(reading)
+        self._reader = reader
+        self._glance = Glance(reader)
         self._iterations = iterations
         self._clock = clock
         self._hours = hours
@@ -147,7 +146,7 @@ class Continuations:
             )
         path = state_paths.token_path(int(match[1]), token)
         try:
-            values = self._reading.load(path)
+            values = self._reader.load(path)
         except FileNotFoundError:
             values = {}
         if values.get("token") != token:
@@ -162,15 +161,15 @@ class Continuations:
 
         Only what came in later iterations: what came before was marked while it lay in the tree.
         """
-        if not self._reading.archived(path):
+        if not self._reader.archived(path):
             return ""
         number, agent, task = state_paths.iteration_of(path) or 0, str(values.get("agent")), str(values.get("task_id"))
         of_task = StateQuery(agents=(agent,), tasks=(task,), newest=True)
-        for row in self._reading.rows(replace(of_task, kinds=("continuation",))):
+        for row in self._reader.rows(replace(of_task, kinds=("continuation",))):
             if (row.facts.iteration or 0) > number:
                 return row.facts.name
-        for row in self._reading.rows(replace(of_task, kinds=("agent_output",), states=("",))):
-            if (row.facts.iteration or 0) > number and is_final(self._reading.load(row)):
+        for row in self._reader.rows(replace(of_task, kinds=("agent_output",), states=("",))):
+            if (row.facts.iteration or 0) > number and is_final(self._reader.load(row)):
                 return row.path
         return ""
 

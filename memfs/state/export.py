@@ -1,6 +1,7 @@
-"""Transfer: state documents and memories out of the workspace, for analysis elsewhere.
+"""Export state documents and memories, for analysis elsewhere.
 
-Chooses the documents of an export, and their order.
+Documents come in a fixed order. What cannot be read is reported and left out, and an export that fails leaves the
+target as it was.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ Step = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """What of the workspace to export; empty means everything below ``iterations/`` (S19).
+    """What of the workspace to export; empty means everything below ``iterations/``.
 
     Attributes:
         types: of ``ALL_TYPES``; ``memory`` are the items.
@@ -211,8 +212,8 @@ class ExportResult:
 class Exporter:
     """Writes documents to a stream, one after the other."""
 
-    def __init__(self, reading: StateReader, store: Store, parts: Parts) -> None:
-        self._reading = reading
+    def __init__(self, reader: StateReader, store: Store, parts: Parts) -> None:
+        self._reader = reader
         self._store = store
         self._parts = parts
 
@@ -223,7 +224,7 @@ class Exporter:
         filters: Filters | None = None,
         step: Step | None = None,
     ) -> ExportResult:
-        """Write every document that passes the filters; memory is bounded by the largest one (S19).
+        """Write every document that passes the filters; memory is bounded by the largest one.
 
         Documents come by iteration, within it by time; memories after them, by path. CSV and Parquet need the names of
         all columns first: for them, every document is read twice.
@@ -280,16 +281,16 @@ class Exporter:
         """What is known of the documents that pass, iteration by iteration."""
         kinds = tuple(kind for kind in TYPES if filters.wants(kind))
         if kinds:
-            for known in self._reading.iterations():
+            for known in self._reader.iterations():
                 if not filters.iterations or known.number in filters.iterations:
-                    yield from self._reading.rows(_question(filters, kinds, (known.number,)))
+                    yield from self._reader.rows(_question(filters, kinds, (known.number,)))
 
     def aggregates(self, filters: Filters) -> list[str]:
         """The paths of the aggregates that pass: they are of all iterations and agents, and of no time."""
         narrowed = filters.iterations or filters.agents or filters.since or filters.until
         if narrowed or not filters.wants(AGGREGATE):
             return []
-        return [path for name in AGGREGATE_NAMES if self._reading.files.exists(path := aggregate_path(name))]
+        return [path for name in AGGREGATE_NAMES if self._reader.files.exists(path := aggregate_path(name))]
 
     def items(self, filters: Filters) -> list[str]:
         """The paths of the memories that may pass."""
@@ -308,11 +309,11 @@ class Exporter:
     def document(self, row: StateRow) -> ExportRecord | None:
         """The record of a document; None where it has gone meanwhile."""
         try:
-            return _record(row.path, self._reading.files.read(row.path, known=row.stamp))
+            return _record(row.path, self._reader.files.read(row.path, known=row.stamp))
         except FileNotFoundError:
             pass
         try:
-            values, proof = self._reading.loaded(row)
+            values, proof = self._reader.loaded(row)
         except FileNotFoundError:
             return None
         return ExportRecord(
@@ -322,7 +323,7 @@ class Exporter:
     def aggregate(self, path: str) -> ExportRecord | None:
         """The record of an aggregate; None where it has gone meanwhile."""
         try:
-            return _record(path, self._reading.files.read(path))
+            return _record(path, self._reader.files.read(path))
         except FileNotFoundError:
             return None
 

@@ -1,7 +1,7 @@
-"""Formats: which there are, and CSV.
+"""The formats of exports: JSON Lines, CSV and Parquet, chosen by name or by a file's ending.
 
-Owns the choice of a writer and a reader by name or by a file's ending, and what a CSV file holds: one row per document,
-a column per dotted name. Knows nothing of the workspace.
+CSV and Parquet have one row per document and a column per dotted name. Memory is bounded however many documents there
+are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Record: one document as exports have it.
+"""One document as exports have it, its columns, and JSON Lines.
 
-Owns what a record says of its document, and JSON Lines, the form that holds all of it. Knows nothing of where documents
-come from or go to.
+A record that is written and read again is the same document.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from memfs.errors import ContentError, DuplicateKey, ItemSyntaxError, ItemTooDee
 
 MOST_COLUMNS = 1_000
 FIXED = ("path", "type", "iteration", "sha256")
-"""What stands in front of each row: where the document lies, what it is, and the digest of its file."""
+"""What precedes each row: where the document lies, what it is, and the digest of its file."""
 REST = "more"
 """The last column of a CSV file: JSON of the values whose names have no column."""
 TEXT = "text"
@@ -246,7 +245,7 @@ class RecordWriter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRecord:
-    """One document.
+    """One document as an export has it.
 
     Attributes:
         path: below the workspace.

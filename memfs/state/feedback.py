@@ -1,7 +1,6 @@
-"""Feedback: what the meta-review says, for everybody and for one agent's prompt (seed 001; S4, S5).
+"""Give agents what the newest meta-review recommends, as a text for their prompts, and measure what came of it.
 
-Owns which review counts as the latest, and the record of what an agent was given. How a review becomes sentences and a
-text is the business of ``recommendations`` and ``prompting``; what came of it is ``effectiveness``'.
+The newest review that can be read counts. Which version an agent was given is recorded.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ def version_of(review: Mapping[str, Any]) -> str:
 def sentences(value: Any) -> tuple[str, ...]:
     """A text, a list or an object as sentences, one for each thing that is said.
 
-    What stands under a key keeps the key in front of it, but for keys that only say that it is advice, such as
+    What lies under a key keeps the key in front of it, but for keys that only say that it is advice, such as
     ``recommendations``.
     """
     found: list[str] = []
@@ -423,14 +422,14 @@ _UNREADABLE = (ContentError, CorruptRecord, FileNotFoundError)
 class FeedbackStore:
     """The feedback of one workspace. May be used from several threads."""
 
-    def __init__(self, files: StateFiles, reading: StateReader, aggregates: Aggregates, parts: Parts) -> None:
+    def __init__(self, files: StateFiles, reader: StateReader, aggregates: Aggregates, parts: Parts) -> None:
         self._files = files
-        self._reading = reading
+        self._reader = reader
         self._aggregates = aggregates
         self._parts = parts
 
     def get(self, iteration: int | str = LATEST, agent_type: str | None = None) -> FeedbackData:
-        """What the meta-review of an iteration recommends (S4).
+        """What the meta-review of an iteration recommends.
 
         Args:
             iteration: its number, or "latest": the newest that has a meta-review, open or closed.
@@ -462,7 +461,7 @@ class FeedbackStore:
         )
 
     def for_agent(self, agent: str, *, record: bool = True, most: int | None = None) -> AgentFeedback:
-        """What an agent is to be told at the start of its work, as a text for its prompt (S5).
+        """What an agent gets at the start of its work, as a text for its prompt.
 
         It comes from the newest meta-review, open or closed iteration. That this version was given is recorded once in
         the newest iteration that is open, or else the newest; a failure to record is a remark and keeps nothing back.
@@ -479,7 +478,7 @@ class FeedbackStore:
         _check_agent(agent, "agent")
         remarks: list[str] = []
         number, review = self._newest(remarks)
-        known = self._reading.index.agents(_ACTIVE)
+        known = self._reader.index.agents(_ACTIVE)
         given = AgentFeedback(agent=name_in(known, agent) or agent, iteration=self._place())
         if not review:
             return AgentFeedback.from_dict({**given, "remarks": tuple(remarks)})
@@ -510,13 +509,13 @@ class FeedbackStore:
     def effectiveness(
         self, agent: str | None = None, iterations: Sequence[int] | None = None
     ) -> tuple[FeedbackEffect, ...]:
-        """How agents did after each version of their feedback, against before (S5).
+        """How agents did after each version of their feedback, against before.
 
         Args:
             agent: only this one.
             iterations: only feedback that was given in these.
         """
-        numbers = [row.number for row in self._reading.iterations()]
+        numbers = [row.number for row in self._reader.iterations()]
         plans = compared(self._given(agent, iterations or ()), numbers)
         needed = sorted({number for plan in plans for number in (*plan.before, *plan.after)})
         agents = self._aggregates.agents(needed)
@@ -540,7 +539,7 @@ class FeedbackStore:
         if isinstance(iteration, bool) or not isinstance(iteration, int):
             hint = f"give the number of an iteration, or {LATEST!r}"
             raise QueryInvalid(f"{iteration!r} is no iteration", field="iteration", hint=hint)
-        known = [row.number for row in self._reading.iterations()]
+        known = [row.number for row in self._reader.iterations()]
         if iteration not in known:
             hint = f"the newest is {known[-1]}" if known else "none was started yet"
             raise IterationInvalid(f"there is no iteration {iteration}", field="iteration", hint=hint)
@@ -548,7 +547,7 @@ class FeedbackStore:
 
     def _reviewed(self) -> Iterator[int]:
         """The iterations that have a meta-review, the newest first; the newest are asked for by themselves."""
-        newest = self._reading.latest_iteration()
+        newest = self._reader.latest_iteration()
         if newest is None:
             return
         recent = tuple(range(max(newest - _RECENT, 0), newest + 1))
@@ -556,17 +555,17 @@ class FeedbackStore:
         yield from (number for number in self._reviews_in(()) if number < recent[0])
 
     def _reviews_in(self, iterations: tuple[int, ...]) -> list[int]:
-        rows = self._reading.rows(StateQuery(kinds=("meta_review",), iterations=iterations))
+        rows = self._reader.rows(StateQuery(kinds=("meta_review",), iterations=iterations))
         return sorted({row.facts.iteration for row in rows if row.facts.iteration is not None}, reverse=True)
 
     def _review(self, number: int) -> dict[str, Any]:
         try:
-            return self._reading.load(meta_review_path(number))
+            return self._reader.load(meta_review_path(number))
         except FileNotFoundError:
             return {}
 
     def _newest(self, remarks: list[str]) -> tuple[int | None, dict[str, Any]]:
-        """The newest review that can be read: an agent is better told what was said before than nothing."""
+        """The newest review that can be read: older advice is better than none."""
         for number in islice(self._reviewed(), _TRIES):
             try:
                 if review := self._review(number):
@@ -578,8 +577,8 @@ class FeedbackStore:
     # -- the record -----------------------------------------------------------------------------------------------
     def _place(self) -> int | None:
         """The iteration in which something is given now: the newest that is open, or else the newest."""
-        number = self._reading.open_iteration()
-        return self._reading.latest_iteration() if number is None else number
+        number = self._reader.open_iteration()
+        return self._reader.latest_iteration() if number is None else number
 
     def _recorded(self, given: AgentFeedback, remarks: list[str]) -> dict[str, Any]:
         """Record that the feedback was given, once for each version in an iteration; what is known of it then."""
@@ -617,9 +616,9 @@ class FeedbackStore:
 
     def _given(self, agent: str | None, iterations: Sequence[int]) -> Iterator[FeedbackDelivery]:
         """What the records say, by the names under which agents store their outputs."""
-        self._reading.catch_up()
-        told = self._reading.index.agents(("feedback",))
-        known = self._reading.index.agents(_ACTIVE)
+        self._reader.catch_up()
+        told = self._reader.index.agents(("feedback",))
+        known = self._reader.index.agents(_ACTIVE)
         names = {name: name_in(known, name) or name for name in told}
         if agent is not None:
             _check_agent(agent, "agent")
@@ -628,9 +627,9 @@ class FeedbackStore:
         if not names:
             return
         wanted = StateQuery(kinds=("feedback",), agents=tuple(names), iterations=tuple(iterations))
-        for row in self._reading.rows(wanted):
+        for row in self._reader.rows(wanted):
             try:
-                values = self._reading.load(row)
+                values = self._reader.load(row)
             except _UNREADABLE:
                 continue
             yield from _given_by(values, names.get(row.facts.agent, row.facts.agent), row.facts.iteration or 0)

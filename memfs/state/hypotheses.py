@@ -1,7 +1,6 @@
-"""Evolution: where a hypothesis came from, and what came of it (seed 001, S10, S13).
+"""Trace a hypothesis: its versions over the iterations, its ancestors and its descendants.
 
-Owns the walk from parents to children and back, over all iterations, archived ones included. A hypothesis may stand in
-several iterations, and change within one: each is a version of it.
+Archived iterations count. Each relative is met once, also where parents form a circle.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _MOST = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HypothesisVersion(Shape):
-    """A hypothesis as it stood in an iteration, at its end or before; ``document`` is all of it."""
+    """A hypothesis as it was in an iteration, at its end or before; ``document`` is all of it."""
 
     lists: ClassVar[tuple[str, ...]] = ("parents",)
 
@@ -61,7 +60,7 @@ class Relative(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HypothesisHistory(Shape):
-    """What became of a hypothesis: its versions, oldest first, and its relatives both ways, nearest first (S10)."""
+    """What became of a hypothesis: its versions, oldest first, and its relatives both ways, nearest first."""
 
     lists: ClassVar[tuple[str, ...]] = ("versions", "ancestors", "descendants", "missing")
 
@@ -72,7 +71,7 @@ class HypothesisHistory(Shape):
     missing: tuple[str, ...] = ()
 
 
-def hypothesis_history(reading: StateReader, hypothesis: str) -> HypothesisHistory:
+def hypothesis_history(reader: StateReader, hypothesis: str) -> HypothesisHistory:
     """The versions of a hypothesis over and within the iterations, its ancestors and its descendants.
 
     One that is not stored has no versions, and may have descendants: those that name it as a parent.
@@ -82,10 +81,10 @@ def hypothesis_history(reading: StateReader, hypothesis: str) -> HypothesisHisto
     """
     if not isinstance(hypothesis, str) or not hypothesis:
         raise QueryInvalid(f"{hypothesis!r} is not the id of a hypothesis", field="id", hint="give its id")
-    reading.catch_up()
-    gathered = reading.gather(StateQuery(kinds=HYPOTHESIS_KINDS, names=(hypothesis,)))
+    reader.catch_up()
+    gathered = reader.gather(StateQuery(kinds=HYPOTHESIS_KINDS, names=(hypothesis,)))
     missing = [f"{path} cannot be read: {reason}" for path, reason in gathered.problems.items()]
-    walk = _Walk(reading)
+    walk = _Walk(reader)
     ancestors = walk.relatives(hypothesis, walk.parents)
     descendants = walk.relatives(hypothesis, walk.children)
     if walk.cut:
@@ -102,8 +101,8 @@ def hypothesis_history(reading: StateReader, hypothesis: str) -> HypothesisHisto
 class _Walk:
     """Follows parents and children from what is known of the documents; each relative is met once."""
 
-    def __init__(self, reading: StateReader) -> None:
-        self._find = reading.index.find
+    def __init__(self, reader: StateReader) -> None:
+        self._find = reader.index.find
         self.cut = False
 
     def relatives(self, origin: str, step: Callable[[str], Iterable[str]]) -> tuple[Relative, ...]:

@@ -1,8 +1,7 @@
-"""Importing: documents that an export holds, back into a workspace.
+"""Import what an export holds, back into a workspace.
 
-Owns the order: everything is checked before the first document is stored, and they are stored in batches, each of which
-is all or nothing. An import that was cut short is taken up by importing again, as what is there already is passed over.
-What becomes of one record is the business of ``memfs.state.import_documents``.
+Everything is checked before the first document is stored, and each batch is stored whole or not at all. An import
+that was cut short is finished by importing again: what is there already is passed over.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from dataclasses import replace as changed
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from memfs.errors import (
@@ -49,11 +47,11 @@ _GIVEN_BY_PLACE = ("id", "type")
 
 
 class DocumentImport:
-    """What becomes of state documents."""
+    """Plans the import of state documents."""
 
-    def __init__(self, files: StateFiles, reading: StateReader, parts: Parts) -> None:
+    def __init__(self, files: StateFiles, reader: StateReader, parts: Parts) -> None:
         self._files = files
-        self._reading = reading
+        self._reader = reader
         self._parts = parts
 
     def change(self, record: ExportRecord, replace: bool, *, check: bool) -> DocumentChange | None:
@@ -94,10 +92,10 @@ class DocumentImport:
         return DocumentChange(record.path, record.document, expected=there.sha256)
 
     def _new(self, record: ExportRecord) -> DocumentChange | None:
-        row = self._reading.index.row(record.path)
+        row = self._reader.index.row(record.path)
         if row is None or not row.archive:
             return DocumentChange(record.path, record.document, expected="")
-        if same(plain(self._reading.load(row)), plain(record.document)):
+        if same(plain(self._reader.load(row)), plain(record.document)):
             return None
         raise Conflict(
             "it is archived with other content",
@@ -114,7 +112,7 @@ class DocumentImport:
 
 
 class ItemImport:
-    """What becomes of memories."""
+    """Plans the import of memories."""
 
     def __init__(self, store: Store, parts: Parts) -> None:
         self._store = store
@@ -170,7 +168,7 @@ class ItemImport:
         if planned is None:
             return []
         reason = allowed(item)[1]
-        return [changed(planned, item=item.replace(path=path, sha256=sha256(data)), vetted=False, reason=reason)]
+        return [replace(planned, item=item.replace(path=path, sha256=sha256(data)), vetted=False, reason=reason)]
 
 
 def _values(item: MemoryItem) -> Mapping[str, Any]:
@@ -188,7 +186,7 @@ _CHUNK = 1 << 20
 _SOURCE = "import"
 
 Tell = Callable[[MemfsError], object]
-"""Told of each record that cannot be imported; ``path`` is the file, ``line`` where the record stands in it."""
+"""Called for each record that cannot be imported; ``path`` is the file, ``line`` where the record is in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,7 +236,7 @@ class _Batch:
 
 @dataclass(slots=True)
 class _Sum:
-    """What an import did until now; see ``Imported``."""
+    """What an import did until now; see ``ImportCounts``."""
 
     counts: Counter[str] = field(default_factory=Counter)
     iterations: set[int] = field(default_factory=set)
@@ -271,17 +269,17 @@ class Importer:
     def __init__(
         self,
         files: StateFiles,
-        reading: StateReader,
+        reader: StateReader,
         store: Store,
         parts: Parts,
         after: Callable[[Sequence[int]], object] = lambda _: None,
     ) -> None:
-        """``after`` is told which iterations an import touched, once it is done."""
+        """``after`` gets the iterations that an import touched, once it is done."""
         self._files = files
-        self._reading = reading
+        self._reader = reader
         self._store = store
         self._parts = parts
-        self._documents = DocumentImport(files, reading, parts)
+        self._documents = DocumentImport(files, reader, parts)
         self._items = ItemImport(store, parts)
         self._after = after
 
@@ -296,7 +294,7 @@ class Importer:
         tell: Tell | None = None,
         step: Step | None = None,
     ) -> ImportCounts:
-        """Store every document of an export; one that is there already with equal content stays as it is (S19).
+        """Store every document of an export; one that is there already with equal content stays as it is.
 
         Args:
             source: a file by name, or an open binary file, which need not be seekable.
@@ -304,8 +302,8 @@ class Importer:
             replace: documents that differ are replaced; without it they are conflicts.
             dry_run: tell what would be stored, and store nothing.
             skip_refused: leave out the records that cannot be imported.
-            tell: is told of each record that cannot be imported; without it only the error raised says so.
-            step: is told how far it is.
+            tell: called for each record that cannot be imported; without it only the error raised says so.
+            step: called with how far it is.
 
         Raises:
             Conflict: documents are there with other content. Nothing was stored.
@@ -366,7 +364,7 @@ class Importer:
         total = conflicts = 0
         seen: dict[str, int | None] = {}
         self._store.follow()
-        self._reading.catch_up()
+        self._reader.catch_up()
         for record in way.records():
             total += 1
             try:

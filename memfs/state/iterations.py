@@ -1,7 +1,6 @@
-"""Iterations: opening, closing and listing the rounds of work (S12).
+"""Start, close and list iterations, the rounds of work of a multi-agent system.
 
-Owns the header of each iteration, ``system_state.json``: its status, and the statistics that closing writes into it.
-What a document holds, and what the statistics are made of, it does not know.
+Closing one writes its statistics into its header, ``system_state.json``; closing it again brings them up to date.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ _RACY_NS = 2_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration:
-    """One iteration as it stands.
+    """One iteration as it is.
 
     Attributes:
         status: ``open`` or ``closed``.
@@ -99,7 +98,7 @@ class Iterations:
     def __init__(
         self,
         files: StateFiles,
-        reading: StateReader,
+        reader: StateReader,
         clock: Callable[[], datetime] = utc_now,
         fire: Fire = lambda _occasion, _facts: None,
         folder: str | os.PathLike[str] = "",
@@ -112,7 +111,7 @@ class Iterations:
             folder: the workspace's; without it the newest open iteration is looked for each time it is needed.
         """
         self._files = files
-        self._reading = reading
+        self._reader = reader
         self._clock = clock
         self._fire = fire
         self._folder = os.path.join(folder, state_paths.ITERATIONS) if folder else ""
@@ -135,7 +134,7 @@ class Iterations:
         return settled(lambda: self._started(number))
 
     def close(self, number: int | None = None) -> Iteration:
-        """Close an iteration and sum it up; one that is closed is summed up anew, with what came late.
+        """Close an iteration and sum it up; one that is closed is summed up again, with what came late.
 
         Args:
             number: which; None is the newest that is open.
@@ -144,7 +143,7 @@ class Iterations:
             IterationInvalid: there is no such iteration, or none is open, or it was archived.
             StorageIO, ContentError: as for ``start``.
         """
-        wanted = self._reading.open_iteration() if number is None else number
+        wanted = self._reader.open_iteration() if number is None else number
         if wanted is None:
             raise IterationInvalid("no iteration is open", hint="'memfs iteration start' opens one")
         return settled(lambda: self._end(wanted))
@@ -159,7 +158,7 @@ class Iterations:
             return self._begin(wanted, _header_path(wanted))
         if number is not None:
             return self._open_one(wanted, found)
-        self._reading.catch_up()
+        self._reader.catch_up()
         raise Conflict("another process has just started it", path=found.path)
 
     def _begin(self, number: int, path: str) -> Iteration:
@@ -189,7 +188,7 @@ class Iterations:
         first = header.values.get("status") != "closed"
         closed = self._clock() if first else time_in(header.values.get("closed"))
         opened = time_in(header.values.get("opened"))
-        found = self._reading.rows(StateQuery(iterations=(number,)))
+        found = self._reader.rows(StateQuery(iterations=(number,)))
         statistics = sum_up((row.facts for row in found), opened, closed)
         values = {**header.values, "status": "closed", "statistics": statistics}
         if closed is not None:
@@ -210,9 +209,9 @@ class Iterations:
             ContentError, StorageIO: its header cannot be read.
         """
         path = _header_path(number)
-        row = next((row for row in self._reading.iterations() if row.number == number), None)
+        row = next((row for row in self._reader.iterations() if row.number == number), None)
         try:
-            header = self._reading.load(path)
+            header = self._reader.load(path)
         except FileNotFoundError:
             if row is None:
                 raise self._missing(number) from None
@@ -221,8 +220,8 @@ class Iterations:
 
     def list(self) -> builtins.list[Iteration]:
         """Every iteration by number, archived ones too, without their statistics, which ``show`` has."""
-        rows = self._reading.iterations()
-        counted = self._reading.index.counts_by_iteration()
+        rows = self._reader.iterations()
+        counted = self._reader.index.counts_by_iteration()
         return [self._described(row, {}, counted.get(row.number, {})) for row in rows]
 
     def current(self) -> int:
@@ -235,7 +234,7 @@ class Iterations:
             header = self.header(self._found[0])
             if header is not None and header.values.get("status") == "open":
                 return self._found[0]
-        found = self._reading.open_iteration()
+        found = self._reader.open_iteration()
         if found is not None:
             self._found = (found, seen)
             return found
@@ -272,7 +271,7 @@ class Iterations:
         self, row: IterationRow, header: Mapping[str, Any], counts: Mapping[str, int] | None = None
     ) -> Iteration:
         statistics = header.get("statistics")
-        counted = self._reading.index.counts((row.number,)) if counts is None else counts
+        counted = self._reader.index.counts((row.number,)) if counts is None else counts
         return Iteration(
             number=row.number,
             status=str(header.get("status") or row.status or "open"),
@@ -284,7 +283,7 @@ class Iterations:
         )
 
     def _newest(self) -> int | None:
-        return self._reading.latest_iteration()
+        return self._reader.latest_iteration()
 
     def _seen(self) -> int:
         """When the folder of iterations last got a new one; 0 where that cannot be relied on."""
@@ -295,7 +294,7 @@ class Iterations:
         return changed if time.time_ns() - changed > _RACY_NS else 0
 
     def _refuse_archived(self, number: int) -> None:
-        if any(row.number == number and row.archive for row in self._reading.iterations()):
+        if any(row.number == number and row.archive for row in self._reader.iterations()):
             raise IterationInvalid(
                 f"iteration {number} is archived",
                 field="iteration",

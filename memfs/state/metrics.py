@@ -1,7 +1,6 @@
-"""Measures: what an output, a hypothesis or a set of figures says in numbers (seed 001; S5, S11).
+"""Compute metrics of documents: figures, strategies, success, improvement, and the statistics of an iteration.
 
-Owns which parts of a document count as figures, as the strategy used, as success and as an improvement, whatever agents
-call them, and how figures are summed up. Works on plain values and never fails over what somebody wrote.
+Works on plain values, and never fails over what somebody wrote. The same values give the same numbers in any order.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Parts: the parts that keep a multi-agent system's state, and how they are wired (seed 001).
+"""Wire the parts that keep a multi-agent system's state, each made when it is first used.
 
-Owns which part gets which others, when it is made, and which hears of an occasion. What a part does, it does not know.
+Archiving, pruning and checkpoints that are due run on the occasions that they react to.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class States:
 
     @cached_property
     def clashes(self) -> Clashes:
-        """Fields in which one writer's value gave way, until somebody decides about them."""
+        """Fields in which one writer's value was displaced, until somebody decides about them."""
         from memfs.state.concurrent_documents import Clashes
 
         return self._first("clashes", Clashes(self.files, self.reading))
@@ -254,11 +254,11 @@ class States:
                 self.checkpoints.bring_home()
             if not self.store.by_hand:
                 self.retention.keep_up()
-        except MemfsError as error:  # what is due stays due; whoever writes or closes is not to fail for it
+        except MemfsError as error:  # what is due stays due; a write or close is not to fail for it
             self.store.note_failure(error)
 
     def take_up_merges(self) -> int:
-        """Write down the conflicts that merges of git's left in documents, once those are over; how many were (B3).
+        """Write down the conflicts that merges of git's left in documents, once those are over; how many were.
 
         Raises:
             StorageIO: they stay where they are.

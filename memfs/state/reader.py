@@ -1,8 +1,7 @@
-"""State reading: finding and loading state documents, those of archived iterations too (seed 001).
+"""Find and load state documents, those of archived iterations too.
 
-Owns the promise that what is handed out is what the document's file says now, or its archive where it left the tree: a
-row that its file contradicts is described anew, and the question asked again. When files are looked at is ``looking``'s
-business; what a question is for, it does not know.
+What is returned is what the document's file says now, or its archive once it left the tree: an index row that its
+file contradicts is read again, and the query repeated.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Recording: what a system hands over becomes state documents (S1, S2).
+"""Record what a system hands over as state documents: updates, outputs, reviews and hypotheses.
 
-Owns which documents a hand-over changes, and what is acknowledged. How writers of one document at once are brought
-together is ``shared``'s business, what a state under a token is, ``continuation``'s.
+A call returns once its documents are durable. Writers of one document at once are merged.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class _Place:
 
 
 class StateRecorder:
-    """Takes what agents hand over. May be used from several threads, and by several processes at once.
+    """Records what agents hand over. May be used from several threads, and by several processes at once.
 
     Every method returns when the document survives kill -9 and power loss. An iteration that a document names, or the
     next one where none is open, is started on the way.
@@ -65,7 +64,7 @@ class StateRecorder:
     def __init__(
         self,
         files: StateFiles,
-        reading: StateReader,
+        reader: StateReader,
         iterations: Iterations,
         continuations: Continuations,
         *,
@@ -86,12 +85,12 @@ class StateRecorder:
         self._checkpoint = checkpoint
         self._clock = clock
         self._fire = fire
-        self._shared = SharedDocuments(files, reading, iterations, clock)
+        self._shared = SharedDocuments(files, reader, iterations, clock)
         self._known = MergeBase()
 
     # -- from the supervisor --------------------------------------------------------------------------------------
     def state_update(self, update: StateUpdate | Mapping[str, Any], iteration: int | None = None) -> Acknowledgement:
-        """Keep a supervisor's state, and have the iteration's header show the latest by timestamp (S1).
+        """Keep a supervisor's state, and have the iteration's header show the latest by timestamp.
 
         A ``checkpoint`` update creates a checkpoint each time it is sent, whose id is acknowledged; a ``critical`` one
         is committed at once. Both updates are stored even where the quota is full.
@@ -149,7 +148,7 @@ class StateRecorder:
 
     # -- from specialised agents ----------------------------------------------------------------------------------
     def agent_output(self, output: AgentOutput | Mapping[str, Any], iteration: int | None = None) -> Acknowledgement:
-        """Keep what an agent made of a task (S2, S9).
+        """Keep what an agent made of a task.
 
         With an ``internal_state`` it also keeps that, under a token that is acknowledged, for the agent to go on from;
         an output without ``state_data`` ends the task's tokens. Each completes the task but one that names a
@@ -196,7 +195,7 @@ class StateRecorder:
 
     # -- from the meta-reviewer -----------------------------------------------------------------------------------
     def meta_review(self, review: MetaReviewStorage | Mapping[str, Any]) -> Acknowledgement:
-        """Keep the meta-review of an iteration, open or closed; a later one takes its place, history keeps both (S2).
+        """Keep the meta-review of an iteration, open or closed; a later one takes its place, history keeps both.
 
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO: nothing was stored.
@@ -223,10 +222,10 @@ class StateRecorder:
         known: MergeBase | None = None,
         base: Mapping[str, Any] | None = None,
     ) -> Acknowledgement:
-        """Keep a hypothesis, joined with what others stored of it meanwhile (S2; issue 5, point 8).
+        """Keep a hypothesis, joined with what others stored of it meanwhile.
 
         A field that is left out stays as it is, one that is None goes; ``matches``, ``wins``, ``losses`` and
-        ``reviews`` of all writers add up; of any other field that two changed at once, the last writer's value stands,
+        ``reviews`` of all writers add up; of any other field that two changed at once, the last writer's value counts,
         and a record in ``conflicts/`` has the other.
 
         Args:
@@ -257,7 +256,7 @@ class StateRecorder:
     def tournament_result(
         self, values: Mapping[str, Any], *, iteration: int | None = None, known: MergeBase | None = None
     ) -> Acknowledgement:
-        """Keep one result of the tournament; without an ``id`` it gets one of its own (S2).
+        """Keep one result of the tournament; without an ``id`` it gets one of its own.
 
         Raises:
             SchemaInvalid, SecretDetected, QuotaExceeded, StorageIO, IterationInvalid: nothing was stored.

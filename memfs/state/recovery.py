@@ -1,7 +1,7 @@
-"""Recovery: what a checkpoint tells whoever goes on from it (S7).
+"""Recover from a checkpoint: what to go on from, and its documents brought back.
 
-Owns how the answer is put together from what the checkpoint has noted and the documents it points at. The checkpoint
-was proved by the caller; nothing is changed here.
+The answer is put together from what the checkpoint noted and the documents it points at; the caller has verified it.
+Components can be restored each by itself.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ def _document(payload: Path, manifest: CheckpointManifest, proved: ProofResult, 
 
 
 def _resume_points(metadata: Mapping[str, Any], states: Mapping[str, Any]) -> dict[str, Any]:
-    """By component: what the supervisor recorded, and where each agent stood; what both tell of one is joined."""
+    """By component: what the supervisor recorded, and where each agent was; what both say of one is joined."""
     points = {component: value for component, value in metadata.items() if value is not None}
     for agent, state in states.items():
         recorded = points.get(agent)

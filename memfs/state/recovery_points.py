@@ -1,7 +1,6 @@
-"""Recovery points: what a recovery tells of a checkpoint, gathered while its documents are packed (S7).
+"""Gather what a recovery reports while a checkpoint is packed: where each agent is, tasks in flight, work that is done.
 
-Owns which documents say where each agent stands, what the supervisor said last of each part of ``checkpoint_data``, and
-what was done already. Works on paths and bytes as they come by; reads and writes nothing.
+Works on paths and bytes as they pass; reads and writes nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _STATEFUL = {"agent_output": b'"internal_state"', "continuation": b'"state"'}
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Where an agent stood: the document that says so, the field in it, and the state unless it is large."""
+    """Where an agent was: the document that says so, the field in it, and the state unless it is large."""
 
     order: tuple[int, str]
     path: str
@@ -109,7 +108,7 @@ class Points:
         return latest_of(one for known in self._said.values() for one in known.values() if one.path in paths)
 
     def _is_old(self, path: str) -> bool:
-        """Whether the agent's newer iterations have told of it already; a token's document names its agent inside."""
+        """Whether the agent's newer iterations have reported it already; a token's document names its agent inside."""
         agent, number = agent_of(path), iteration_of(path) or 0
         return bool(agent) and any(one.order[0] > number for one in self._states.get(agent, {}).values())
 
@@ -160,7 +159,7 @@ class Points:
 
 
 def completed(paths: Iterable[str], closed: Mapping[str, bool]) -> dict[str, Any]:
-    """What was done by then, told from the names of the documents and the status of the iterations."""
+    """What was done by then, from the names of the documents and the status of the iterations."""
     kinds: Counter[str] = Counter()
     outputs: Counter[str] = Counter()
     tasks: dict[str, set[str]] = {}

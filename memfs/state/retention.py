@@ -1,7 +1,6 @@
-"""Retention: which iterations and archives are due by the policy, and doing it (S5, S15).
+"""Archive iterations and delete archives that are due by ``configuration/retention_policy.json``.
 
-Owns what ``configuration/retention_policy.json`` says of iterations and archives. How an archive is made is
-``memfs.state.archives``'s business; checkpoints and items are pruned by their own modules.
+Also measures how iterations grow. A dry run changes nothing.
 """
 
 from __future__ import annotations

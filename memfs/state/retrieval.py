@@ -1,7 +1,7 @@
-"""State retrieval: the system's state as it is or was, whole, in part or summed up (seed 001, S3, S14).
+"""Retrieve the system's state as it is or was: whole, in part or summarised.
 
-Owns that an answer is of one piece and true when it is handed out: made again while what it rests on changes, kept only
-as long as that stays as it was. What belongs into it, ``memfs.state.retrieval`` says.
+An answer is of one moment and true when it is returned: it is made again while what it rests on changes, and cached
+only as long as that stays the same.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from memfs.model.state_query import StateQuery, StateRow
 from memfs.model.time import Moment, format_time, given_time, parse_time
 from memfs.recall.executor import Deadline
 from memfs.search.state_index import News
-from memfs.state import metrics as summing
+from memfs.state import metrics
 from memfs.state.reader import DocumentProof, DocumentSet, StateCache, StateDocument, StateReader
 
 SYSTEM, AGENTS, HYPOTHESES, TOURNAMENT, FEEDBACK = "system", "agents", "hypotheses", "tournament", "feedback"
@@ -186,11 +186,11 @@ class AnswerBasis:
 
 
 class StateCollector:
-    """Makes one answer."""
+    """Collects one answer."""
 
-    def __init__(self, reading: StateReader, wanted: StateQuestion, deadline: Deadline) -> None:
-        self._reading = reading
-        self._index = reading.index
+    def __init__(self, reader: StateReader, wanted: StateQuestion, deadline: Deadline) -> None:
+        self._reader = reader
+        self._index = reader.index
         self._wanted = wanted
         self._deadline = deadline
         self.notes = AnswerBasis()
@@ -240,7 +240,7 @@ class StateCollector:
         if self._deadline.passed:
             self._late(f"the {what} were not read: the time was over")
             return []
-        found = self._reading.gather(question, self._deadline)
+        found = self._reader.gather(question, self._deadline)
         self._note(found, what)
         return list(found.documents)
 
@@ -301,14 +301,14 @@ class StateCollector:
         if update is not None:
             summed |= {key: update.values[key] for key in ("timestamp", "system_statistics") if key in update.values}
         hypotheses = _latest_versions(self._find(self._versions(), "hypotheses"))
-        summed["hypotheses_by_state"] = summing.by_state(hypotheses)
+        summed["hypotheses_by_state"] = metrics.by_state(hypotheses)
         return summed
 
     # -- agents -------------------------------------------------------------------------------------------------------
     def _agents(self) -> dict[str, dict[str, Any]]:
         names = list(self._wanted.agents) or self._all_agents()
         if self._wanted.summary:
-            return summing.agents(self._find(self._question("agent_output", agents=tuple(names)), "outputs"), names)
+            return metrics.agents(self._find(self._question("agent_output", agents=tuple(names)), "outputs"), names)
         states = {}
         for number, name in enumerate(names):
             if self._deadline.passed:
@@ -369,7 +369,7 @@ class StateCollector:
 
     def _versions(self, **more: Any) -> StateQuery:
         """A question for hypotheses: those that stand; each of their versions where all is wanted, or a moment that is
-        over: what stood by then may have changed within its iteration since.
+        over: what was there by then may have changed within its iteration since.
         """
         wanted = self._wanted
         earlier = wanted.end is not None or (wanted.full and not wanted.present)
@@ -385,7 +385,7 @@ class StateCollector:
             question = replace(question, iterations=())
         found = self._last(question, PRESENT_HYPOTHESES, "tournament results")
         results = [one.values for one in found]
-        return {"count": len(results), "standings": summing.standings(results), "results": results}
+        return {"count": len(results), "standings": metrics.standings(results), "results": results}
 
     def _feedback(self) -> list[dict[str, Any]]:
         wanted = self._wanted
@@ -394,7 +394,7 @@ class StateCollector:
             question = replace(question, iterations=(), newest=True, limit=PRESENT_REVIEWS)
         found = self._read(question, "meta-reviews")
         reviews = [one.values for one in (found[::-1] if wanted.present else found)]
-        return [summing.review(one) for one in reviews] if wanted.summary else reviews
+        return [metrics.review(one) for one in reviews] if wanted.summary else reviews
 
     # -- components and figures ---------------------------------------------------------------------------------------
     def _add_components(self, system: dict[str, Any], agents: dict[str, dict[str, Any]]) -> None:
@@ -406,7 +406,7 @@ class StateCollector:
             scope = replace(StateQuery() if self._wanted.present else self._question(), components=(name,))
             update = self._newest(replace(scope, kinds=("state_update",)), f"state updates about {name}")
             if update is not None:
-                system.setdefault("components", {})[name] = summing.component(name, update.values)
+                system.setdefault("components", {})[name] = metrics.component(name, update.values)
             state = agents.get(name) or self._agent(name)
             if state:
                 agents[name] = state
@@ -488,9 +488,9 @@ class _Basis:
 class Retrieval:
     """Answers questions for the state of one workspace's system. May be used from several threads."""
 
-    def __init__(self, reading: StateReader, seconds: float | None = None) -> None:
+    def __init__(self, reader: StateReader, seconds: float | None = None) -> None:
         """``seconds``: how long an answer takes where the question does not say; None for as long as it needs."""
-        self._reading = reading
+        self._reader = reader
         self._default = seconds
         self._kept = StateCache()
         self._guard = threading.Lock()
@@ -509,7 +509,7 @@ class Retrieval:
         metrics: Sequence[str] | None = None,
         deadline: float | None = None,
     ) -> RetrievedState:
-        """The state that was asked for (S3, S13, S14).
+        """The state that was asked for.
 
         Without ``start``, ``end`` and ``iterations`` it is the present: the newest iteration, the last state update and
         the last state of every agent from whichever iteration, the last 100 hypotheses as they are, the last 100
@@ -545,7 +545,7 @@ class Retrieval:
             },
         )
         limit = Deadline(self._default if deadline is None else _seconds(deadline))
-        looked = self._reading.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
+        looked = self._reader.catch_up(Deadline(limit.seconds and limit.seconds / 2))  # the rest is for reading
         basis = self._kept.proof(wanted)
         if looked and basis is not None and self._holds(basis, limit):
             with suppress(KeyError):
@@ -556,12 +556,12 @@ class Retrieval:
         return self._answer(wanted, self._made(wanted, limit, looked), cached=False)
 
     def cache_statistics(self) -> Mapping[str, Any]:
-        """How often answers and documents came from the cache, in this process and in all so far (S14)."""
-        self._reading.parts.require_open()
+        """How often answers and documents came from the cache, in this process and in all so far."""
+        self._reader.parts.require_open()
         self._write_down()
-        notes = self._reading.index.notes()
+        notes = self._reader.index.notes()
         total = (int(notes.get("cache_hits", "0")), int(notes.get("cache_misses", "0")))
-        documents = self._reading.kept
+        documents = self._reader.kept
         return {
             "answers": _rates(self._kept.hits, self._kept.misses),
             "documents": _rates(documents.hits, documents.misses),
@@ -579,11 +579,11 @@ class Retrieval:
     # -- making -------------------------------------------------------------------------------------------------------
     def _made(self, wanted: StateQuestion, deadline: Deadline, looked: bool) -> dict[str, Any]:
         """The answer as plain values; kept when it is whole."""
-        index = self._reading.index
+        index = self._reader.index
         made: dict[str, Any] = {}
         for _ in range(_TRIES):
             generation = index.generation()
-            answering = StateCollector(self._reading, wanted, deadline)
+            answering = StateCollector(self._reader, wanted, deadline)
             content = answering.content()
             notes = answering.notes
             made = {"content": content, "missing": notes.missing, "range": _range(wanted, notes)}
@@ -614,7 +614,7 @@ class Retrieval:
 
     def _behind(self) -> dict[str, Any]:
         """How far what is only eventually consistent is behind."""
-        parts = self._reading.parts
+        parts = self._reader.parts
         behind: dict[str, Any] = {"uncommitted_writes": len(parts.journal.operations())}
         entry = parts.seen.entry(aggregate_path("research_progress"))
         if entry is not None:
@@ -626,11 +626,11 @@ class Retrieval:
         """Whether a kept answer would come out the same now."""
         if not self._unmoved(basis):
             return False
-        return all(not deadline.passed and self._reading.holds(path, proof) for path, proof in basis.proofs)
+        return all(not deadline.passed and self._reader.holds(path, proof) for path, proof in basis.proofs)
 
     def _unmoved(self, basis: _Basis) -> bool:
         """Whether nothing that an answer asked for has become known since."""
-        index = self._reading.index
+        index = self._reader.index
         if index.newest_iteration() != basis.newest:
             return False
         news = index.news(basis.generation)
@@ -646,7 +646,7 @@ class Retrieval:
             hits, misses = self._kept.hits, self._kept.misses
             before, self._counted = self._counted, (hits, misses)
             if (hits, misses) != before:
-                self._reading.index.add(cache_hits=hits - before[0], cache_misses=misses - before[1])
+                self._reader.index.add(cache_hits=hits - before[0], cache_misses=misses - before[1])
 
 
 def _concerns(news: News, questions: Iterable[StateQuery]) -> bool:

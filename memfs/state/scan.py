@@ -1,8 +1,7 @@
-"""State looking: noticing which state documents changed, without reading those that did not.
+"""Notice which state documents changed, without reading those that did not.
 
-Owns when which folders and files are looked at, so that the index agrees with the files: after every commit the paths
-in which it differs, before every question the folders of the iterations at work, and at most once a minute everything.
-What a document is about, ``memfs.model.state_facts`` says; what is asked, it does not know.
+The index follows the files: after each commit the paths that differ from it, before each query the folders of open
+iterations, and at most once a minute everything.
 """
 
 from __future__ import annotations
@@ -462,8 +461,8 @@ _GLANCE_SECONDS = 1.0
 class Glance:
     """Finds documents by what is known of them; looks at the files themselves once a second at most."""
 
-    def __init__(self, reading: StateReader, seconds: float = _GLANCE_SECONDS) -> None:
-        self._reading = reading
+    def __init__(self, reader: StateReader, seconds: float = _GLANCE_SECONDS) -> None:
+        self._reader = reader
         self._seconds = seconds
         self._looked: float | None = None
 
@@ -471,6 +470,6 @@ class Glance:
         """What is known of the documents that agree with a question."""
         now = time.monotonic()
         if self._looked is None or now - self._looked > self._seconds:
-            self._reading.catch_up()
+            self._reader.catch_up()
             self._looked = now
-        return self._reading.index.find(question)
+        return self._reader.index.find(question)

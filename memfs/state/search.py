@@ -1,7 +1,7 @@
-"""Searching: state documents by their words, those of archived iterations too (S15).
+"""Search state documents by their words, and find past states like a given one.
 
-Owns which texts of a document are searched, and when its words are noted: at the first search after it came or changed,
-so that whoever never searches pays nothing. How words become terms is ``memfs.search.analyzer``' business.
+Archived iterations are searched, too. Words are indexed at the first search after a document changed, so that nobody
+pays for searches that are never made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from memfs.model.state_paths import update_path
 from memfs.model.state_query import StateQuery, StateRow
 from memfs.model.time import utc_now
 from memfs.search import analyzer
-from memfs.search import terms as question
+from memfs.search.terms import weights
 from memfs.state.reader import StateDocument, StateReader
 
 _AT_ONCE = 200
@@ -55,7 +55,7 @@ class StateHit(Shape):
 
 
 def search_states(
-    reading: StateReader,
+    reader: StateReader,
     text: str,
     limit: int = 10,
     *,
@@ -65,7 +65,7 @@ def search_states(
     start: datetime | str | None = None,
     end: datetime | str | None = None,
 ) -> list[StateHit]:
-    """The state documents that hold some of the words of a text, the best first (S15).
+    """The state documents that hold some of the words of a text, the best first.
 
     Args:
         text: natural words; one shared stem is enough.
@@ -76,7 +76,7 @@ def search_states(
     Raises:
         QueryInvalid: there is no word in the text, or a time makes no sense.
     """
-    terms = list(question.weights(text))
+    terms = list(weights(text))
     if not terms:
         raise QueryInvalid("there is no word to search for", field="text", hint="give words of the documents")
     asked = StateQuery(
@@ -87,30 +87,30 @@ def search_states(
         end=moment("end", end, end=True),
         limit=max(limit, 0),
     )
-    reading.catch_up()
+    reader.catch_up()
     hits: list[StateHit] = []
     for _ in range(_TRIES):
-        _note_words(reading)
-        ranked = reading.index.matching(terms, asked)
+        _note_words(reader)
+        ranked = reader.index.matching(terms, asked)
         scores = {row.path: score for row, score in ranked}
-        gathered, stale = reading.documents([row for row, _ in ranked])
+        gathered, stale = reader.documents([row for row, _ in ranked])
         hits = [_hit(one.row, one.values, scores[one.row.path], set(terms)) for one in gathered.documents]
         if not stale:
             break
     return hits
 
 
-def _note_words(reading: StateReader) -> None:
+def _note_words(reader: StateReader) -> None:
     """Note the words of every document that came or changed since somebody searched."""
     before: list[StateRow] = []
-    while (rows := reading.index.without_words(_AT_ONCE)) and rows != before:
-        reading.index.learn_words([(row, _terms_of(reading, row)) for row in rows])
+    while (rows := reader.index.without_words(_AT_ONCE)) and rows != before:
+        reader.index.learn_words([(row, _terms_of(reader, row)) for row in rows])
         before = rows
 
 
-def _terms_of(reading: StateReader, row: StateRow) -> str:
+def _terms_of(reader: StateReader, row: StateRow) -> str:
     try:
-        values = reading.load(row)
+        values = reader.load(row)
     except _UNREADABLE:  # 'memfs check' names it; it is looked at again when it has changed
         return ""
     return " ".join(analyzer.terms("\n".join(_texts(values))[:_MOST_CHARACTERS]))
@@ -160,7 +160,7 @@ _Figures = Mapping[tuple[str, str], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimilarState(Shape):
-    """A past state, and how like it is (S13).
+    """A past state, and how like it is.
 
     Attributes:
         path: of the state update.
@@ -175,7 +175,7 @@ class SimilarState(Shape):
     state: Free
 
 
-def find_similar_states(reading: StateReader, state: Mapping[str, Any], limit: int = 5) -> list[SimilarState]:
+def find_similar_states(reader: StateReader, state: Mapping[str, Any], limit: int = 5) -> list[SimilarState]:
     """Past states like a given one, the likest first; among equals the newest.
 
     Compared are those that come nearest in one figure or share words of the focus, whatever their number: among
@@ -195,14 +195,14 @@ def find_similar_states(reading: StateReader, state: Mapping[str, Any], limit: i
     given, own = _described(state)
     if not given.fingerprint and not given.words:
         raise QueryInvalid("there is no figure and no focus to compare", field="state", hint="give system_statistics")
-    reading.catch_up()
+    reader.catch_up()
     found: list[SimilarState] = []
     for _ in range(_ATTEMPTS):
-        candidates = _candidates(reading, given, max(limit, 0) + 1)
+        candidates = _candidates(reader, given, max(limit, 0) + 1)
         ranked = sorted(((likeness(given, row.facts), row) for row in candidates), key=_order)
         best = [(score, row) for score, row in ranked if score > 0.0][: max(limit, 0) + 1]
         scores = {row.path: score for score, row in best}
-        gathered, stale = reading.documents([row for _, row in best])
+        gathered, stale = reader.documents([row for _, row in best])
         found = [_similar(scores[one.row.path], one) for one in gathered.documents if one.values != own]
         if not stale:
             break
@@ -240,12 +240,12 @@ def _described(state: Any) -> tuple[StateFacts, Any]:
     return describe(path, values), plain(state)
 
 
-def _candidates(reading: StateReader, given: StateFacts, wanted: int) -> list[StateRow]:
+def _candidates(reader: StateReader, given: StateFacts, wanted: int) -> list[StateRow]:
     """The state updates to be compared as wholes: those most alike in what the index found them by."""
     mine = given.fingerprint
-    found = reading.index.near(mine, given.words, max(_NEAREST, wanted))
+    found = reader.index.near(mine, given.words, max(_NEAREST, wanted))
     scored = sorted(found, key=lambda one: (-_likeness(mine, given.words, one.figures, one.words), -one.moment))
-    return reading.index.rows([one.key for one in scored[: max(_COMPARED, 2 * wanted)]])
+    return reader.index.rows([one.key for one in scored[: max(_COMPARED, 2 * wanted)]])
 
 
 def _order(scored: tuple[float, StateRow]) -> tuple[float, float, str]:

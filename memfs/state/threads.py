@@ -1,8 +1,7 @@
-"""Threads: the checkpoints of agent graphs, and what their tasks write in between (B5).
+"""Keep the checkpoints of agent graphs, and what their tasks write in between.
 
-Owns which document a checkpoint or a task's writes become, that a value which did not change is not written again, and
-finding both again. What may be removed, and how others then keep their values, is ``threadtidy``'s business; what a
-value means is known to the framework alone.
+A value that did not change is not written again. ``ThreadTidier`` removes and copies threads without taking away a
+value that another checkpoint needs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Trends: how often the meta-reviews name a pattern, over the iterations (seed 001; S10).
-
-Owns finding the reviews, archived ones included. When two name the same pattern, and what a direction is, ``patterns``
-knows.
-"""
+"""Show how often meta-reviews name a pattern over the iterations, archived ones included."""
 
 from __future__ import annotations
 
@@ -69,7 +65,7 @@ def _given(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _named(name: str, value: Any) -> PatternName | None:
-    """One pattern; ``name`` is what it is filed under, "" where it stands by itself."""
+    """One pattern; ``name`` is what it is filed under, "" where it is by itself."""
     if isinstance(value, Mapping):
         found = next((value[key] for key in _NAMES if isinstance(value.get(key), str) and value[key].strip()), "")
         count = next((int(value[key]) for key in _COUNTS if (as_number(value.get(key)) or 0) >= 1), 1)
@@ -153,8 +149,8 @@ _HELD = 5_000
 class Trends:
     """The trends of one workspace. May be used from several threads."""
 
-    def __init__(self, reading: StateReader) -> None:
-        self._reading = reading
+    def __init__(self, reader: StateReader) -> None:
+        self._reader = reader
         self._known: dict[tuple[str, str], list[PatternName]] = {}
         self._guard = threading.Lock()
         renewed_in_child(self)
@@ -168,7 +164,7 @@ class Trends:
         """
         reviews: dict[int, list[PatternName]] = {}
         missing = []
-        for row in self._reading.rows(StateQuery(kinds=(_REVIEW,))):
+        for row in self._reader.rows(StateQuery(kinds=(_REVIEW,))):
             if row.facts.iteration is None:
                 continue
             try:
@@ -186,7 +182,7 @@ class Trends:
         with self._guard:
             known = self._known.get(key)
         if known is None:
-            known = patterns_of(self._reading.load(row))
+            known = patterns_of(self._reader.load(row))
             with self._guard:
                 self._known[key] = known
                 while len(self._known) > _HELD:

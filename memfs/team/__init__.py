@@ -1,1 +1,1 @@
-"""What a team does with memory that lies in git: review it, merge it, travel in it, undo it."""
+"""What a team does with memory that lies in git: review it, merge it, ask its past, undo changes."""

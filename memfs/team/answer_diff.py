@@ -1,7 +1,7 @@
-"""Answer difference: how the answer to a question changed between two revisions, and which commit did it (B1).
+"""Compare the answers to a question at two revisions, and find the commit that changed one.
 
-Owns what counts as a change of an answer. How the past answers is ``memfs.team.asof``'s business, how a commit is
-found that of ``memfs.team.culprit``.
+An item counts as changed when it came, went, changed its rank against others, or says something else; a rank that
+only slid because of others is reported separately.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class AnswerDiff:
         self._repository = repository
 
     def between(self, query: Query, older: str, newer: str = "HEAD") -> Difference:
-        """How the answer differs from one revision to another, both asked at the later one's time (B1).
+        """How the answer differs from one revision to another, both asked at the later one's time.
 
         What differs is what a commit changed, never time alone: equal memories give equal answers.
 

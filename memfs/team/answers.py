@@ -1,7 +1,6 @@
-"""Answers: what one question brings at one revision after another, asked at one moment.
+"""Ask questions of several revisions at one moment, and check pinned questions and the answers expected of them.
 
-Owns that each state of the memory is asked once, and what of an answer is kept for comparing. How the past answers is
-``memfs.team.asof``'s business.
+Each state of the memory is asked once, so that equal states give equal answers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Past: the workspace's memory as it was at a revision, asked in full (B1).
+"""Ask the memory as it was at a revision: recall, read and count with its files, kinds and ``[recall]`` settings.
 
-Owns which revision is meant, and what of that revision counts: its files, its kinds, its ``[recall]`` settings, and its
-time as the present. How an answer is made is the pipeline's business; how the past is read that of ``paststore``.
+The time of the revision counts as the present. Reading the past writes nothing but this user's cache.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
-from memfs import settings as setting_values
+from memfs import settings
 from memfs.admin.format import check_format
 from memfs.admin.kind_file import load_kinds
 from memfs.admin.usage_by_area import MemoryTally
@@ -72,7 +71,7 @@ class Past:
         commit: the revision, all 40 digits; "" where no commit has it yet.
         tree: the id of what ``ContextMemory`` was there; equal trees give equal answers when asked at equal times.
             "" where there was none.
-        time: when the commit was made; also what counts as the present, unless ``at`` was told otherwise.
+        time: when the commit was made; also what counts as the present, unless ``at`` says otherwise.
         now: what counts as the present.
         store: lists, finds and loads its items (``memfs.store.reader.Readable`` and ``Browsable``).
         recall: answers questions with the full ranking; uses count for nothing and are not counted.
@@ -154,7 +153,7 @@ class Travel:
         quarantined: bool = False,
         progress: Progress | None = None,
     ) -> Past:
-        """The memory at a revision (B1).
+        """The memory at a revision.
 
         Args:
             revision: anything git knows, such as a commit, branch, tag or ``HEAD~3``; a date such as ``2026-03-01``; or
@@ -162,7 +161,7 @@ class Travel:
                 means the whole of it, in UTC.
             now: what counts as the present instead of the commit's time, so that two revisions can be compared.
             quarantined: also what only a quarantined branch holds: for a person who looks at it, never for an agent.
-            progress: told how many of how many files were read, where that takes a while.
+            progress: called with how many of how many files were read, where that takes a while.
 
         Raises:
             HistoryUnavailable: there is no such revision, or it cannot be read.
@@ -184,7 +183,7 @@ class Travel:
         return past
 
     def staged(self, files: Mapping[str, TreeEntry], *, now: datetime) -> Past:
-        """The memory as the next commit will have it, for the person whose index that is; no commit is made (B4).
+        """The memory as the next commit will have it, for the person whose index that is; no commit is made.
 
         Args:
             files: what each path of the workspace names.
@@ -283,7 +282,7 @@ class Travel:
         return (*((_MOUNTS,) if self._settings.mounts else ()), *(meaning.notes() if meaning is not None else ()))
 
     def _recall_settings(self, files: PastFiles) -> RecallSettings:
-        """How recall was set then; what this process was told by argument or environment goes before."""
+        """How recall was set then; this process's arguments and environment take precedence."""
         then = _written(files.get(toml_text.FILE))
         chosen: dict[str, Any] = {}
         for field in fields(RecallSettings):
@@ -291,7 +290,7 @@ class Travel:
             if self._settings.origins.get(key, "").startswith(_FROM_THE_PERSON):
                 chosen[field.name] = getattr(self._settings.recall, field.name)
             elif field.name in then:
-                chosen[field.name] = setting_values.checked(then[field.name], spec_of(key))
+                chosen[field.name] = settings.checked(then[field.name], spec_of(key))
         return RecallSettings(**chosen)
 
     def close(self) -> None:
@@ -440,7 +439,7 @@ class RevisionVectorSearch(VectorSearch):
 
 
 class RevisionEmbeddings:
-    """The meaning of every revision, with the embedder that a memory context names."""
+    """The embeddings of every revision, with the embedder that a memory context names."""
 
     def __init__(self, config: MemoryConfig, present: Path, folder: Path | None) -> None:
         """

@@ -1,7 +1,6 @@
-"""Bisect: the commit that broke an answer (B1, B2).
+"""Find the commit that broke an answer.
 
-Owns what is expected of an answer, and that both ends are as they are said to be before anything is searched. How a
-commit is found is ``memfs.team.culprit``'s business, how the past answers that of ``memfs.team.asof``.
+Both ends are checked before the search begins: the answer must be right at one and wrong at the other.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class BisectResult:
 
     Attributes:
         good, bad: the ends of the search.
-        answers: how each expectation stood before and after the commit.
+        answers: how each expectation was met before and after the commit.
         changes: the memory's files that the commit ``added``, ``changed`` or ``removed``, against its first parent.
         notes: what the answers lack that one of today might have, in sentences.
     """
@@ -113,7 +112,7 @@ class Bisect:
         bad: str = "HEAD",
         tell: Callable[[int, int], object] | None = None,
     ) -> BisectResult:
-        """The commit between ``good`` and ``bad`` with which an expectation was not met any more (B1).
+        """The commit between ``good`` and ``bad`` with which an expectation was not met any more.
 
         Both ends are asked first. Commits whose memory cannot be read are passed over. Everything is asked at one
         time, that of ``bad``, so that what is found is what a commit did.

@@ -1,7 +1,7 @@
-"""Blame: who taught each field of a memory, and when (B2).
+"""Find who taught each field of a memory, and when.
 
-Owns the walk from a version back through all that came before it, field by field: through merges, moves and changes of
-type, and through what waits for its commit. Reading git is ``memfs.git``'s business.
+History is followed field by field through merges, moves and changes of type, and through what waits for its commit.
+Nothing is written.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ class Blame:
         self._fields = Fields(parts.kinds)
 
     def fields(self, target: str, field: str = "", revision: str | None = None) -> list[LearnedFrom]:
-        """Each field of an item or document with who taught it, in the order of the file (B2).
+        """Each field of an item or document with who taught it, in the order of the file.
 
         Args:
             target: an item's id, or a path below the workspace.
@@ -284,7 +284,7 @@ class Blame:
         return chosen
 
     def writers(self, item: MemoryItem, conflict: RecordedConflict) -> tuple[LearnedFrom | None, LearnedFrom | None]:
-        """Who wrote the value that stands, and who the one that gave way; None where the history does not tell (B3).
+        """Who wrote the present value, and who the displaced one; None where the history does not tell.
 
         Args:
             conflict: one that the item carries.

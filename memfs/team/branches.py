@@ -1,4 +1,4 @@
-"""Branches: an agent's own branch with a working tree of its own, from its start to its merge or end (B2, B3).
+"""An agent's own branch with a working tree of its own, from its start to its merge or end.
 
 Nothing that is written on such a branch is lost, whatever ends it.
 """
@@ -21,7 +21,7 @@ from memfs.fs import io
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
-from memfs.git import quarantine as quarantines
+from memfs.git import quarantine
 from memfs.git.ancestry import count_beyond, is_ancestor, merge_bases
 from memfs.git.busy import users_of
 from memfs.git.layout import Layout, state_folder
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """How one branch stands.
+    """The state of one branch.
 
     Attributes:
         name: as people name it here; ``branch`` as git does.
@@ -137,7 +137,7 @@ def _pieces(tree: Tree, path: str) -> Iterator[bytes]:
 
 
 class BranchFolders:
-    """The places of one repository's branches, seen from one workspace of it."""
+    """The folders of one repository's branches, seen from one workspace of it."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -246,13 +246,13 @@ class Branches:
 
     # -- looking --------------------------------------------------------------------------------------------------
     def list(self) -> list[Branch]:
-        """The branches of agents, and those that are quarantined, by name (B2).
+        """The branches of agents, and those that are quarantined, by name.
 
         Raises:
             CorruptRecord: one of memfs's lists cannot be read.
         """
         given = read_list(self._common)
-        held = {entry.branch: entry for entry in quarantines.listed(self._common)}
+        held = {entry.branch: entry for entry in quarantine.listed(self._common)}
         refs = {*given, *held, *self._refs()}
         return [self._branch(ref, given.get(ref), held.get(ref)) for ref in sorted(refs)]
 
@@ -263,11 +263,11 @@ class Branches:
             BranchRefused: there is none.
         """
         ref = self._ref(name)
-        return self._branch(ref, read_list(self._common).get(ref), quarantines.of_ref(self._common, ref))
+        return self._branch(ref, read_list(self._common).get(ref), quarantine.of_ref(self._common, ref))
 
     # -- a branch's life ------------------------------------------------------------------------------------------
     def start(self, name: str, *, agent: str = "", folder: str | os.PathLike[str] | None = None) -> Branch:
-        """Give an agent a branch at HEAD, and a working tree of its own with the memory in it (B2).
+        """Give an agent a branch at HEAD, and a working tree of its own with the memory in it.
 
         What waits here is committed first. A start that was interrupted is taken up again.
 
@@ -302,7 +302,7 @@ class Branches:
         return self.find(ref)
 
     def merge(self, name: str, *, message: str = "", dry_run: bool = False) -> BranchMerge:
-        """Join what a branch wrote with the checked-out line; what waits there is committed first (B3).
+        """Join what a branch wrote with the checked-out line; what waits there is committed first.
 
         Args:
             message: the merge commit's sentence, instead of a plain one.
@@ -324,7 +324,7 @@ class Branches:
             hint = "merge again when that is over"
             raise BranchRefused(f"what was written there cannot be committed: {flushed.reason}", hint=hint)
         tip = self._tip(ref)
-        quarantines.require_clean(self._repository, tip)
+        quarantine.require_clean(self._repository, tip)
         said = message or f"Merge the branch {short_name(ref)}"
         joined = self._merger().merge(tip, said, source=SOURCE, dry_run=dry_run)
         if not dry_run:
@@ -339,7 +339,7 @@ class Branches:
         )
 
     def drop(self, name: str, *, force: bool = False, dry_run: bool = False) -> DroppedBranch:
-        """Take a branch and its working tree away (B2).
+        """Take a branch and its working tree away.
 
         Killed anywhere, it goes on when it is called again.
 
@@ -374,7 +374,7 @@ class Branches:
             return self._drop(ref, row, layout)
 
     def quarantine(self, name: str, reason: str = "") -> Branch:
-        """Let nobody be given memory from a branch, nor merge it, until it is released; durable on return (B2).
+        """Let nobody be given memory from a branch, nor merge it, until it is released; durable on return.
 
         Raises:
             BranchRefused: there is no such branch.
@@ -391,8 +391,8 @@ class Branches:
                 time=format_time(self._parts.clock()),
                 head=self._merged_before(ref),
             )
-            others = [one for one in quarantines.listed(self._common) if one.branch != ref]
-            quarantines.save(self._common, [*others, entry])
+            others = [one for one in quarantine.listed(self._common) if one.branch != ref]
+            quarantine.save(self._common, [*others, entry])
         return self.find(ref)
 
     def release(self, name: str) -> Branch:
@@ -403,18 +403,18 @@ class Branches:
         """
         self._store.require_open()
         with self._parts.commit_lock.hold("release a branch"):
-            entries = quarantines.listed(self._common)
+            entries = quarantine.listed(self._common)
             ref = next((one.branch for one in entries if name in _names(one.branch)), "")
             if not ref:
                 raise BranchRefused(f"no branch {name!a} is quarantined", hint="see memfs branch list")
-            quarantines.save(self._common, [one for one in entries if one.branch != ref])
+            quarantine.save(self._common, [one for one in entries if one.branch != ref])
         return self._branch(ref, read_list(self._common).get(ref), None)
 
     # -- which branch ---------------------------------------------------------------------------------------------
     def _ref(self, name: str) -> str:
         """The branch that a name means: one that was given, is quarantined, or is there."""
         ref = name if name.startswith(HEADS) else ref_of(name)
-        known = {*read_list(self._common), *(one.branch for one in quarantines.listed(self._common))}
+        known = {*read_list(self._common), *(one.branch for one in quarantine.listed(self._common))}
         plain = HEADS + name.removeprefix(HEADS)
         for one in (ref, plain):
             if one in known or self._commit(one):
@@ -440,14 +440,14 @@ class Branches:
             raise BranchRefused(f"the branch {short_name(ref)} is checked out here", hint=hint)
 
     def _refuse_quarantined(self, ref: str) -> None:
-        entry = quarantines.of_ref(self._common, ref)
+        entry = quarantine.of_ref(self._common, ref)
         if entry is not None:
-            raise quarantines.refuse(entry)
+            raise quarantine.refuse(entry)
 
     def _merged_before(self, ref: str) -> str:
         """HEAD, whose history is not held back; in the branch's own folder what it began from."""
-        own = quarantines.of_ref(self._common, ref)
-        if own is not None and own.head:  # quarantined anew: what was taken over since then stays held back
+        own = quarantine.of_ref(self._common, ref)
+        if own is not None and own.head:  # quarantined again: what was taken over since then stays held back
             return own.head
         head, row = self._repository.head(), read_list(self._common).get(ref)
         if head.ref != ref:
@@ -462,7 +462,7 @@ class Branches:
         # What was merged before it was quarantined is in both lines: then nobody can tell what the branch wrote.
         return bases[0] if bases and bases[0] != tip else ""
 
-    # -- how it stands --------------------------------------------------------------------------------------------
+    # -- its state ------------------------------------------------------------------------------------------------
     def _branch(self, ref: str, row: BranchEntry | None, entry: QuarantinedBranch | None) -> Branch:
         tip, layout = self._commit(ref), self._places.layout(row)
         return Branch(

@@ -1,7 +1,7 @@
-"""Culprit: the commit with which something that held ceases to hold, in a history of many lines.
+"""Find the commit with which something ceases to hold, by halving a history of many lines.
 
-Owns which commit is tried next, what one that cannot be tried means, when the search is over, and what is said of the
-commit that was found. What holds at a commit, the caller tells.
+A commit that cannot be read is passed over and reported. Commits that leave memory and settings as they were are not
+tried.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _asked(repository: Repository, stretch: Stretch, paths: Collection[str] = OW
 
 
 Holds = Callable[[str], bool | None]
-"""Whether it holds at a commit; None where that cannot be told."""
+"""Whether it holds at a commit; None where that cannot be known."""
 _MOST = 20
 
 

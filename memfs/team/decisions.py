@@ -1,7 +1,7 @@
-"""Decisions: conflicts that joined items carry, brought to an end one by one (K4, B3).
+"""Decide conflicts that items carry after a merge: keep the value in the item, or take the one that was displaced.
 
-Owns finding the items, and what becomes of a field when the value that stands is kept, or the one that gave way is
-taken instead. How conflicts get into items is ``memfs.format``' business.
+A decision is about one conflict, all conflicts of a field, or all of an item. Decisions about several items are
+written as one batch.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class DecisionRule:
     """What somebody decides, and about which conflicts of an item or document.
 
     Attributes:
-        take: put the value that gave way in the place of the one that stands; else that one is right.
+        take: put the displaced value in the place of the present one; else the present one is right.
         field: only the conflicts over this field, by its dotted name; "" for one about the whole, None for every one.
         number: only this one of those that wait, counted from 1 as they are listed (of the field, where one is named);
             0 for every one.
@@ -98,7 +98,7 @@ class DecisionResult:
         id, path: of the item.
         settled: the conflicts that are gone.
         item: as it is stored now; None where it was removed, or with ``dry_run``.
-        removed: whether the decision takes the item away, as the version that gave way had.
+        removed: whether the decision takes the item away, as the displaced version had.
     """
 
     id: str
@@ -146,7 +146,7 @@ class Decisions:
         Raises:
             ItemNotFound: there is no such item, or it has no such conflict.
             QueryInvalid: the field has another value by now, so that nobody knows what would be replaced; or several
-                values gave way to the one that stands, and none of them is chosen.
+                values were displaced by the present one, and none of them is chosen.
             Conflict: the item changed at this very moment. Nothing was written.
             ContentError, StorageIO: nothing was written.
         """
@@ -180,9 +180,9 @@ class Decisions:
             self._plain.add(blob)
         return carries
 
-    # -- taking what gave way -------------------------------------------------------------------------------------
+    # -- taking what was displaced --------------------------------------------------------------------------------
     def _taken(self, item: MemoryItem, conflict: RecordedConflict) -> MemoryItem | None:
-        """The item with what gave way, and without the record; None where that was its removal."""
+        """The item with what was displaced, and without the record; None where that was its removal."""
         left = tuple(one for one in item.conflicts if one != conflict)
         if not conflict.field:
             if conflict.lost == DELETED:
@@ -197,7 +197,7 @@ class Decisions:
         return settled(item, conflict, take=True)
 
     def _version(self, item: MemoryItem, conflict: RecordedConflict) -> MemoryItem:
-        """The version of the item that gave way, from history.
+        """The displaced version of the item, from history.
 
         Raises:
             ItemNotFound: history does not have it (a shallow clone), or it cannot be read.
@@ -231,7 +231,7 @@ def _chosen(item: MemoryItem, ruling: DecisionRule) -> tuple[RecordedConflict, .
 
 
 def _taken_of(item: MemoryItem, chosen: tuple[RecordedConflict, ...], number: int) -> tuple[RecordedConflict, ...]:
-    """Those whose value shall stand: one for each field or passage, of those that speak of what stands."""
+    """Those whose value is to be kept: one for each field or passage, of those about what is there."""
     if number:
         return chosen[:1]
     taken: list[RecordedConflict] = []
@@ -252,7 +252,7 @@ def _choose(item: MemoryItem, problem: str, field: str) -> QueryInvalid:
 
 
 def _rival(one: RecordedConflict, other: RecordedConflict) -> bool:
-    """Whether two values gave way to the same one."""
+    """Whether two values were displaced by the same one."""
     return (one.field, one.kept, one.part) == (other.field, other.kept, other.part)
 
 

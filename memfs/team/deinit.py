@@ -1,7 +1,7 @@
-"""Deinit: takes memfs out of a repository, and with it a workspace's files where that is asked for (D2).
+"""Take memfs out of a repository, and with it a workspace's files where that is asked for.
 
-Everything that would be lost is named before anything is done. Each step can be repeated, and what shows that memfs was
-here, its state folder, goes last: a deinit that was killed is taken up by the next one.
+Everything that would be lost is named before anything is done. Each step can be repeated; the state folder goes last,
+so that a deinit that was killed is finished by the next one.
 """
 
 from __future__ import annotations

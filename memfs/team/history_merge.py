@@ -1,8 +1,7 @@
-"""Merger: joins another line of history into the branch that is checked out (B1, B3).
+"""Merge another line of history into the branch that is checked out.
 
-Owns what a merge that memfs makes itself does to files and to history: that what waits is committed before, that
-nothing of a person's is replaced, and which commit results. What the files come to is the business of
-``memfs.team.history_merge``; where the other line came from, its caller's.
+What waits is committed first, nothing of a person's is replaced, and the merged files and the merge commit are
+written as one batch. Values that were displaced are recorded.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class MergeChange:
 
 @dataclass(frozen=True, slots=True)
 class JoinedHistory:
-    """What two lines come to: the files that change here, and what gave way in files."""
+    """What two lines come to: the files that change here, and what was displaced in files."""
 
     wanted: tuple[MergeChange, ...]
     contested: tuple[ContestedPath, ...]
@@ -93,7 +92,7 @@ class HistoryJoin:
             self._refuse_outside(theirs, taken, [taken[commits.index(base)] for base in bases])
         versions = {
             commit or "": self._versions(snapshot) for commit, snapshot in zip(commits, taken, strict=True)
-        }  # a commit that stands there twice has the same versions
+        }  # a commit that is there twice has the same versions
         here, there = versions[ours or ""], versions[theirs]
         base = crossing(self._join, bases, versions, self._met)
         return {**base, **self._shared(base, here, there, (ours, theirs), bases)}, here, there
@@ -212,7 +211,7 @@ _TOLD = 20
 
 
 def conflict_records(parts: Parts, contested: Sequence[ContestedPath]) -> tuple[MergeChange, ...]:
-    """The documents that record what gave way in state documents, as files that are part of the merge."""
+    """The documents that record what was displaced in state documents, as files that are part of the merge."""
     now = parts.clock()
     found = []
     for file in contested:
@@ -226,7 +225,7 @@ def conflict_records(parts: Parts, contested: Sequence[ContestedPath]) -> tuple[
 
 
 def keep_others(parts: Parts, contested: Sequence[ContestedPath], wanted: Sequence[MergeChange]) -> None:
-    """Keep in this clone what gave way in documents that have no place for a record beside them.
+    """Keep in this clone what was displaced in documents that have no place for a record beside them.
 
     Raises:
         StorageIO: not all could be kept.
@@ -242,7 +241,7 @@ def keep_others(parts: Parts, contested: Sequence[ContestedPath], wanted: Sequen
 
 
 def told(message: str, contested: Sequence[ContestedPath]) -> str:
-    """The commit's message, naming the fields in which one side's value gave way."""
+    """The commit's message, naming the fields in which one side's value was displaced."""
     fields = [f"- {file.path}: {one.field or 'the whole file'}" for file in contested for one in file.conflicts]
     if not fields:
         return message
@@ -348,7 +347,7 @@ class Merger:
     """Merges commits into the checked-out branch of one workspace. May be used from several threads."""
 
     def __init__(self, store: Store, parts: Parts, sum_up: Callable[[Sequence[str]], None]) -> None:
-        """``sum_up`` is told of the files that a merge changed, to bring up to date what follows from them."""
+        """``sum_up`` gets the files that a merge changed, to bring up to date what follows from them."""
         self._sum_up = sum_up
         self._store = store
         self._parts = parts
@@ -364,7 +363,7 @@ class Merger:
         adopt: bool | None = None,
         strangers: bool = False,
     ) -> MergeResult:
-        """Join a commit's memory with what is here; the branch then holds both lines (B1, B3).
+        """Join a commit's memory with what is here; the branch then holds both lines.
 
         What waits is committed first. Files are written journal first: killed anywhere, the merge is finished or was
         never begun. Where the branch holds nothing that the commit lacks, it moves there without a merge commit.
@@ -481,7 +480,7 @@ class Merger:
         return planned.joined(self._parts.repository.head_commit() or tip, forward=False)
 
     def _follow_up(self, changed: Sequence[str]) -> None:
-        """Bring sums up to date, which neither side had of both; the merge stands, whatever becomes of that."""
+        """Bring sums up to date, which neither side had of both; the merge is done, whatever becomes of that."""
         try:
             self._sum_up(changed)
         except MemfsError as error:

@@ -51,7 +51,7 @@ _LOOKALIKES = str.maketrans(
 
 
 def readings(text: str) -> Iterator[tuple[str, str, int]]:
-    """The text as models may read it: as it stands, and without each disguise; where what was hidden begins, or -1."""
+    """The text as models may read it: as it is, and without each disguise; where what was hidden begins, or -1."""
     bare = _UNSEEN.sub("", text)
     yield (bare, "", -1) if bare == text else (text, "", -1)
     if bare != text:
@@ -200,7 +200,7 @@ _TRAITS = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _TABLE[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionFinding:
-    """A sentence that gives an order: from where to where it goes, and where in it the sign's first trait stands."""
+    """A sentence that gives an order: from where to where it goes, and where in it the sign's first trait is."""
 
     start: int
     end: int
@@ -359,7 +359,7 @@ def _is_mentioned(text: str, start: int, end: int, rule: str) -> bool:
 
 
 def _is_told_of(text: str, order: InjectionFinding, rule: str) -> bool:
-    """Whether the sentence reports what stands in quotation marks that are open where its sign begins."""
+    """Whether the sentence reports what is in quotation marks that are open where its sign begins."""
     before = text[order.start : order.told]
     opened = max((before.rfind(mark) for mark in _QUOTATION if before.count(mark) % 2), default=-1)
     if opened >= 0 and _REPORTING.search(before[:opened].rstrip(" ,:(")):

@@ -1,9 +1,7 @@
-"""The merge driver: joins three versions of one file while git merges, rebases, picks or reverts (B3).
+"""The merge driver: join three versions of one file while git merges, rebases, cherry-picks or reverts.
 
-Owns the way from git's three temporary files to one, and what becomes of conflicts that the file cannot carry itself.
-Git may call it in the middle of anything: it opens no workspace, takes no lock, touches neither index nor journal, and
-reads of the repository only the table of kinds; of its history only where a version looks like another item's. How
-versions are joined is ``memfs.format``'s business.
+Git may call it in the middle of anything: it opens no workspace, takes no lock, and touches neither index nor
+journal. Where versions cannot be joined, both stay in the file between conflict markers.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ _OF_MOVES = 1  # by which git's markers are longer in a file that both sides mov
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverResult:
-    """What git is told.
+    """What git gets back.
 
     Attributes:
         code: 0 where the file is joined; 1 where somebody has to decide before the merge can be committed; 3 where
@@ -57,7 +55,7 @@ class DriverResult:
 def drive(
     base: Path, ours: Path, theirs: Path, path: str, *, marker_size: int = _MARKER_SIZE, top: Path | None = None
 ) -> DriverResult:
-    """Join three versions of a file and put the outcome in the place of ours, in one step (B3).
+    """Join three versions of a file and put the outcome in the place of ours, in one step.
 
     Args:
         base, ours, theirs: git's temporary files; an empty base is none.

@@ -1,8 +1,8 @@
-"""Moving a repository's memory between the branches of its code and a branch of its own.
+"""Move a repository's memory between the branches of its code and a branch of its own.
 
-To its own branch it goes with its history: the commits that changed memory, with their authors, dates and messages. The
-other way the files go, and the branch keeps the history: commits on a branch of code are the person's to make. Every
-step can be repeated, and nothing is removed before it stands at the other place.
+To its own branch it goes with its history: the commits that changed memory, with their authors, dates and messages.
+The other way the files go, and the branch keeps the history. Every step can be repeated, and nothing is removed
+before it is at its new place.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _settled(repository: Repository, tip: str) -> str:
 
 
 def _remove(store_: Store, top: Path, present: Mapping[str, str]) -> None:
-    """Remove what stands at the other place from the working tree; what was written meanwhile stays."""
+    """Remove what is at the other place from the working tree; what was written meanwhile stays."""
     tree = Tree(top)
     try:
         with store_.standing_still("move the memory"):

@@ -1,7 +1,6 @@
-"""Open merges: memory files that git left with several versions, joined after all (faults row 43; K4, B3).
+"""Join memory files that git left with several versions, or with conflict markers.
 
-Owns finding the versions of a file (in the person's index, between markers, in history), and what is a person's own
-outcome, which stands. How versions are joined is ``memfs.format``' business; committing the merge is the person's.
+A result that a person made by hand is kept as it is. Nothing is written: the caller puts the outcomes in place.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ class MergeOutcome:
         data: its bytes; None where it is gone.
         before: the bytes that are there at present; None where there is no file.
         touched: whether those are somebody's work that the outcome has not: more than a version, or git's text of two.
-        conflicts: the fields in which one value gave way; where it is undecided, the settings with ours and theirs.
+        conflicts: the fields in which one value was displaced; where it is undecided, settings with ours and theirs.
         recorded: whether ``data`` carries those itself.
         own: whether it is what the person had made of it.
         side: whose version it is, taken whole; "" for what comes of both.
@@ -233,7 +232,7 @@ class OpenMerges:
         return (worked or left or places)[0]
 
     def _file(self, path: str) -> bytes | None:
-        """What stands at a path; None also for what is no file, of which the outcome says so."""
+        """What is at a path; None also for what is no file, of which the outcome says so."""
         with suppress(NotRegularFile):
             return self._present(path)
         return None

@@ -1,7 +1,7 @@
-"""Memory on its own branch: making it in a repository of code, or finding it in a clone, and taking it away again.
+"""Keep memory on its own branch: make it in a repository of code, find it in a clone, and take it away again.
 
-Every step can be repeated. The branch is laid out in a folder that nobody looks into, and becomes the memory by one
-rename: until then there is none, after it there is all of it. Where it lies is ``memfs.fs.own_branch``' business.
+Every step can be repeated. The branch is laid out in a folder of its own, and becomes the memory by one rename: until
+then there is none, after it there is all of it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memfs import resources, trust
-from memfs.admin import layout as first_layout
-from memfs.admin import merge_driver_setup
+from memfs.admin import layout, merge_driver_setup
 from memfs.config import first_policies
 from memfs.errors import BranchRefused, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
 from memfs.fs import io, own_branch, shared_file
@@ -52,7 +51,7 @@ class OwnBranch:
         made: whether the branch was made here now.
         already: whether all of it was there before.
         links: the working trees with a link to it.
-        blocked: the working trees where something else stands in the link's place.
+        blocked: the working trees where something else is in the link's place.
     """
 
     memory: Path
@@ -67,7 +66,7 @@ class OwnBranch:
 
 def first_files() -> dict[str, bytes]:
     """What the branch begins with, by path: a workspace's first files, and the workflow that reviews pull requests."""
-    files = first_layout.files(first_policies(True))
+    files = layout.files(first_policies(True))
     return {**files, WORKFLOW: resources.template_text("github-workflow.yml").encode()}
 
 
@@ -226,7 +225,7 @@ def is_offered(layout: Layout, *, ask: bool) -> bool:
 
     Args:
         ask: ask the remotes of which the clone follows some branches only. One that does not answer has none here:
-            whoever asks for the branch by name is told so.
+            a caller that asks for the branch by name gets an error.
     """
     config, refs = read_config(layout.common_dir / "config"), Refs(layout)
     remotes = {key.split(".", 1)[1].rpartition(".")[0] for key in config if key.startswith("remote.")}
@@ -243,7 +242,7 @@ def is_offered(layout: Layout, *, ask: bool) -> bool:
 
 
 def _is_narrow(config: Mapping[str, str], remote: str) -> bool:
-    """Whether a clone was told to follow some of the remote's branches only."""
+    """Whether a clone is set to follow some of the remote's branches only."""
     fetched = config.get(f"remote.{remote}.fetch", "")
     return bool(fetched) and "*" not in fetched
 
@@ -284,7 +283,7 @@ def _check_out(repository: Repository, commit: str) -> Path:
 
 
 def _register(repository: Repository, memory: Path) -> None:
-    """Make git's record of the memory anew, where somebody removed it; the files, edits included, stay as they are."""
+    """Make git's record of the memory again, where somebody removed it; the files, edits included, stay as they are."""
     commit = repository.ref_commit(REF)
     if commit is None:
         hint = f"git branch {BRANCH} COMMIT brings it back; git reflog or git fsck finds the commit"

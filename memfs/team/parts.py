@@ -1,7 +1,4 @@
-"""Parts: what a team does with memory in git, and how the parts are wired (K4, K8, B1 to B4).
-
-Owns which part gets which others, and when it is made. What a part does, it does not know.
-"""
+"""Wire what a team does with the memory of one workspace; each part is made when it is first used."""
 
 from __future__ import annotations
 

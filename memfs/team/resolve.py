@@ -1,7 +1,7 @@
-"""Resolution: whatever a merge could not decide, listed and brought to an end (faults row 43; K4, B3).
+"""List what a merge could not decide, and resolve it.
 
-Owns what counts as waiting, and in which order an outcome reaches the file, the person's index and the records. How
-versions are found and joined is ``openmerges``', what a decision does to an item ``decisions``' business.
+Files are written before the person's index, so that a resolve that was killed can be repeated. A workspace that
+conflict markers keep closed is repaired by ``Foundations``.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def keep_conflicts(spool: MergeSpool, one: MergeOutcome) -> None:
 
 
 def end_merges(tree: Tree, repository: Repository, outcomes: Sequence[MergeOutcome]) -> None:
-    """Files first, then the index: whoever is killed in between joins the same versions again.
+    """Files first, then the index: after a kill in between, the same versions are joined again.
 
     Raises:
         Conflict: a file changed at this very moment. What came before it is finished.
@@ -152,7 +152,7 @@ class KeptAside:
 
         Raises:
             ItemNotFound: it has no such conflict.
-            QueryInvalid: several values gave way to one, and none of them is chosen; or a version did, which only
+            QueryInvalid: several values were displaced by one, and none of them is chosen; or a version did, which only
                 history has.
             Conflict, ContentError, StorageIO: nothing was written.
         """
@@ -221,7 +221,7 @@ class KeptAside:
             self._store.carry_out([replace(plan, expected=sha256(data))], message, source=source)
 
     def _with_lost(self, path: str, data: bytes, records: list[Record]) -> bytes | None:
-        """The document with what gave way; None where that was its removal."""
+        """The document with what was displaced; None where that was its removal."""
         form = self._form(path)
         parsed = form.read(data)
         values: dict[str, Any] = plain(parsed.mapping)
@@ -359,13 +359,13 @@ _COMMIT_MESSAGE = "Join the versions that a merge left"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenConflicts:
-    """What waits for somebody in one workspace.
+    """The conflicts that wait for a decision in one workspace.
 
     Attributes:
         open: files of which the person's index holds several versions.
         markers: files with conflict markers in them that git takes for merged, by path.
         items: items that carry conflicts of a merge.
-        documents: fields of documents of which one value gave way.
+        documents: fields of documents of which one value was displaced.
         spooled: conflicts of a merge that goes on; they are decided about when it is over.
         others: how many files that are not memory are open in the person's index.
         situation: what goes on in the repository, by the file that says so (``MERGE_HEAD``, ...), "" for nothing.
@@ -400,7 +400,7 @@ class Resolver:
 
     # -- looking --------------------------------------------------------------------------------------------------
     def waiting(self, *, quick: bool = False) -> OpenConflicts:
-        """Everything that waits for a decision (B3).
+        """Everything that waits for a decision.
 
         Args:
             quick: leave out documents with markers that git takes for merged: to find them each is read.
@@ -437,7 +437,7 @@ class Resolver:
         return lost + (self._states().take_up_merges() if waits else 0)
 
     def documents(self) -> list[DocumentClash]:
-        """Fields of documents of which one value gave way: those with a record in the tree, and those kept aside."""
+        """Fields of documents of which one value was displaced: with a record in the tree, or kept aside."""
         self.take_up()
         recorded = self._states().clashes.list() if has_states(self._parts.seen) else []
         return [*recorded, *self._aside.waiting()]
@@ -462,7 +462,7 @@ class Resolver:
     def finish(
         self, references: Sequence[str] = (), *, side: Side = "", source: str = "", dry_run: bool = False
     ) -> list[MergeOutcome]:
-        """Join what git left in several versions, by the same rules as the merge driver (row 43; K4, B3).
+        """Join what git left in several versions, by the same rules as the merge driver.
 
         A file that the person made an outcome of stays as they made it. The outcome goes into the file and into the
         person's index, as ``git add`` would put it; committing the merge is left to them. A file that git takes for
@@ -538,7 +538,7 @@ class Resolver:
     def decide(
         self, reference: str, ruling: DecisionRule, *, source: str = "", dry_run: bool = False
     ) -> DecisionResult | DocumentClash:
-        """Settle the conflicts of an item or document, or the one of a state document's record (B3).
+        """Settle the conflicts of an item or document, or the one of a state document's record.
 
         Args:
             reference: an item, by id or path; the path of a record; or that of a document outside of iterations.

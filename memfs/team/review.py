@@ -1,7 +1,7 @@
-"""Review: what a change does to memory, before it goes in (B4, K8).
+"""Compare two sides of a change of memory as a pull request does, and report on it.
 
-Owns which two sides are compared, as a pull request compares them, and putting the report together. Reads git's objects
-only: it needs no journal, no lock and no index, and writes nothing.
+Reads git's objects only: it needs no journal, no lock and no index, and writes nothing. Secrets never reach the
+report.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Reviews:
         self._past = past
 
     def report(self, revisions: str = "") -> Report:
-        """What a range of commits does to memory: from what both ends began with to its head (B4, K8).
+        """What a range of commits does to memory: from what both ends began with to its head.
 
         Args:
             revisions: ``BASE..HEAD``; ``HEAD`` alone is what would come to the branch that is checked out, ``BASE..``
@@ -113,7 +113,7 @@ class Reviews:
         return concealed(self._report(before, after, revisions.removeprefix(_REMOTES), commits))
 
     def staged(self, index: Path | None = None) -> Report:
-        """What the next commit would do to memory, by what is staged (K8).
+        """What the next commit would do to memory, by what is staged.
 
         Args:
             index: another index file than the repository's own, as git names it to hooks (``GIT_INDEX_FILE``).

@@ -1,7 +1,6 @@
-"""Review changes: what became of each item and document between two sides (B4).
+"""What became of each item and document between two sides of a change.
 
-Owns which change an item went through, by its id and not by its path, and which fields differ. Whether any of it is
-wrong is ``memfs.team.review_findings``' business.
+An item is followed by its id, whatever its path; differences are listed field by field.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def item_changes(before: Side, after: Side, changed: ChangedPaths) -> list[ItemC
     found = []
     for name in sorted(was.keys() | is_now.keys()):
         old, new = was.get(name), is_now.get(name)
-        if name in renamed.values():  # told with the name it has by now
+        if name in renamed.values():  # reported with the name it has by now
             continue
         if old is not None and new is not None:
             found.append(_kept(before, after, name, old, new))

@@ -1,7 +1,6 @@
-"""Review findings: what is wrong, or worth a look, in the files that a change touches (B4; faults rows 17 to 19).
+"""What is wrong, or worth a look, in a change of memory: in files, items, neighbours, commits and the loaded text.
 
-Owns the checks of single files and of ids. What a change does to answers, budget and history is found by the modules
-beside this one.
+Every finding has a stable code and a severity. Only git's objects are read.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from memfs.format.item_fields import values
 from memfs.format.plain import dotted
 from memfs.format.render import parse
 from memfs.format.schema import Schemas
-from memfs.format.secrets import ALLOWED, find, find_likely, found_in_file, reason_in_file, secret_error
-from memfs.format.secrets import SecretFinding as Secret
+from memfs.format.secrets import ALLOWED, SecretFinding, find, find_likely, found_in_file, reason_in_file, secret_error
 from memfs.format.text_guard import shown
 from memfs.format.toml_text import FILE as SETTINGS
 from memfs.git.ancestry import beyond, cut_off
@@ -215,14 +213,14 @@ def _secrets(before: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
         yield from (_likely(one, path) for one in find_likely(data.decode("utf-8", "replace"))[:2])
 
 
-def _likely(one: Secret, path: str) -> ReviewFinding:
+def _likely(one: SecretFinding, path: str) -> ReviewFinding:
     hint = "if it is one, take it out and revoke it"
     return finding("PossibleSecret", "a long word without any order", path=path, line=one.line, hint=hint)
 
 
 # -- orders -------------------------------------------------------------------------------------------------------
 def _orders(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
-    """Hidden instructions, in the file as it stands, comments included, and in each text that is read from it."""
+    """Hidden instructions, in the file as it is, comments included, and in each text that is read from it."""
     if path.startswith(_KEPT_APART):
         return
     raw = instructions(data.decode("utf-8", "replace"))
@@ -257,7 +255,7 @@ def _line_of(data: bytes, path: str, field: str) -> int | None:
 def item_findings(
     before: Side, after: Side, changes: Iterable[ItemChange], changed: ChangedPaths
 ) -> Iterator[ReviewFinding]:
-    """What is worth a look at in items, beside what stands in their files."""
+    """What is worth a look at in items, beside what is in their files."""
     names = {stem_of(path).casefold() for path in after.items}
     shelved = {stem_of(path).casefold() for path in after.files if after.is_archived(path)}
     for one in changes:
@@ -558,7 +556,7 @@ def memory_of(side: Side, here: Settings) -> MemorySettings:
     """What is loaded at every start, and how much of it, by a side's own ``memfs.toml``.
 
     Args:
-        here: the settings that hold in this process: what it was told itself goes before; and they stand for a file
+        here: the settings that hold in this process: its own arguments take precedence; and they count for a file
             that cannot be read, which is found with all others.
     """
     try:
@@ -568,7 +566,7 @@ def memory_of(side: Side, here: Settings) -> MemorySettings:
 
 
 def loaded(side: Side, memory: MemorySettings) -> LoadedText:
-    """What is told at every start, as far as the files decide it.
+    """What is loaded at every start, as far as the files decide it.
 
     Args:
         memory: which sources are asked, what each may tell, and the budget.

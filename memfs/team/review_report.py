@@ -1,8 +1,4 @@
-"""Review values: what a report on a change of memory consists of (B4, K8).
-
-Values only; how they are found is the business of the modules beside this one, how they are shown that of
-``memfs.team.review_text``.
-"""
+"""The values that a review's report consists of, and the table of its findings with their severities."""
 
 from __future__ import annotations
 
@@ -67,7 +63,7 @@ class ItemChange:
         path: where it lies, or lay.
         before: where it lay before, "" where that is the same or it was not there.
         by: the item that replaces a superseded one, "" where none says so.
-        trust: who stands behind it.
+        trust: who vouches for it.
         origin: who said it, by part.
         fields: what differs, in the order of the file; none for what was added or is gone.
     """
@@ -109,11 +105,11 @@ class ReviewedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedText:
-    """What an agent is told at every start, on one side.
+    """What an agent gets at every start, on one side.
 
     Attributes:
         tokens: what all of it takes, an estimate.
-        entries: what is told, by the item's id.
+        entries: what is loaded, by the item's id.
         left_out: how many entries have no room in the budget.
     """
 
@@ -158,7 +154,7 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a change does to memory (B4).
+    """What a change does to memory.
 
     Attributes:
         base, head: the commits that were compared; ``head`` is "" for what is staged, ``base`` where there is none.

@@ -1,7 +1,7 @@
-"""Sides: the memory as one commit, or a person's index, has it; for comparing two of them.
+"""The memory as a commit or a person's index has it, as one side of a comparison.
 
-Owns which files there are, with links and submodules, and reading them with the kinds of their own side. Reads git's
-objects only: no working file, no index, no journal.
+Each side is read with its own kinds, from git's objects only: no working file, no index, no journal. Links and
+submodules are listed, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Review text: a report as Markdown that is good to read beside a pull request (B4).
+"""Write a review's report as Markdown, in one line, or as annotations for a runner of workflows.
 
-Owns the words and their order, and that nothing a memory holds can leave the place where it is quoted: texts of others
-stand in code spans and code blocks only, so that no link, mention, image, heading or HTML comes of them, and what a
-reader would not see is written as an escape.
+Nothing that a memory holds can leave the place where it is quoted: texts of others are in code spans and code blocks
+only, so that no link, mention, image, heading or HTML comes of them, and hidden characters are written as escapes.
 """
 
 from __future__ import annotations
@@ -316,7 +315,7 @@ def block(text: str, language: str = "text") -> list[str]:
 
 
 def words(text: str) -> str:
-    """A sentence in which what it quotes, and each word that could be more than a word, stands in a code span."""
+    """A sentence in which what it quotes, and each word that could be more than a word, is in a code span."""
     told: list[str] = []
     risky: list[str] = []
     for word in _WORDS.findall(shown(text)):

@@ -1,7 +1,7 @@
-"""PastFiles: the files of a workspace as a revision has them, or as the next commit will.
+"""Read the files and items of a revision, or of the next commit, as if they were in a folder.
 
-Owns reading them out of git as if they lay in a folder: links are not there, and times are those that a checkout at the
-asked moment would give. What they hold is not its business.
+Links are left out, and times are those that a checkout at that moment would give. ``PastStore`` is the store of one
+revision; its index is built once for each tree.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from memfs.format.secrets import refuse_file
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.scan import ScanEntry
 from memfs.fs.tree import Content
-from memfs.git.objects import FOLDER, REGULAR
-from memfs.git.objects import TreeEntry as Named
+from memfs.git.objects import FOLDER, REGULAR, TreeEntry
 from memfs.git.process import contents, sizes
 from memfs.git.repository import Repository
 from memfs.git.tree import TreeEditor, split
@@ -56,7 +55,7 @@ class PastFiles:
         repository: Repository,
         commit: str,
         moment: datetime,
-        staged: Mapping[str, Named] | None = None,
+        staged: Mapping[str, TreeEntry] | None = None,
     ) -> None:
         """
         Args:
@@ -117,7 +116,7 @@ class PastFiles:
                 if size <= limit and upto <= _BYTES_AHEAD
             }
             found.update(contents(self._repository.git, fitting))
-        except HistoryError:  # whoever reads that file alone is told
+        except HistoryError:  # reading that file alone reports it
             pass
         return {path: found[blob] for path in paths if (blob := self.blobs[path]) in found}
 
@@ -150,7 +149,7 @@ class PastFiles:
                 yield ScanEntry(path, 0, self._time, self._time, 0, True)
 
 
-def _regular(entries: Mapping[str, Named]) -> dict[str, str]:
+def _regular(entries: Mapping[str, TreeEntry]) -> dict[str, str]:
     """Path to content id of what is a file: no link, no submodule."""
     return {path: entry.id for path, entry in entries.items() if entry.mode in REGULAR}
 
@@ -381,7 +380,7 @@ class PastStore:
     def __init__(
         self,
         files: PastFiles,
-        reading: RevisionItems,
+        items: RevisionItems,
         kinds: KindTable,
         build: Callable[[], Built],
         clock: Callable[[], datetime],
@@ -390,7 +389,7 @@ class PastStore:
         self.files = files
         self.kinds = kinds
         self.clock = clock
-        self._reading = reading
+        self._items = items
         self._build = build
         self._turn = threading.RLock()
         renewed_in_child(self)
@@ -422,7 +421,7 @@ class PastStore:
             ContentError: its file was invalid.
         """
         path = self.locate(item_id)
-        return self._reading.item(path) if path else None
+        return self._items.item(path) if path else None
 
     def locate(self, item_id: str) -> str:
         """The path of the file that held the id, "" where none did."""
@@ -443,7 +442,7 @@ class PastStore:
         """
         if "/" in reference or reference.endswith(ITEM_SUFFIXES):
             try:
-                return self._reading.item(path_of(reference))
+                return self._items.item(path_of(reference))
             except FileNotFoundError:
                 pass
         found = self.get(reference)
@@ -458,7 +457,7 @@ class PastStore:
     def beginning(self, reference: str) -> str:
         """The path of the only file that should hold an item whose id begins so, "" where there is none."""
         folded = reference.casefold()
-        found = [path for path in self._reading.candidates() if stem_of(path).casefold().startswith(folded)]
+        found = [path for path in self._items.candidates() if stem_of(path).casefold().startswith(folded)]
         return found[0] if len(found) == 1 else ""
 
     def _located(self, error: ItemNotFound) -> ItemNotFound:
@@ -471,7 +470,7 @@ class PastStore:
             FileNotFoundError: it was not there.
             ContentError, IdInvalid: it was invalid.
         """
-        return self._reading.item(path)
+        return self._items.item(path)
 
     def load(self, candidate: Candidate) -> LoadedItem | None:
         """The item behind a candidate; None where git cannot give it."""
@@ -483,11 +482,11 @@ class PastStore:
             return None
 
     def _item(self, candidate: Candidate) -> MemoryItem:
-        """The item, decoded anew unless it was decoded before: the bytes of a revision never change."""
+        """The item, decoded unless it was decoded before: the bytes of a revision never change."""
         return self._decoded.item(
             candidate.path,
-            self._reading.stamp(candidate.path),
-            lambda: self._reading.item(candidate.path),
+            self._items.stamp(candidate.path),
+            lambda: self._items.item(candidate.path),
             checked=True,
         )
 

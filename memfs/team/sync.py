@@ -1,8 +1,7 @@
-"""Syncing: exchanging a branch's memory with a remote, so that neither side loses anything (B3).
+"""Sync a branch's memory with a remote: fetch, merge and push, so that neither side loses anything.
 
-Owns the order of fetch, merge and push, what is done where others push at the same moment, and the refusal of a remote
-whose history was rewritten. How git talks to a remote is ``memfs.git.remote``'s business, the merge that of
-``memfs.team.history_merge``.
+Never forces. A push that others were quicker with is tried again after another merge; a remote whose history was
+rewritten is refused.
 """
 
 from __future__ import annotations
@@ -143,7 +142,7 @@ class Syncer:
         dry_run: bool = False,
         edits: bool | None = None,
     ) -> SyncOutcome:
-        """Fetch, merge, push, and begin again where others pushed meanwhile; never force (B3).
+        """Fetch, merge, push, and begin again where others pushed meanwhile; never force.
 
         Args:
             remote: its name in the repository; "" for the one that the branch follows, or ``origin``, or the only one.

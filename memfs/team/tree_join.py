@@ -1,8 +1,7 @@
-"""Tree join: what the files of two lines of history come to together, by the versions each has (B3).
+"""Join the files of two lines of history, by the versions that each has.
 
-Owns which version of a file stands, that an item is followed by its id where one side moved it, and the version that
-lines which crossed began from. How two changed versions of one file are joined is ``memfs.format``'s business.
-Reads blobs; writes nothing.
+An item is followed by its id where one side moved it. Lines that crossed are joined from a version that both began
+from. Reads blobs; writes nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class OpenPath:
 
 @dataclass(frozen=True, slots=True)
 class ContestedPath:
-    """What gave way in a file, and whether the file says so itself."""
+    """What was displaced in a file, and whether the file says so itself."""
 
     path: str
     conflicts: tuple[FieldConflict, ...]
@@ -55,7 +54,7 @@ class ContestedPath:
 
 @dataclass(slots=True)
 class JoinedTree:
-    """What two sides come to: the files, what gave way in them, and the files that cannot be joined."""
+    """What two sides come to: the files, what was displaced in them, and the files that cannot be joined."""
 
     versions: dict[str, TreeVersion]
     contested: list[ContestedPath] = field(default_factory=list)
@@ -132,7 +131,7 @@ class TreeJoin:
         said = [{line for line in (item.title, *item.content.splitlines()) if line.strip()} for item in (one, other)]
         return one.created is not None and one.created == other.created and bool(said[0] & said[1])
 
-    # -- which version stands -------------------------------------------------------------------------------------
+    # -- which version is kept -----------------------------------------------------------------------------------
     def _settled(self, base: Place, ours: Place, theirs: Place, done: JoinedTree) -> list[tuple[str, TreeVersion]]:
         if ours == theirs or theirs == base:
             return [ours] if ours else []
@@ -193,7 +192,7 @@ def joined_place(began: str, here: str, there: str) -> str:
 def crossing(
     join: TreeJoin, bases: Sequence[str], versions: Mapping[str, Versions], met: Callable[[str, str], Sequence[str]]
 ) -> Versions:
-    """The version that two lines began from which crossed: that of their meeting points, joined (B3).
+    """The version that two lines began from which crossed: that of their meeting points, joined.
 
     Args:
         bases: the commits where they met last.

@@ -1,7 +1,6 @@
-"""Undo: take back what a session, an agent or a commit wrote, and nothing else (B2).
+"""Undo what a session, an agent or a commit wrote, and nothing else, as one new commit.
 
-Owns the one commit that does so, and what is told of it. Which changes are meant is ``undochoice``'s business, what
-becomes of a file that of ``undofiles``.
+Later edits stay: a field that somebody changed since is kept, and reported. History is never rewritten.
 """
 
 from __future__ import annotations
@@ -147,7 +146,7 @@ class Choice:
 
 
 class RevertChoice:
-    """Finds what a selection means. Made anew for each undo."""
+    """Finds what a selection means. One is made for each undo."""
 
     def __init__(self, store: Store, parts: Parts, blame: Blame, selection: RevertSelection) -> None:
         selection.check()
@@ -322,7 +321,7 @@ class RevertChoice:
         """The changes of a step by file: one that moved is one file, at two paths."""
         names: dict[str, list[str]] = {}
         for path in sorted(paths):
-            if self._store.edits.is_own(path) and not path.startswith(f"{AGGREGATES}/"):  # these are made anew
+            if self._store.edits.is_own(path) and not path.startswith(f"{AGGREGATES}/"):  # these are rebuilt
                 names.setdefault(self._fields.name(path), []).append(path)
         for name, lain in names.items():
             old = next((before[path] for path in lain if path in before and path not in after), None)
@@ -396,7 +395,7 @@ class Records:
 def _is_lost(
     conflict: RecordedConflict, data: bytes | None, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
-    """Whether what gave way is what the change had made of the field, or of the whole."""
+    """Whether what was displaced is what the change had made of the field, or of the whole."""
     if conflict.lost_sha256:
         return data is not None and sha256(data) == conflict.lost_sha256
     if not conflict.field:
@@ -407,7 +406,7 @@ def _is_lost(
 def _is_kept(
     conflict: RecordedConflict, data: bytes | None, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> bool:
-    """Whether what stands is what the change had made of the field."""
+    """Whether what is there is what the change had made of the field."""
     known = conflict.field and not conflict.lost_sha256 and data is not None
     return bool(known) and _made(conflict, conflict.kept, before, after)
 
@@ -656,7 +655,7 @@ class Undo:
     def run(
         self, selection: RevertSelection, *, message: str = "", dry_run: bool = False, by: Origin | None = None
     ) -> Undone:
-        """Take back exactly what is meant, as one commit; what others wrote later stays (B2).
+        """Take back exactly what is meant, as one commit; what others wrote later stays.
 
         Counters lose what was added, and nothing else. What waits for its commit is committed first.
 
@@ -811,7 +810,7 @@ def _sentence(selection: RevertSelection, choice: Choice, done: Undone) -> str:
     subject = f"Undo {' in '.join(who) or commits}"
     try:
         refuse_text(subject, "message")
-    except SecretDetected:  # a name may look like one, and need not be told: the commits are
+    except SecretDetected:  # a name may look like one, and need not be named: the commits are
         subject = f"Undo {len(steps)} commits"
     kept = [f"- kept {one.id} {one.field}".rstrip() for one in done.conflicts[:_FEW]]
     return "\n\n".join(filter(None, (subject, "\n".join(kept))))

@@ -1,8 +1,6 @@
-"""Signatures: who signed the commits of the memory, and whether it was whom they say (B2).
+"""Check who signed the commits of the memory, and whether they are who they say they are.
 
-Owns what a signature is worth: which commits are looked at, whose key must have signed, and the words for what is
-found. Keys and lists of signers are never taken from the repository by itself; how a signature is checked is
-``memfs.git.signing``'s business.
+Keys and lists of signers are never taken from the repository by itself. Reads only.
 """
 
 from __future__ import annotations
@@ -72,8 +70,8 @@ def _matches(patterns: Principals, principal: str) -> bool:
 def adds_nothing(repository: Repository, commit: str, paths: tuple[str, ...]) -> bool:
     """Whether below some workspace paths a merge holds of each file what one side made of it, and dropped nothing.
 
-    That is so where of every file only one side has changed it since both began, and the merge has that side's; whoever
-    merges so has decided nothing. Not to be told where the clone is shallow, or both sides began more than once.
+    That is so where of every file only one side has changed it since both began, and the merge has that side's; a
+    merge like that decided nothing. Unknown where the clone is shallow, or both sides began more than once.
     """
     parents = repository.commit_object(commit).parents
     if len(parents) != 2:
@@ -105,7 +103,7 @@ def _explained(
 
 
 def _names(repository: Repository, entry: TreeEntry | None) -> dict[bytes, TreeEntry] | None:
-    """What lies in a folder; nothing where there is nothing, None where a file stands there."""
+    """What lies in a folder; nothing where there is nothing, None where a file is there."""
     if entry is None:
         return {}
     return dict(repository.read_tree(entry.id)) if entry.mode == FOLDER else None
@@ -172,7 +170,7 @@ class Signatures:
         return Path(os.path.realpath(path))
 
     def verify(self, revisions: str = "HEAD", signers: str | os.PathLike[str] | None = None) -> list[CommitCheck]:
-        """What the signature of each commit is worth that changed the memory, newest first (B2).
+        """What the signature of each commit is worth that changed the memory, newest first.
 
         Good means: signed by a key that the list gives to the author at the time of the commit. Where the author is an
         agent for which the list has no key, the committer may sign for it.
@@ -283,5 +281,5 @@ def _must_sign(parsed: ParsedCommit, listed: tuple[tuple[str, ...], ...]) -> lis
 
 
 def _plain(person: Person) -> bool:
-    """Whether an address can be a principal: whoever writes a commit writes what he likes there."""
+    """Whether an address can be a principal: the author of a commit writes anything there."""
     return 0 < len(person.email) <= _LONGEST and person.email.isprintable() and not set(person.email) & set(' ,*?!"')

@@ -1,8 +1,7 @@
-"""Worktrees: further working trees of a repository that hold nothing but one workspace's memory.
+"""Further working trees of a repository that hold nothing but one workspace's memory.
 
-Owns laying one out and taking it away. No file is written or removed that memfs does not know: what else lies there is
-left. No hook, filter or checkout runs: git registers the folder, memfs lays the files. Which branches have one, and
-why, is not known here.
+No file is written or removed that memfs does not know; what else is there stays. No hook, filter or checkout runs:
+git registers the folder, memfs writes the files.
 """
 
 from __future__ import annotations
@@ -196,7 +195,7 @@ def _lay_files(
 
 
 def _contents(repository: Repository, blobs: Mapping[bytes, str]) -> Iterator[tuple[bytes, bytes]]:
-    """What belongs into each file."""
+    """What goes into each file."""
     paths: dict[str, list[bytes]] = {}
     for path, blob in blobs.items():
         paths.setdefault(blob, []).append(path)

@@ -1,4 +1,7 @@
-"""A corpus for tests of search: random items, every filter, and what brute force finds in them."""
+"""A corpus for tests of search: random items, every filter, and what brute force finds in them.
+
+The same seed gives the same corpus.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,7 @@ from hashlib import sha256
 
 from memfs.model import MemoryItem, Origin, Query, Stamp
 from memfs.search.analyzer import weighted_terms
-from memfs.search.terms import K1, B, idf
-from memfs.search.terms import weights as worth_of
+from memfs.search.terms import K1, B, idf, weights
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 WORDS = [
@@ -133,14 +135,14 @@ def brute_force(items: Iterable[MemoryItem], query: Query) -> list[tuple[str, fl
         listed = sorted((one for one in held if accepted(one, query)), key=lambda one: one.id)
         listed.sort(key=lambda one: one.timestamp or START, reverse=True)
         return [(one.id, 0.0) for one in listed]
-    weights = {one.id: weighted_terms(one) for one in held}
-    average = sum(length for _, length in weights.values()) / (len(held) or 1)
-    asked = worth_of(query.text)
-    frequencies = {term: sum(term in terms for terms, _ in weights.values()) for term in asked}
+    found = {one.id: weighted_terms(one) for one in held}
+    average = sum(length for _, length in found.values()) / (len(held) or 1)
+    asked = weights(query.text)
+    frequencies = {term: sum(term in terms for terms, _ in found.values()) for term in asked}
     worth = {term: share * idf(len(held), frequencies[term]) for term, share in asked.items()}
     scores = []
     for one in held:
-        terms, length = weights[one.id]
+        terms, length = found[one.id]
         score = sum(
             worth[term] * terms[term] * (K1 + 1) / (terms[term] + K1 * (1 - B + B * length / average))
             for term in asked

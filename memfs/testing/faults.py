@@ -1,7 +1,7 @@
-"""Fault injection for tests: fail or stop at the N-th disk operation.
+"""Inject faults in tests: fail or stop at the N-th disk operation, or change bytes the way a failing disk does.
 
-Owns hooks for ``memfs.fs.io``. A stop is a ``Stopped`` that no code of memfs catches, and after it every further
-operation stops as well, so that no clean-up runs that a killed process could not have run.
+A stop raises ``Stopped``, which no code of memfs catches. Every later operation stops as well, so that no clean-up
+runs that a killed process could not have run. A file that ``rot`` changed looks untouched since it was indexed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from memfs.fs import io
+from memfs.model.item import RACY_NS
+
+if TYPE_CHECKING:
+    from memfs.workspace import Workspace
 
 
 class Stopped(BaseException):
@@ -60,3 +65,41 @@ DISK_FULL = errno.ENOSPC
 DISK_ERROR = errno.EIO
 READ_ONLY = errno.EROFS
 TOO_MANY_FILES = errno.EMFILE
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    """The bytes with one bit turned over, counted from the first byte and round the end."""
+    changed = bytearray(data)
+    place = bit % (len(changed) * 8)
+    changed[place // 8] ^= 1 << place % 8
+    return bytes(changed)
+
+
+def rot(workspace: Workspace, path: str, bit: int = 0, data: bytes | None = None) -> bytes:
+    """Turn a bit of an item's file over (or put other bytes there), leaving no trace in the facts about the file.
+
+    No program can do that: the time of change is the kernel's. So the index is changed, as if the file had had its
+    present facts when it was read last.
+
+    Returns:
+        What the file holds now.
+    """
+    workspace.store.refresh()
+    full = workspace.root / path
+    changed = flipped(full.read_bytes(), bit) if data is None else data
+    full.write_bytes(changed)
+    vouch(workspace, path)
+    return changed
+
+
+def vouch(workspace: Workspace, path: str) -> None:
+    """Let the index know the file by the facts it has now, as of a time at which they can be relied on."""
+    index = workspace.parts.index
+    before = index.stamps()[path][1]
+    facts = workspace.parts.tree.entry(path)
+    assert facts is not None
+    checked = max(facts.mtime_ns, facts.ctime_ns) + RACY_NS
+    stamp = before._replace(
+        size=facts.size, mtime_ns=facts.mtime_ns, ctime_ns=facts.ctime_ns, inode=facts.inode, checked_ns=checked
+    )
+    index.restamp(path, stamp)

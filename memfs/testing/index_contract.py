@@ -80,7 +80,7 @@ class IndexContract:
 
     @pytest.mark.parametrize("name", FILTERS)
     def test_lists_newest_first_without_text(self, index: Index, name: str) -> None:
-        """An empty query lists by timestamp, ties by id, similarity 0 (C4)."""
+        """An empty query lists by timestamp, ties by id, similarity 0."""
         items = corpus(200, 3)
         index.add(items)
         for limit in (5, 1000):
@@ -143,7 +143,7 @@ class IndexContract:
             again.close()
 
     def test_items_are_given_by_their_ids(self, index: Index, make: Callable[[], Index]) -> None:
-        """Those asked for that pass the filters, those hidden, removed or unknown not (M5)."""
+        """Those asked for that pass the filters, those hidden, removed or unknown not."""
         index.add([item(f"n{number}", "alpha", tags=("odd",) if number % 2 else ()) for number in range(6)])
         index.flush()
         index.remove(["n1"])
@@ -163,7 +163,7 @@ class IndexContract:
             again.close()
 
     def test_terms_are_told_by_their_beginning(self, index: Index) -> None:
-        """So that a slip of the finger can be told from a word."""
+        """So that a slip of the finger can be distinguished from a word."""
         index.add([item("one", "violin viola cello"), item("two", "vio")])
         assert set(index.terms("vio")) == {"violin", "viola", "vio"}
         assert set(index.terms("x")) == set()
@@ -199,7 +199,7 @@ class IndexContract:
 
     @pytest.mark.parametrize("text", HOSTILE)
     def test_hostile_queries_are_words_only(self, index: Index, text: str) -> None:
-        """No character of a query has a meaning of its own (faults row 20)."""
+        """No character of a query has a meaning of its own."""
         items = corpus(60, 5)
         index.add(items)
         query = Query(text=text, limit=100)

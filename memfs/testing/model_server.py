@@ -1,6 +1,6 @@
-"""Model server: a real HTTP server on the loopback that answers like an OpenAI-compatible service, as a test tells it.
+"""A real HTTP server on the loopback that answers like an OpenAI-compatible service, as a test says.
 
-Owns speaking the protocol, and misbehaving on purpose. Knows nothing of what is asked.
+It can also misbehave on purpose: hold an answer back, send it byte by byte, or drop the connection.
 """
 
 from __future__ import annotations

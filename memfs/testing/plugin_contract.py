@@ -1,4 +1,4 @@
-"""PluginContract: the tests every source of context must pass (seed 004, P2).
+"""PluginContract: the tests every source of context must pass.
 
 Authors of a source inherit the class and give it one fixture::
 

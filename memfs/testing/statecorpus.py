@@ -1,6 +1,6 @@
-"""State corpus: state documents of a made-up system, for tests and benchmarks.
+"""State documents of a made-up system, for tests and benchmarks.
 
-Owns what they hold: the same for the same numbers, each moment, figure and name derived from where a document stands.
+The same numbers give the same documents: every moment, figure and name follows from a document's place.
 """
 
 from __future__ import annotations

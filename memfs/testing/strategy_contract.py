@@ -1,6 +1,6 @@
-"""The contract of a ranking strategy, as a test class.
+"""StrategyContract: the tests every ranking strategy must pass.
 
-A strategy of your own inherits ``StrategyContract`` in a test and gives ``strategy``.
+Authors of a strategy inherit the class in a test and override ``strategy``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from memfs.admin.repair import Repairer
 from memfs.errors import CorruptItem, CorruptRecord, GitFailed, ItemNotFound, StorageIO
 from memfs.fs.tree import Content, Tree
 from memfs.model import Query, Stamp
-from memfs.testing.rot import flipped, rot, vouch
+from memfs.testing.faults import flipped, rot, vouch
 from memfs.workspace import Workspace
 
 Opened = Callable[..., Workspace]

@@ -26,7 +26,7 @@ from memfs.admin.repair import Repairer
 from memfs.admin.restore import restore
 from memfs.errors import CorruptItem, JournalDamaged, MemfsError
 from memfs.model import Query
-from memfs.testing.rot import flipped, rot
+from memfs.testing.faults import flipped, rot
 from memfs.trust import grant
 from memfs.workspace import Workspace, open_workspace
 

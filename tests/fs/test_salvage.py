@@ -10,7 +10,7 @@ from memfs.errors import FormatUnsupported, JournalDamaged
 from memfs.fs.atomic_replace import sha256
 from memfs.fs.journal import Journal, replace, salvage
 from memfs.fs.operation import FileChange, Operation
-from memfs.testing.rot import flipped
+from memfs.testing.faults import flipped
 
 
 def operation(name: str) -> Operation:

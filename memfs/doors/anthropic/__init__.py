@@ -1,7 +1,6 @@
-"""Anthropic: the memory tool of Claude, kept as files in git (B5).
+"""Claude's memory tool, kept as files in git.
 
-Owns what the Anthropic SDK asks of a memory tool. It is loaded when it is first used, so that importing this package
-imports no SDK.
+The Anthropic SDK is imported only when a class is first used.
 """
 
 from __future__ import annotations

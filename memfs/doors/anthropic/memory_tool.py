@@ -1,7 +1,7 @@
-"""Memory tool: the classes that the Anthropic SDK's tool runner takes.
+"""The classes that the Anthropic SDK's tool runner takes, synchronous and asynchronous, and the commands behind them.
 
-Owns the SDK's base classes, its values of commands and its errors. What a command does and says is the business of
-``commands``.
+What the model keeps under ``/memories`` are items of kind ``note``. A command that cannot be carried out returns an
+error for the model, and a change never overwrites what others wrote meanwhile.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Commands:
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old_str: str, new_str: str) -> str:
-        """Replace the one place where a text stands."""
+        """Replace the one place where a text occurs."""
         made: list[str] = []
 
         def edit(text: str) -> str:
@@ -269,7 +269,7 @@ _TOOL = "memory"
 
 
 class MemfsMemoryTool(BetaAbstractMemoryTool):
-    """Claude's memory tool over a workspace: what the model keeps under ``/memories`` are items of kind ``note`` (B5).
+    """Claude's memory tool over a workspace: what the model keeps under ``/memories`` are items of kind ``note``.
 
     They are versioned, found by every other way of asking, and those that people or other tools made are shown to the
     model. Answers and refusals are word for word those of the SDK's tool for a local folder.
@@ -323,7 +323,7 @@ class MemfsMemoryTool(BetaAbstractMemoryTool):
         return _told(lambda: self._commands.create(_text(command, "path"), _text(command, "file_text")))
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace the one place where a text stands. What others write meanwhile is not lost.
+        """Replace the one place where a text occurs. What others write meanwhile is not lost.
 
         Raises:
             ToolError: there is no such file or not one such place; nothing changed.
@@ -380,7 +380,7 @@ class MemfsMemoryTool(BetaAbstractMemoryTool):
 
 
 class AsyncMemfsMemoryTool(BetaAsyncAbstractMemoryTool):
-    """``MemfsMemoryTool`` for the SDK's asynchronous client: the work is done on a thread (B5)."""
+    """``MemfsMemoryTool`` for the SDK's asynchronous client: the work is done on a thread."""
 
     def __init__(
         self,

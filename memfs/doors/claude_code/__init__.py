@@ -1,1 +1,1 @@
-"""The door of Claude Code, and of programs whose hooks speak as its do: hooks, and what installs them."""
+"""Hooks for Claude Code, and for programs whose hooks speak as its do; and what installs them."""

@@ -1,7 +1,6 @@
-"""Answers: what a hook prints for an event, and the work it does with an open workspace.
+"""Answer an event of an agent's session: do the work that it asks for, and return what the hook prints.
 
-Owns which event is answered with what, which ones turn what waits into memories, and the form in which each program
-takes an answer. What is told, ``memfs.sessions.respond`` knows.
+Each program gets a context in the form in which it takes one.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def answer(
 
     Args:
         say: is given what is to be printed, before the workspace is closed, which may take a moment.
-        complain: is told what went wrong without ending the answer.
+        complain: called with what went wrong without ending the answer.
         settings: values that win over the workspace's.
 
     Raises:
@@ -60,7 +59,7 @@ def answer(
         return
     if event.name == SESSION_START and place.private and place.memory is not None:
         try:
-            _drain(event, place, complain, settings)  # what was said before the session belongs into its beginning
+            _drain(event, place, complain, settings)  # what was said before the session is part of its beginning
         except MemfsError as error:
             complain(f"what was said waits: {error}")
     with _opened(place, complain, settings) as workspace:

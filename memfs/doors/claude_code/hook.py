@@ -1,8 +1,8 @@
-"""The hook: one event of an agent's session, from standard input to an answer, in a process of its own.
+"""Run a hook: read one event from standard input, keep it, and print the answer, in a process of its own.
 
-Owns that the person's work goes on whatever happens here: input is read within bounds, the event is kept before
-anything else is tried, a watch ends the process in time, nothing but an answer is printed, and the exit code is 0.
-Until an event needs the workspace opened, nothing heavy is imported.
+The person's work goes on whatever happens here: input is read within bounds, the event is kept before anything else
+is tried, a watchdog ends the process in time, nothing but an answer is printed, and the exit code is 0. Nothing heavy
+is imported until an event needs the workspace opened.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ ONLY_ANSWERED = frozenset({PRE_TOOL, SUBAGENT_START})
 OPENS = frozenset({PROMPT, *ONLY_ANSWERED, *DRAINS})
 """The events for which the workspace is opened; the others end as soon as they are kept."""
 PLAIN_CLIENTS = frozenset({LETTA})
-"""Programs that give their agent what a hook prints as it stands."""
+"""Programs that give their agent what a hook prints as it is."""
 
 
 _READ_SHARE = 0.5
@@ -118,7 +118,7 @@ class Hook:
         return LIMITS.get(self.name, UNKNOWN_LIMIT if self.name else max(LIMITS.values()))
 
     def run(self, data: bytes) -> None:
-        """Keep the event, and answer it. Never raises (C6)."""
+        """Keep the event, and answer it. Never raises."""
         try:
             self._run(data)
         except MemfsError as error:
@@ -203,7 +203,7 @@ class Hook:
 
 
 def main(arguments: Sequence[str], folder: str = "", settings: Mapping[str, Any] = _NO_SETTINGS) -> None:
-    """Answer the event of this process, and end the process with 0 (C6)."""
+    """Answer the event of this process, and end the process with 0."""
     _secure()
     name = next((word for word in arguments if not word.startswith("-")), "")
     into = next((word.removeprefix(_INTO) for word in arguments if word.startswith(_INTO)), "")

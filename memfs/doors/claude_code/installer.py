@@ -1,7 +1,7 @@
-"""Installer: memfs's hooks, and if wanted its server, into the files of Claude Code and out of them again (C6).
+"""Install memfs's hooks, and its server if asked to, in the files of Claude Code, and uninstall them.
 
-Owns what belongs together and in which order: every file is looked at before the first is written. How an entry looks,
-``handlers`` says; how it gets into a text, ``hookentries`` and ``serverentry``; how it is written, ``settingsfile``.
+Every file is looked at before the first is written. Entries of others, comments and formatting stay as they are, and
+uninstalling leaves every other byte as it was before.
 """
 
 from __future__ import annotations
@@ -15,16 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memfs.doors.claude_code import settings_file as jsonsplice
-from memfs.doors.claude_code.settings_file import (
-    Change,
-    InstallScope,
-    SettingsChange,
-    SettingsFile,
-    carry_out,
-    servers_file,
-    settings_file,
-)
+from memfs.doors.claude_code import settings_file
+from memfs.doors.claude_code.settings_file import Change, InstallScope, SettingsChange, SettingsFile
 from memfs.errors import Conflict, ContentError, MemfsError, WorkspaceNotFound
 from memfs.format import json_text, plain
 from memfs.fs.own_branch import code_of
@@ -78,12 +70,12 @@ EVENTS: tuple[Event, ...] = (
 def handler_groups(
     command: str, arguments: tuple[str, ...] = (), options: tuple[str, ...] = ()
 ) -> dict[str, dict[str, Any]]:
-    """What stands below ``hooks``: for each event its group, with the one handler in it.
+    """What is below ``hooks``: for each event its group, with the one handler in it.
 
     Args:
         command: the program, by name or whole path.
-        arguments: what stands before ``hook EVENT``.
-        options: what stands behind it.
+        arguments: what precedes ``hook EVENT``.
+        options: what follows it.
     """
     return {event.name: _group(event, command, arguments, options) for event in EVENTS}
 
@@ -147,7 +139,7 @@ Groups = dict[str, dict[str, Any]]
 
 
 class Handler(NamedTuple):
-    """One handler of memfs's in a file: its event, where its group stands and where it in there, and what they say."""
+    """One handler of memfs's in a file: its event, where its group is and where it is in there, and what they say."""
 
     event: str
     group: int
@@ -169,7 +161,7 @@ def with_hooks(text: str | None, wanted: Groups) -> str:
         ContentError: it is no JSON, or no settings of Claude Code, with line and remedy.
     """
     if text is None:
-        return jsonsplice.made(HOOKS, {event: [group] for event, group in wanted.items()})
+        return settings_file.made(HOOKS, {event: [group] for event, group in wanted.items()})
     return _settled(text, wanted) or ""
 
 
@@ -179,7 +171,7 @@ def without_hooks(text: str | None) -> str | None:
     Raises:
         what ``with_hooks`` raises.
     """
-    return text if text is None or jsonsplice.is_blank(text) else _settled(text, {})
+    return text if text is None or settings_file.is_blank(text) else _settled(text, {})
 
 
 def handlers_in(text: str) -> list[Handler]:
@@ -225,14 +217,14 @@ def _step(text: str, wanted: Groups) -> tuple[str | None] | None:
     kept = set()
     for one in _ours(hooks):
         group = wanted.get(one.event)
-        path: jsonsplice.JsonPath = (HOOKS, one.event, one.group)
+        path: settings_file.JsonPath = (HOOKS, one.event, one.group)
         if group is None or one.event in kept or (not one.alone and one.matcher != _matcher(group)):
-            return (jsonsplice.take(text, path if one.alone else (*path, HOOKS, one.at)),)
+            return (settings_file.take(text, path if one.alone else (*path, HOOKS, one.at)),)
         kept.add(one.event)
         if one.matcher != _matcher(group):
-            return (jsonsplice.put(text, path, group),)
+            return (settings_file.put(text, path, group),)
         if one.value != group[HOOKS][0]:
-            return (jsonsplice.put(text, (*path, HOOKS, one.at), group[HOOKS][0]),)
+            return (settings_file.put(text, (*path, HOOKS, one.at), group[HOOKS][0]),)
     missing = {event: group for event, group in wanted.items() if event not in kept}
     if not missing:
         return None
@@ -240,12 +232,12 @@ def _step(text: str, wanted: Groups) -> tuple[str | None] | None:
 
 
 def _added(text: str, missing: Groups, hooks: dict[str, list[Any]]) -> str:
-    if jsonsplice.is_blank(text) or HOOKS not in json_text.load(text, None):
-        return jsonsplice.put(text, (HOOKS,), {event: [group] for event, group in missing.items()})
+    if settings_file.is_blank(text) or HOOKS not in json_text.load(text, None):
+        return settings_file.put(text, (HOOKS,), {event: [group] for event, group in missing.items()})
     event, group = next(iter(missing.items()))
     if event in hooks:
-        return jsonsplice.put(text, (HOOKS, event, len(hooks[event])), group)
-    return jsonsplice.put(text, (HOOKS, event), [group])
+        return settings_file.put(text, (HOOKS, event, len(hooks[event])), group)
+    return settings_file.put(text, (HOOKS, event), [group])
 
 
 def _ours(hooks: dict[str, list[Any]]) -> Iterator[Handler]:
@@ -264,20 +256,20 @@ def _handlers(group: Any) -> list[Any]:
 
 def _matcher(group: dict[str, Any]) -> str:
     """What a group says of tools; one that says nothing, or a star, means all."""
-    said = group.get("matcher")
-    return "" if said in (None, "*") else str(said)
+    matcher = group.get("matcher")
+    return "" if matcher in (None, "*") else str(matcher)
 
 
 def _hooks(text: str) -> dict[str, list[Any]]:
-    """What stands below ``hooks``.
+    """What is below ``hooks``.
 
     Raises:
         ContentError: it is nothing that Claude Code could read.
     """
-    hooks = jsonsplice.below(text, HOOKS)
+    hooks = settings_file.below(text, HOOKS)
     for event, groups in hooks.items():
         if not isinstance(groups, list):
-            raise jsonsplice.misshapen(text, (HOOKS, event), "a list")
+            raise settings_file.misshapen(text, (HOOKS, event), "a list")
     return hooks
 
 
@@ -288,7 +280,7 @@ def _compare(before: str, after: str | None, wanted: Groups) -> None:
     Raises:
         ContentError: they do not; nothing may be written.
     """
-    found = {one.event: one.value for one in _ours(jsonsplice.said(after).get(HOOKS, {}))}
+    found = {one.event: one.value for one in _ours(settings_file.said(after).get(HOOKS, {}))}
     same = _others(before) == _others(after)
     if not same or found != {event: group[HOOKS][0] for event, group in wanted.items()}:
         raise ContentError("memfs cannot change this file safely", hint="write or remove its hooks by hand")
@@ -296,9 +288,9 @@ def _compare(before: str, after: str | None, wanted: Groups) -> None:
 
 def _others(text: str | None) -> Any:
     """What a settings file says besides memfs's handlers, in its order, without collections that hold nothing."""
-    said = jsonsplice.said(text)
+    content = settings_file.said(text)
     events = []
-    for event, groups in said.pop(HOOKS, {}).items():
+    for event, groups in content.pop(HOOKS, {}).items():
         left = [[one for one in _handlers(group) if not is_ours(one)] for group in groups]
         theirs = [
             (group, handlers_left)
@@ -306,7 +298,7 @@ def _others(text: str | None) -> Any:
             if handlers_left or not _handlers(group)
         ]
         events += [(event, _shell(group), one) for group, one in theirs]
-    return [list(said.items()), events]
+    return [list(content.items()), events]
 
 
 def _shell(group: Any) -> Any:
@@ -331,18 +323,19 @@ def with_server(text: str | None, wanted: dict[str, Any], key: str = SERVERS) ->
         ContentError: it is no JSON, or not of the program's shape, with line and remedy.
     """
     if text is None:
-        return jsonsplice.made(key, {_NAME: wanted})
-    there = jsonsplice.below(text, key).get(_NAME)
+        return settings_file.made(key, {_NAME: wanted})
+    there = settings_file.below(text, key).get(_NAME)
     if there == wanted:
         return text
     if there is not None and not is_our_server(there):
         error = Conflict(f"a server named {_NAME} is there already", hint="give it another name")
         error.line = plain.place(json_text.tree(text), text, (key, _NAME), of_key=True).line
         raise error
-    if key in jsonsplice.said(text):
-        after = jsonsplice.put(text, (key, _NAME), wanted)
-    else:
-        after = jsonsplice.put(text, (key,), {_NAME: wanted})
+    after = (
+        settings_file.put(text, (key, _NAME), wanted)
+        if key in settings_file.said(text)
+        else settings_file.put(text, (key,), {_NAME: wanted})
+    )
     _compare_servers(text, after, wanted, key)
     return after
 
@@ -353,9 +346,9 @@ def without_server(text: str | None, key: str = SERVERS) -> str | None:
     Raises:
         ContentError: as ``with_server``.
     """
-    if text is None or not is_our_server(jsonsplice.below(text, key).get(_NAME)):
+    if text is None or not is_our_server(settings_file.below(text, key).get(_NAME)):
         return text
-    after = jsonsplice.take(text, (key, _NAME))
+    after = settings_file.take(text, (key, _NAME))
     _compare_servers(text, after, None, key)
     return after
 
@@ -374,7 +367,7 @@ def _compare_servers(before: str, after: str | None, wanted: dict[str, Any] | No
 
 def _parted(text: str | None, key: str) -> tuple[list[Any], dict[str, Any]]:
     """What a file says besides its servers, in its order, and the servers."""
-    all_of_it = jsonsplice.said(text)
+    all_of_it = settings_file.said(text)
     servers = all_of_it.pop(key, {})
     return list(all_of_it.items()), servers
 
@@ -384,7 +377,7 @@ _TOPS = (MEMORY_FOLDER, ".git")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """How memfs is called: a name or whole path, and what stands before the verb."""
+    """How memfs is called: a name or whole path, and what precedes the verb."""
 
     command: str
     arguments: tuple[str, ...] = ()
@@ -450,7 +443,7 @@ def install(
 
     Args:
         server: for the project only: a person's own servers stand in a file that Claude Code keeps writing.
-        into_repository: keep what is told in the repository's memory, instead of each person's private one.
+        into_repository: keep what sessions report in the repository's memory, instead of each person's private one.
         dry: look, but write nothing.
 
     Raises:
@@ -463,12 +456,12 @@ def install(
     options = (f"{INTO}{REPOSITORY}",) if into_repository else ()
     groups = handler_groups(called.command, called.arguments, options)
     plan: list[tuple[SettingsFile, Change]] = []
-    settings = settings_file(scope, project)
+    settings = settings_file.settings_file(scope, project)
     plan.append((settings, lambda text: with_hooks(text, groups)))
     if server:
         wanted = server_entry(called.command, called.arguments)
-        plan.append((servers_file(project), lambda text: with_server(text, wanted)))
-    files = carry_out(plan, dry)
+        plan.append((settings_file.servers_file(project), lambda text: with_server(text, wanted)))
+    files = settings_file.carry_out(plan, dry)
     after = (files[0].after or b"{}").decode("utf-8-sig")
     return InstallResult(
         files=files,
@@ -484,18 +477,18 @@ def uninstall(scope: InstallScope, project: Path, *, dry: bool = False) -> Insta
     Raises:
         what ``install`` raises, besides that a server of somebody else's simply stays.
     """
-    settings = settings_file(scope, project)
+    settings = settings_file.settings_file(scope, project)
     plan: list[tuple[SettingsFile, Change]] = [(settings, without_hooks)]
     if scope is InstallScope.PROJECT:
-        plan.append((servers_file(project), without_server))
-    return InstallResult(files=carry_out(plan, dry), elsewhere=tuple(_elsewhere(settings, project)))
+        plan.append((settings_file.servers_file(project), without_server))
+    return InstallResult(files=settings_file.carry_out(plan, dry), elsewhere=tuple(_elsewhere(settings, project)))
 
 
 def _elsewhere(settings: SettingsFile, project: Path) -> Iterator[Path]:
     """Other settings that Claude Code reads here and that hold memfs's hooks."""
     for scope in InstallScope:
         with suppress(MemfsError):  # what is wrong with another file is no matter of this one
-            other = settings_file(scope, project)
+            other = settings_file.settings_file(scope, project)
             if os.path.realpath(other.path) == os.path.realpath(settings.path):
                 continue
             text = other.read()

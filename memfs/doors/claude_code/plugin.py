@@ -1,7 +1,6 @@
-"""Plugin: the same hooks, the server and a skill as a folder that Claude Code loads as a plugin (C6).
+"""Write the hooks, the server and a skill into a folder that Claude Code loads as a plugin.
 
-Owns which files make up that folder, and laying them somewhere. The hooks come from ``handlers``; texts lie in
-``plugins/claude-code``, beside the package or in it.
+Files that somebody edited are not removed. Texts come from ``plugins/claude-code``, beside the package or in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Settings file: one JSON file of an agent's program on disk, as text.
+"""Change values in the JSON settings files of an agent's program.
 
-Owns which file a scope means, where it really lies, its encoding and byte order mark, the folder it may need, and that
-files of others are left alone. What stands in it, it does not know.
+All else in a file stays byte for byte, its encoding and byte order mark included. Links are followed to the real
+file, and the files of other users are left alone.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SettingsChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsFile:
-    """One such file.
+    """One JSON settings file.
 
     Attributes:
         path: as a person names it.
@@ -318,7 +318,7 @@ def below(text: str, key: str) -> dict[str, Any]:
     """The object below a key of the text's object; an empty one where nothing is there.
 
     Raises:
-        ContentError: the text, or what stands there, is no object; or it cannot be read.
+        ContentError: the text, or what is there, is no object; or it cannot be read.
     """
     if is_blank(text):
         return {}
@@ -406,7 +406,7 @@ def _unit(text: str) -> str:
 
 
 def _line(text: str, at: int) -> str:
-    """What stands before a position in its line."""
+    """What precedes a position in its line."""
     return text[text.rfind("\n", 0, at) + 1 : at]
 
 
@@ -417,6 +417,6 @@ def _indent(text: str, at: int) -> str:
 
 
 def _own_line(text: str, at: int) -> str | None:
-    """The blanks before a position, None where something else stands before it in its line."""
+    """The blanks before a position, None where something else precedes it in its line."""
     before = _line(text, at)
     return before if not before.strip(" \t") else None

@@ -1,1 +1,1 @@
-"""The ``memfs`` command: arguments in, text or JSON out. What the verbs do is the workspace's business."""
+"""The ``memfs`` command: arguments in, text or JSON out."""

@@ -1,7 +1,4 @@
-"""``agents-md``: what the team agreed on, in the file that agents read on their own.
-
-Owns how it looks on the command line. What the block says, and how it is put in, it does not know.
-"""
+"""``agents-md``: keep a block with the team's conventions in the file that agents read on their own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The command ``memfs`` as a whole: finding the verb, global options, and how errors and interrupts end.
+"""The command ``memfs`` as a whole: find the verb, take global options, and end on errors and interrupts.
 
-Imports no verb until it is asked for. Knows nothing of what the verbs do.
+A verb is imported only when it is called.
 """
 
 from __future__ import annotations

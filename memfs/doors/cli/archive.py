@@ -1,7 +1,4 @@
-"""``archive`` and ``usage``: iterations leave the tree and stay readable, and what everything weighs.
-
-Owns the words and tables. When an iteration is due, and how it is archived, is decided in ``memfs.state``.
-"""
+"""``archive`` and ``usage``: pack old iterations, which stay readable, and show what everything weighs."""
 
 from __future__ import annotations
 

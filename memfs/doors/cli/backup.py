@@ -1,7 +1,4 @@
-"""``backup``, ``restore``, ``cleanup``: copies elsewhere, a workspace from one, and room.
-
-Also what ``status`` says of backups and quotas.
-"""
+"""``backup``, ``restore`` and ``cleanup``; and what ``status`` says of backups and quotas."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``bisect``: which commit broke an answer.
-
-Owns how the search and what it finds look on the command line.
-"""
+"""``bisect``: find the commit that broke an answer."""
 
 from __future__ import annotations
 

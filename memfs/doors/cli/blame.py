@@ -1,4 +1,4 @@
-"""``blame``: who taught each field of an item, or wrote each line of its file."""
+"""``blame``: show who taught each field of an item, or wrote each line of its file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``branch``: a branch of its own for an agent, its merge and its end.
-
-Owns how it looks on the command line; what may be done with a branch is ``memfs.team.branches``' business.
-"""
+"""``branch``: give an agent a branch of its own, merge it, drop it, or quarantine it."""
 
 from __future__ import annotations
 

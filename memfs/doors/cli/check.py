@@ -1,4 +1,4 @@
-"""``check``, ``repair``: what is wrong with a workspace, and putting it right."""
+"""``check`` and ``repair``: find what is wrong with a workspace, and put it right."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """``checkpoint``: make, list, verify, use and prune checkpoints of a multi-agent system's state.
 
-Owns how they are shown, and what ``status`` says of them. What a checkpoint is, ``memfs.state`` knows.
+Also what ``status`` says of them.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _tell_restored(word: str, paths: Sequence[str] | None) -> None:
 
 # -- status -------------------------------------------------------------------------------------------------------
 def checkpoint_facts(workspace: Workspace) -> dict[str, Any]:
-    """How the workspace stands with its checkpoints, as JSON; nothing where no state is kept."""
+    """The state of the workspace's checkpoints, as JSON; nothing where no state is kept."""
     from memfs.admin.store_builder import has_states
 
     if not has_states(workspace.parts.seen):

@@ -1,6 +1,6 @@
-"""What every verb has in common: its decorator, the shared options, and opening the workspace.
+"""What every verb shares: its decorator, the global options, and opening the workspace.
 
-Owns how a verb looks from outside (help, example, ``-C`` and ``--json``). Knows nothing of what a verb does.
+Every verb takes ``-C``, ``--set`` and ``--json`` in the same way, and has examples in its help.
 """
 
 from __future__ import annotations

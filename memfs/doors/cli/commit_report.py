@@ -1,7 +1,4 @@
-"""Landing: what happens to a write before its command ends, and how safe it is by then.
-
-Owns the decision to commit at once, by the workspace's policy. How commits are made is the store's business.
-"""
+"""Commit a write before its command ends, if the workspace's policy says so, and report how safe it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``completion``: the script by which a shell completes verbs, options, types and ids.
+"""``completion``: print the script by which a shell completes verbs, options, types and ids.
 
 Shells run it each time they start, so it imports nothing of a workspace.
 """

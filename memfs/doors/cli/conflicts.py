@@ -1,7 +1,4 @@
-"""``conflicts``: what cannot both hold, shown and decided about.
-
-Owns how it looks on the command line. How contradictions are found, and what a decision changes, it does not know.
-"""
+"""``conflicts``: show memories that cannot both hold, and decide about them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``context``: keys and values of a session or workflow.
-
-Owns how a value is written on the command line. Where contexts lie is the store's business.
-"""
+"""``context``: keep keys and values of a session or workflow."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``convention``: what the team agreed on, and how it goes to other workspaces and comes from them.
-
-Owns how it looks on the command line. What an import makes of a convention, it does not know.
-"""
+"""``convention``: show, decide about, export and import what the team agreed on."""
 
 from __future__ import annotations
 
@@ -178,7 +175,7 @@ def _json(one: Convention) -> dict[str, Any]:
 
 
 def _is_text(names: tuple[str, ...]) -> bool:
-    """Whether what stands on the command line is a convention's text: an id has no blanks."""
+    """Whether what was written on the command line is a convention's text: an id has no blanks."""
     return len(names) == 1 and any(letter.isspace() for letter in names[0].strip())
 
 

@@ -1,7 +1,4 @@
-"""Culprits: how a commit that changed an answer is shown.
-
-Owns its words and its JSON, for every verb that names one. How it is found, it does not know.
-"""
+"""Show a commit that changed an answer, as text and as JSON, the same way for every verb that names one."""
 
 from __future__ import annotations
 

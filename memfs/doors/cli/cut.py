@@ -1,4 +1,4 @@
-"""``maintain --cut-before``: cutting old history, after saying what that means."""
+"""``maintain --cut-before``: cut old history, after saying what that means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``deinit``: taking memfs out of a repository, after naming what goes, what stays and what would be lost."""
+"""``deinit``: take memfs out of a repository, after naming what goes, what stays and what would be lost."""
 
 from __future__ import annotations
 

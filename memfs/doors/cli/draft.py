@@ -1,8 +1,4 @@
-"""Draft: what a command line or a line of a JSONL file says of an item to remember.
-
-Owns the reading of ``--context k=v``, of standard input, and of lines to import. What an item may hold is the codec's
-business.
-"""
+"""Read an item to remember from the options of a command, from standard input or from a line of a JSONL file."""
 
 from __future__ import annotations
 
@@ -87,7 +83,7 @@ class Draft:
         if content is not None:  # new words are their writer's; changed circumstances leave the writer as he was
             changes |= {"content": content, "origin": self.origin(), "trust": self._trust()}
         elif self.agent and any(value is not None for name, value in changes.items() if name != "tags"):
-            changes["trust"] = lower_trust(item.trust, Trust.AGENT.value)  # whoever vouched for it saw none of this
+            changes["trust"] = lower_trust(item.trust, Trust.AGENT.value)  # who vouched for it saw none of this
             changes["origin"] = self.origin() if self.title else None
         return item.replace(**{name: value for name, value in changes.items() if value is not None})
 

@@ -1,6 +1,6 @@
-"""``new`` and ``edit``: items written by hand, in the person's own editor.
+"""``new`` and ``edit``: write items by hand, in the person's own editor.
 
-Owns starting the editor and telling what is wrong with the result; the person's text is never thrown away.
+What is wrong with the result is reported, and the person's text is never thrown away.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def _free_id(workspace: Workspace, chosen: str) -> str:
 def _read(workspace: Workspace, path: str) -> bytes:
     try:
         return workspace.parts.tree.read(path, ITEM_LIMIT).data
-    except (FileNotFoundError, ContentError, NotRegularFile):  # what is wrong with it is told by the check
+    except (FileNotFoundError, ContentError, NotRegularFile):  # the check reports what is wrong with it
         return b""
 
 

@@ -1,7 +1,4 @@
-"""``episode``: what agents did, and what is learned from how that ended.
-
-Owns how both look on the command line. What makes a rule, it does not know.
-"""
+"""``episode``: record what agents did, list it, and learn rules from how it ended."""
 
 from __future__ import annotations
 

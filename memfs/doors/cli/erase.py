@@ -1,4 +1,4 @@
-"""``erase``: taking an item out of history as well, after saying what that means, and with the proof."""
+"""``erase``: take an item out of history as well, after saying what that means, and with the proof."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``feedback``, ``prune``: what use teaches, and what makes room.
-
-Owns how they are asked for and told. How far a signal moves an item, and which items are weak, is decided below.
-"""
+"""``feedback`` and ``prune``: say whether an item helped, and make room."""
 
 from __future__ import annotations
 

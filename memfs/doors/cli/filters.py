@@ -1,7 +1,4 @@
-"""Filters: the options by which recall and list choose items, and the query they make.
-
-Owns how types, layers and points in time are written on the command line. Knows nothing of how items are found.
-"""
+"""The options by which verbs choose items, points in time and revisions, and the query that they make."""
 
 from __future__ import annotations
 

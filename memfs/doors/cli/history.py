@@ -1,4 +1,4 @@
-"""``commit``, ``log``, ``diff``, ``rollback``: the memory's history."""
+"""``commit``, ``log``, ``diff``, ``rollback`` and ``recover``: the memory's history."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""``hook``: answers an event of an agent's session.
+"""``hook``: answer an event of an agent's session; and what ``status`` and ``check`` say of hooks.
 
-Owns how the verb looks on the command line, and what status says of hooks. ``memfs.__main__`` hands an agent's call
-over without coming here.
+A call in an agent's own form goes straight to ``memfs.doors.claude_code.hook``, without click.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def hook_problems(workspace: Workspace) -> list[Problem]:
 
 
 def hooks_facts(workspace: Workspace) -> dict[str, Any]:
-    """How many sessions told something that is no memory yet."""
+    """How many sessions have events that are no memory yet."""
     from memfs.fs import append_log
 
     waiting = sum(len(append_log.waiting(state / append_log.FOLDER)) for state in _states(workspace))
@@ -64,7 +63,7 @@ def hooks_facts(workspace: Workspace) -> dict[str, Any]:
 
 
 def _states(workspace: Workspace) -> Iterator[Path]:
-    """The state folders in which hooks keep what is told: the workspace's, and that of private memory."""
+    """The state folders in which hooks keep events: the workspace's, and that of private memory."""
     from memfs.doors.cli.private import private_folder
     from memfs.sessions.session_location import state_of
 

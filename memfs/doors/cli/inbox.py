@@ -1,7 +1,4 @@
-"""``inbox``: what memfs worked out by itself and what could be shared, and what becomes of it.
-
-Owns how suggestions look on the command line. What is suggested, and what accepting does, is the business of others.
-"""
+"""``inbox``: show, accept and refuse what memfs suggests to remember, and what could be shared."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``inject``, ``warn``, ``correct``: memory for an agent, and what a person tells one.
-
-Owns how they look on the command line. What an agent is given, and what of a message is a preference, they do not know.
-"""
+"""``inject``, ``warn`` and ``correct``: memory for a prompt, warnings before a step, corrections by a person."""
 
 from __future__ import annotations
 

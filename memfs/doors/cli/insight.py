@@ -1,7 +1,4 @@
-"""``feedback-for``, ``analyze``, ``trends``, ``aggregates``: what the state of many iterations says.
-
-Owns how they look on the command line. How the answers are worked out, they do not know.
-"""
+"""``feedback-for``, ``analyze``, ``trends`` and ``aggregates``: what the state of many iterations says."""
 
 from __future__ import annotations
 

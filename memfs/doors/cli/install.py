@@ -1,7 +1,4 @@
-"""``install`` and ``uninstall``: memfs's hooks in an agent's program, and out of it again.
-
-Owns how they look on the command line. What is written where, ``memfs.doors.claude_code.installer`` knows.
-"""
+"""``install`` and ``uninstall``: put memfs's hooks into an agent's program, and take them out again."""
 
 from __future__ import annotations
 
@@ -37,7 +34,7 @@ _WOULD = {"created": "Would create", "changed": "Would change", "deleted": "Woul
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _InstallAnswer:
-    """What was typed."""
+    """What the command line of ``install`` or ``uninstall`` asks for."""
 
     program: str
     scope: str | None
@@ -338,6 +335,6 @@ def _option_of(path: Path) -> str:
 
 
 def _shown(path: Path) -> str:
-    """A path as short as it can be told from here."""
+    """A path as short as it can be written from here."""
     beside = os.path.relpath(path)
     return str(path) if beside.startswith("..") else beside

@@ -1,4 +1,4 @@
-"""``show``, ``list``, ``forget``: looking at items and taking them away."""
+"""``show``, ``list`` and ``forget``: look at items, and remove them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def show(ctx: click.Context, id: str, as_of: str | None, raw: bool, as_json: boo
 
 
 def _served(workspace: Workspace, items: Sequence[MemoryItem]) -> None:
-    """Note that items were handed out: whoever reads what is printed may be an agent."""
+    """Note that items were handed out: the reader of what is printed may be an agent."""
     paths = {item.id: item.path for item in items}
     workspace.usage.served.note("read", paths, workspace.parts.clock(), paths=paths)
 

@@ -1,7 +1,4 @@
-"""``iteration``: the rounds of work of a multi-agent system.
-
-Owns how they look on the command line. What an iteration is, and what closing it sums up, it does not know.
-"""
+"""``iteration``: start, close and show the rounds of work of a multi-agent system."""
 
 from __future__ import annotations
 

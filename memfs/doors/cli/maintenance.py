@@ -1,4 +1,4 @@
-"""``stats``, ``watch``, ``reindex``, ``migrate``, ``maintain``: what a workspace weighs, and its care."""
+"""``stats``, ``watch``, ``reindex``, ``migrate`` and ``maintain``: what a workspace weighs, and its care."""
 
 from __future__ import annotations
 
@@ -192,10 +192,10 @@ def migrate(ctx: click.Context, dry_run: bool, as_json: bool) -> None:
     Where history.commit is manual the changed files are left for you to commit. A workspace of a newer version than
     this memfs knows is not opened at all.
     """
-    from memfs.admin.format import migrate as brought
+    from memfs.admin.format import migrate as migrate_format
 
     with opened(ctx) as workspace:
-        done = brought(workspace.store, workspace.parts, dry_run)
+        done = migrate_format(workspace.store, workspace.parts, dry_run)
         reason = "" if dry_run or not done.changed else land(workspace, None).reason
         waits = workspace.settings.history.commit not in AT_ONCE
     if as_json:

@@ -1,4 +1,4 @@
-"""``mcp``: serving the memory of a workspace to a program that speaks the Model Context Protocol."""
+"""``mcp``: serve the memory of a workspace to a program that speaks the Model Context Protocol."""
 
 from __future__ import annotations
 

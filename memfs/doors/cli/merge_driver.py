@@ -1,4 +1,4 @@
-"""``merge-driver``: what git calls to join three versions of a memory file.
+"""``merge-driver``: join three versions of a memory file for git.
 
 A call in git's own form goes straight to ``memfs.doors.cli.merge_request``, without click.
 """

@@ -1,8 +1,7 @@
-"""Driving: one call of git's to the merge driver, from its words to an exit code.
+"""Answer one call that git makes to the merge driver, from its arguments to an exit code.
 
-Owns the form in which git calls, what a person reads of it on standard error, and that git never takes one version for
-the outcome because memfs failed. Git starts a process for each file, so nothing is imported here that one file does
-without, click among it. How versions are joined is ``memfs.team.merge_driver``'s business.
+Git never takes one version for the merged file because memfs failed. Git starts a process for each file, so nothing
+is imported that one file can do without, such as click.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What verbs say of mounted workspaces: which there are, how they stand, and one item of theirs.
-
-Owns the words and the JSON of it. What a mount is, and when one is left out, is ``memfs.context.mounts``' business.
-"""
+"""What verbs say of mounted workspaces: which there are, their state, and one item of theirs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Allowing: ``--allow-secret REASON``, the way to let what looks like a secret stay.
+"""Shared options: ``--allow-secret REASON``, and items named by id or path.
 
-Owns the option and what it does to a file that a person wrote. What a secret looks like, and where the reason is kept,
-is decided below.
+A text with a secret that no reason allows is refused before it is written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Everything the command line prints: lines, texts, JSON, tables, errors, progress.
+"""Print everything that the command line prints: lines, texts, JSON, tables, errors, progress.
 
-Owns that nothing from outside can end a line, begin another, move the terminal or command a runner of workflows, and
-the shapes of the JSON that scripts rely on for items and problems. Knows nothing of where they come from.
+Nothing from outside can end a line, begin another, move the terminal or command a runner of workflows. Items and
+problems have one shape of JSON, which scripts can rely on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from memfs.errors import MemfsError
 if TYPE_CHECKING:
     from memfs.model import MemoryItem, Problem, RecordedConflict
 
-# what stands in a line for the escapes of our own styles: nobody else can write it
+# what represents in a line the escapes of our own styles: nobody else can write it
 _ESC = f"\x1b{os.urandom(8).hex()}"
 # what a runner of GitHub Actions obeys in a line of its log
 _COMMAND = re.compile(r"^\s*:(?=:)|#(?=#\[)")
@@ -91,7 +91,7 @@ def styled(text: str, **style: Any) -> str:
 
 
 def print_raw(text: str) -> None:
-    """Print one line; whatever would end it or command the terminal is shown as an escape (faults row 17)."""
+    """Print one line; whatever would end it or command the terminal is shown as an escape."""
     write(_line(text), color=_colours())
 
 
@@ -174,7 +174,7 @@ def item_json(item: MemoryItem) -> dict[str, Any]:
 
 
 def conflict_json(conflict: RecordedConflict) -> dict[str, Any]:
-    """What gave way in an item when branches were joined."""
+    """What was displaced in an item when branches were joined."""
     values = {
         "field": conflict.field,
         "kept": plain(conflict.kept),
@@ -188,7 +188,7 @@ def conflict_json(conflict: RecordedConflict) -> dict[str, Any]:
 
 
 def conflict_values(conflict: RecordedConflict, length: int) -> tuple[str, str]:
-    """What stands and what gave way, each on one line."""
+    """What is kept and what was displaced, each on one line."""
     from memfs.recall.conflict_notes import values
 
     kept, lost = (one_line(value, length) for value in values(conflict))

@@ -1,7 +1,4 @@
-"""``patterns``, ``consolidate``: what memories have in common, and what a session leaves behind.
-
-Owns how both look on the command line. Knows nothing of how patterns are found or what is worth keeping.
-"""
+"""``patterns`` and ``consolidate``: show what memories have in common, and end a session."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``plugins``: the sources that give agents their context, and whether each works.
-
-Owns how they are shown. Which there are and how they do, ``memfs.context.source_status`` knows.
-"""
+"""``plugins``: list the sources that give agents their context, and test them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``private``: this user's private memory of the project at hand.
-
-Owns how it is told where that lies and what it holds, and the question whether a clone joins the memory of another one.
-"""
+"""``private``: show this user's private memory of the project at hand, and join that of another clone."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs import private as memory
+from memfs import private as private_memory
 from memfs.doors.cli.command import Invocation, Unclear, verb
 from memfs.doors.cli.output import clean, count, note, print_json, print_raw, styled
 from memfs.doors.cli.streams import is_interactive
@@ -40,10 +37,10 @@ def private(ctx: click.Context, /, only_path: bool, joins: bool, key: str, yes: 
     one together; a copy, a fork or a fresh clone begins with none. --join lets a clone use the private memory of
     another clone of the same origin, and brings along what it had of its own.
     """
-    project = memory.project_at(ctx.ensure_object(Invocation).workspace or ".")
+    project = private_memory.project_at(ctx.ensure_object(Invocation).workspace or ".")
     if joins:
         _join(project, key, yes)
-    folder = memory.find(project)
+    folder = private_memory.find(project)
     if only_path:
         if folder is None:
             raise Unclear("there is no private memory of this project yet", "hooks make it: memfs install claude-code")
@@ -58,9 +55,9 @@ def private(ctx: click.Context, /, only_path: bool, joins: bool, key: str, yes: 
 
 def private_folder(workspace: Workspace) -> Path | None:
     """The folder of the private memory that is read beside a workspace, None where there is none."""
-    named = workspace.settings.mounts.get(memory.NAME, "")
+    named = workspace.settings.mounts.get(private_memory.NAME, "")
     folder = Path(named)
-    return folder if named and memory.holds(folder) else None
+    return folder if named and private_memory.holds(folder) else None
 
 
 def private_facts(workspace: Workspace) -> dict[str, Any]:
@@ -75,21 +72,20 @@ def private_row(facts: Mapping[str, Any]) -> dict[str, str]:
     return {} if found is None else {"private": f"{_held(found)}, {found['folder']}"}
 
 
-def ask_to_join(project: memory.Project) -> None:
+def ask_to_join(project: private_memory.Project) -> None:
     """Ask, at a terminal, whether a clone that has no private memory yet uses that of another clone of its origin."""
-    found = memory.clones(project) if memory.find(project) is None else []
+    found = private_memory.clones(project) if private_memory.find(project) is None else []
     if found and not is_interactive():
         note(f"another clone has a private memory: {_where(found[0])}; 'memfs private --join' uses it here, too")
     elif found and click.confirm(f"Use the private memory of {_where(found[0])} here, too?", err=True):
         _joined(project, found[0])
 
 
-def _join(project: memory.Project, key: str, yes: bool) -> None:
-    found = memory.clones(project)
-    if key:
-        found = [folder for folder in memory.projects_folder().glob("[a-z0-9]*") if folder.name == key]
+def _join(project: private_memory.Project, key: str, yes: bool) -> None:
+    folders = private_memory.projects_folder()
+    found = [one for one in folders.glob("[a-z0-9]*") if one.name == key] if key else private_memory.clones(project)
     if not found:
-        hint = "'memfs private --join --of KEY' names one; the keys are the folders in " + str(memory.projects_folder())
+        hint = f"'memfs private --join --of KEY' names one; the keys are the folders in {folders}"
         raise Unclear("no other clone of this origin has a private memory", hint)
     if len(found) > 1:
         raise Unclear("several clones have one", "name it with --of: " + ", ".join(one.name for one in found))
@@ -100,7 +96,7 @@ def _join(project: memory.Project, key: str, yes: bool) -> None:
     _joined(project, found[0])
 
 
-def _joined(project: memory.Project, folder: Path) -> None:
+def _joined(project: private_memory.Project, folder: Path) -> None:
     """Let a project use a private memory, and bring along what it had of its own."""
     from memfs.sessions.join import join
 
@@ -110,13 +106,13 @@ def _joined(project: memory.Project, folder: Path) -> None:
 
 
 def _where(folder: Path) -> str:
-    record = memory.read_record(folder)
+    record = private_memory.read_record(folder)
     path = record.homes[-1].path if record is not None and record.homes else str(folder)
     return clean(path.removesuffix("/.git"))
 
 
-def _facts(project: memory.Project, folder: Path | None) -> dict[str, Any]:
-    others = [{"folder": str(one), "home": _where(one)} for one in memory.clones(project)]
+def _facts(project: private_memory.Project, folder: Path | None) -> dict[str, Any]:
+    others = [{"folder": str(one), "home": _where(one)} for one in private_memory.clones(project)]
     held = counts(folder) if folder is not None else {}
     return {"project": str(project.place), "folder": str(folder) if folder else None, **held, "clones": others}
 

@@ -1,4 +1,4 @@
-"""``recall``: ask a question, see what was remembered."""
+"""``recall``: find what was remembered, now or at a revision, and compare the answers of two revisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``remember``: store one text, or import many from a JSONL file."""
+"""``remember``: store one text, have it reviewed first, or import many from a JSONL file."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _put(workspace: Workspace, wanted: Draft, content: str | None, replace: bool
             hint = nearest(wanted.id, workspace.store.following.ids()) or "leave out --replace to make it"
             raise ItemNotFound(f"there is no memory {wanted.id!r} to replace", hint=hint)
         changed = wanted.over(existing, content)
-        with signed_by(wanted.origin()):  # not whoever wrote what is changed
+        with signed_by(wanted.origin()):  # not the author of what is changed
             return workspace.store.put(changed, expected=existing.sha256, source=SOURCE, allow_secret=allow_secret)
     try:
         return workspace.store.put(wanted.fresh(content or ""), expected="", source=SOURCE, allow_secret=allow_secret)
@@ -292,7 +292,7 @@ def _print(result: StoreResult, item: MemoryItem | None) -> None:
             print_raw(f"  {styled(what, fg='yellow')} {clean(name)}; see 'memfs show {clean(name)}'")
 
 
-_BATCH = 5000  # each batch is a commit that writes the whole month folder's tree anew
+_BATCH = 5000  # each batch is a commit that writes the whole month folder's tree again
 _ERRORS_SHOWN = 20
 _PAGES = (".md", ".markdown", ".mdc")
 

@@ -1,7 +1,4 @@
-"""``resolve``: what a merge could not decide, listed and brought to an end.
-
-Owns how it looks on the command line. What waits, and what a decision changes, ``memfs.team.resolve`` knows.
-"""
+"""``resolve``: list what a merge could not decide, and decide it; and what ``status`` says of that."""
 
 from __future__ import annotations
 

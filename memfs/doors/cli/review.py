@@ -1,4 +1,4 @@
-"""``review``: what a pull request, or what is staged, does to memory."""
+"""``review``: report what a pull request, or what is staged, does to memory."""
 
 from __future__ import annotations
 

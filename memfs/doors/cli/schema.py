@@ -1,4 +1,4 @@
-"""``schema``: the schemas by which editors complete and check memory files."""
+"""``schema``: write the schemas by which editors complete and check memory files."""
 
 from __future__ import annotations
 

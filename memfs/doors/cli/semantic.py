@@ -1,4 +1,4 @@
-"""``semantic``: switch search by meaning on or off, and see how far it is."""
+"""``semantic``: switch search by meaning on or off, and show how far it is."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def semantic(ctx: click.Context, action: str, model: str | None, as_json: bool) 
             change = _switched_on(workspace, model) if action == "on" else _switched_off(workspace)
     else:
         change = _Change()
-    with opened(ctx) as workspace:  # anew: settings are read when it is opened
+    with opened(ctx) as workspace:  # again: settings are read when it is opened
         made = embed(workspace, workspace.meaning.wanted()) if action == "on" else 0
         found = _status(workspace)
     seconds = round(time.monotonic() - began, 3)

@@ -1,4 +1,4 @@
-"""``served``: who was given an item, and when."""
+"""``served``: show who was given an item, and when."""
 
 from __future__ import annotations
 

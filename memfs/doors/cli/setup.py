@@ -1,4 +1,4 @@
-"""``init`` and ``config``: making a workspace, and seeing how it is set."""
+"""``init`` and ``config``: make a workspace, and show how it is set."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _user_workspace(ctx: click.Context, path: str | None) -> Workspace:
 
 
 def _take_in(workspace: Workspace, created: CreateResult) -> FlushResult:
-    """Commit what stood there already, where its repository is new: else it would have no history to fall back on."""
+    """Commit what was there already, where its repository is new: else it would have no history to fall back on."""
     if not created.repository_made:
         return FlushResult(reason=created.reason)
     return workspace.store.flush(adopt=True, message="Take in the memory that was here")

@@ -1,7 +1,4 @@
-"""``share``: from private memory into the memory that others see.
-
-Owns how it is asked for and told. What of an item may leave private memory, ``memfs.learning.share`` knows.
-"""
+"""``share``: copy items of private memory into the memory that others see."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Mending: what ``resolve``, ``status`` and ``check`` tell of a workspace that no merge lets open.
-
-Owns how that looks on the command line. Which files keep a workspace closed, and what becomes of them,
-``memfs.team.resolve`` knows.
-"""
+"""What ``resolve``, ``status`` and ``check`` do with a workspace that a merge keeps from opening."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""``state``: storing and asking for the state of a multi-agent system from a shell.
-
-Owns how documents are read from a file or standard input, and how answers are printed. What a document is, and what an
-answer holds, it does not know.
-"""
+"""``state``: store documents of a multi-agent system, and ask for its state."""
 
 from __future__ import annotations
 

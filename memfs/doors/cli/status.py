@@ -1,4 +1,4 @@
-"""``status``: how the workspace stands."""
+"""``status``: show the state of the workspace, its storage and what it delivers to agents."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def status(ctx: click.Context, as_json: bool) -> int:
     if (root := blocked_at(ctx)) is not None:
         tell_problems(root, as_json)
         return 1
-    with opened(ctx) as workspace, workspace.store.looking_once():  # what is told below would look at every file again
+    with opened(ctx) as workspace, workspace.store.looking_once():  # what follows would look at every file again
         facts = _status(workspace)
         invalid = frozenset(workspace.checker.invalid_edits()) if facts["hand_edits"] else frozenset()
         problems = [

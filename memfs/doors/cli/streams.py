@@ -1,7 +1,4 @@
-"""Streams: standard input, output and error as the command finds them, also when they are closed or full.
-
-Owns what happens to the three streams of the process. Knows nothing of what is read or written.
-"""
+"""Make standard input, output and error safe to use, also when they are closed or full."""
 
 from __future__ import annotations
 
@@ -60,7 +57,7 @@ def write(text: str, color: bool | None = None) -> None:
         StorageIO: it cannot be written; nothing more will be.
         BrokenPipeError: what reads it has gone.
     """
-    import click  # whoever only secures the streams does without
+    import click  # securing the streams does without it
 
     try:
         click.echo(text, color=color)

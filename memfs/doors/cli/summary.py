@@ -1,6 +1,6 @@
-"""What ``status`` and ``reindex`` say of a multi-agent system's state.
+"""What ``status`` and ``reindex`` say of a multi-agent system's state, and ``status`` of recent knowledge.
 
-Owns the words and the JSON. A workspace without iterations has none of it, and is spared the machinery.
+A workspace without iterations does not load the machinery for them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def states_row(facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def reindex_states(workspace: Workspace) -> dict[str, int]:
-    """Look at every state document anew; says how many there are, nothing where there are none."""
+    """Look at every state document again; says how many there are, nothing where there are none."""
     if not has_states(workspace.parts.seen):
         return {}
     return {"state_documents": workspace.states.reading.reindex()}

@@ -1,4 +1,4 @@
-"""``sync``: exchanging memory with a remote, and saying what came, what went, and what both sides had changed."""
+"""``sync``: exchange memory with a remote, and say what came, what went, and what both sides had changed."""
 
 from __future__ import annotations
 

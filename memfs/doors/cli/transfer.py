@@ -1,7 +1,4 @@
-"""``export`` and ``import``: documents and memories out of the workspace, and back in.
-
-Owns where an export goes, and how both tell what was done. What an export holds, ``memfs.state.export`` decides.
-"""
+"""``export`` and ``import``: take documents and memories out of the workspace, and back in."""
 
 from __future__ import annotations
 

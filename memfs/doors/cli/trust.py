@@ -1,4 +1,4 @@
-"""``trust``: letting a workspace enable what reaches beyond it; and what ``status`` says of that."""
+"""``trust``: let a workspace enable what reaches beyond it; and what ``status`` says of that."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs import trust as trusting
+from memfs import trust as workspace_trust
 from memfs.doors.cli.command import Invocation, verb
 from memfs.doors.cli.output import clean, count, note, print_json, print_raw, styled
 from memfs.doors.cli.streams import somebody_types
@@ -33,18 +33,18 @@ def trust(ctx: click.Context, path: str | None, show: bool, revoke: bool, yes: b
     if show and revoke:
         raise click.UsageError("--show and --revoke exclude each other", ctx)
     root = _root(path or ctx.ensure_object(Invocation).workspace)
-    standing, layout = trusting.standing(root), discover(root)
+    standing, layout = workspace_trust.standing(root), discover(root)
     foreign, elsewhere = _foreign(layout), layout.elsewhere if layout is not None else None
     changed = False
     if revoke:
-        changed = trusting.revoke(root)
-        standing = trusting.standing(root)
+        changed = workspace_trust.revoke(root)
+        standing = workspace_trust.standing(root)
     elif not show:
         if not as_json:
             _print_wants(standing, foreign, elsewhere)
         if not yes:
             _ask(root)
-        standing, changed = trusting.grant(root, standing.wants), True
+        standing, changed = workspace_trust.grant(root, standing.wants), True
     if as_json:
         print_json(_json(standing, foreign, changed))
     elif show:
@@ -83,7 +83,7 @@ def _ask(root: Path) -> None:
         raise MemfsError("nothing was trusted")
 
 
-def _print_wants(standing: trusting.TrustStatus, foreign: list[int], elsewhere: Path | None) -> None:
+def _print_wants(standing: workspace_trust.TrustStatus, foreign: list[int], elsewhere: Path | None) -> None:
     for want in standing.wants:
         place = f"{want.file}:{want.line}" if want.line else want.file
         print_raw(f"{styled(place, bold=True)}: {clean(want.key)} = {clean(repr(want.value))}")
@@ -104,7 +104,7 @@ def _user(uid: int) -> str:
         return f"user {uid}"
 
 
-def _json(standing: trusting.TrustStatus, foreign: list[int], changed: bool) -> dict[str, Any]:
+def _json(standing: workspace_trust.TrustStatus, foreign: list[int], changed: bool) -> dict[str, Any]:
     return {
         "workspace": str(standing.root),
         "trusted": standing.trusted,
@@ -120,13 +120,13 @@ def _json(standing: trusting.TrustStatus, foreign: list[int], changed: bool) -> 
 # -- status and config --------------------------------------------------------------------------------------------
 def status_facts(workspace: Workspace) -> dict[str, Any]:
     """What ``status`` says of trust: whether what the workspace asks for counts, and what that is."""
-    standing = trusting.standing(workspace.root)
+    standing = workspace_trust.standing(workspace.root)
     return {
         "trusted": standing.trusted,
         "reason": standing.reason or None,
         "enables": [want.key for want in standing.wants],
         "subjects": [want.subject for want in standing.wants],
-        "command": None if standing.trusted or not standing.wants else trusting.command(standing.root),
+        "command": None if standing.trusted or not standing.wants else workspace_trust.command(standing.root),
     }
 
 
@@ -142,10 +142,10 @@ def status_row(facts: dict[str, Any]) -> dict[str, str]:
 
 def note_ignored(root: Path) -> None:
     """Say on standard error which settings do not count, and what would change that."""
-    standing = trusting.standing(root)
+    standing = workspace_trust.standing(root)
     if standing.wants and not standing.trusted:
         verb = "is" if len(standing.wants) == 1 else "are"
         note(f"{count(len(standing.wants), 'setting')} {verb} ignored: {standing.reason}")
         meant = next(filter(None, (want.mistyped for want in standing.wants)), "")
         told = f"{meant} If not, look" if meant else "look"
-        note(f"  {clean(told)} at what they say, then: {trusting.command(standing.root)}")
+        note(f"  {clean(told)} at what they say, then: {workspace_trust.command(standing.root)}")

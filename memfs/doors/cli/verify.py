@@ -1,4 +1,4 @@
-"""``verify``: checks who signed the commits of the memory."""
+"""``verify``: check who signed the commits of the memory."""
 
 from __future__ import annotations
 

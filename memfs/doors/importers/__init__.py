@@ -1,1 +1,1 @@
-"""What other stores keep, read as memories. Which of them are stored, and under which ids, is decided below."""
+"""Read the memories of other stores."""

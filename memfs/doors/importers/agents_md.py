@@ -1,7 +1,6 @@
-"""Agents' instructions: ``AGENTS.md``, ``CLAUDE.md`` and their like, read as what they say.
+"""Read ``AGENTS.md``, ``CLAUDE.md`` and their like as rules, wishes, procedures and facts.
 
-Owns which files these are, which of their passages are rules, wishes, procedures and facts, and that what memfs itself
-wrote into them does not come back.
+What memfs itself wrote into them does not come back.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ def kind_of(passage: Passage, own: bool = False) -> str:
     """What a passage is: a procedure, a wish, a rule that the team may agree on, or a fact.
 
     Args:
-        own: it stands in one person's own file, where rules are wishes.
+        own: it is in one person's own file, where rules are wishes.
     """
     if passage.sort == "steps":
         return "procedural"
@@ -158,7 +157,7 @@ def _scope(name: str, fields: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _imports(body: str) -> Iterator[str]:
-    """What a text imports by ``@path``; what stands in code is only spoken of."""
+    """What a text imports by ``@path``; what is in code is only mentioned."""
     prose = (_CODE.sub("", row) for row, is_code in rows(body) if not is_code)
     yield from dict.fromkeys(name for row in prose for name in _IMPORT.findall(row))
 

@@ -1,7 +1,7 @@
-"""basic-memory: Markdown notes with observations and relations.
+"""Read the Markdown notes of basic-memory, with their observations and relations.
 
-Owns the format: front matter with ``title``, ``type``, ``permalink`` and ``tags``; list items ``[category] text #tag
-(context)`` and ``relation [[Other note]]``. A note is one memory, whole as it was written.
+Front matter has ``title``, ``type``, ``permalink`` and ``tags``; list items are ``[category] text #tag (context)``
+and ``relation [[Other note]]``. A note is one memory, whole as it was written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Claude Code's own memory: a folder of Markdown files, one fact each, with ``MEMORY.md`` as their index.
+"""Read Claude Code's own memory: a folder of Markdown files, one fact each, with ``MEMORY.md`` as their index.
 
-Owns the format: front matter with ``name``, ``description`` and ``type`` (at the top, or below ``metadata`` as newer
-versions write it), ``[[name]]`` between files, and which folder belongs to which project.
+Front matter has ``name``, ``description`` and ``type`` (at the top, or below ``metadata`` as newer versions write
+it); ``[[name]]`` links files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def memory_folder(named: Path | None, roots: Iterable[Path]) -> Path:
         roots: folders whose project may be meant, where Claude Code's own folder is named.
 
     Raises:
-        ContentError: there is none, or it cannot be told which one.
+        ContentError: there is none, or it is unclear which one.
     """
     top = named or Path(os.environ.get("CLAUDE_CONFIG_DIR") or home() / ".claude")
     if named is None and (chosen := _chosen(top)) is not None:
@@ -145,7 +145,7 @@ def _take(one: SourcePage, keys: dict[str, str], folder: Path, taken: SourceCont
 
 
 def _take_index(one: SourcePage, names: set[str], folder: Path, taken: SourceContent) -> None:
-    """What stands in the index beside the pointers to the other files: older versions kept their notes there."""
+    """What is in the index beside the pointers to the other files: older versions kept their notes there."""
     _, body, line = front_matter(one.text)
     for passage in passages(body, line):
         where = f"{one.name}:{passage.line}"
@@ -169,7 +169,7 @@ def _take_index(one: SourcePage, names: set[str], folder: Path, taken: SourceCon
 
 
 def _inner(fields: dict[str, Any]) -> dict[str, Any]:
-    """What stands below ``metadata``."""
+    """What is below ``metadata``."""
     inner = fields.get("metadata")
     return inner if isinstance(inner, dict) else {}
 

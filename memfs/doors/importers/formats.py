@@ -1,7 +1,4 @@
-"""Formats: the stores that memories can be imported from, by name, and which of them a file is of.
-
-Owns the table and the guess. Each format is read by the module of its own.
-"""
+"""The stores that memories can be imported from, by name, and which of them a file is of."""
 
 from __future__ import annotations
 
@@ -76,7 +73,7 @@ def detect(path: Path, data: bytes | None = None) -> str:
     """Which format a file or folder is of; "" where it is of none of these, as what memfs itself exports.
 
     Raises:
-        ContentError: a folder whose format cannot be told. StorageIO: it cannot be read.
+        ContentError: a folder whose format is unclear. StorageIO: it cannot be read.
     """
     if data is None and path.is_dir():
         return _of_folder(path)
@@ -112,7 +109,7 @@ def _of_records(data: bytes, name: str) -> str:
     try:
         _, first = next(iter(records(decoded(data, name), name)))
     except (MemfsError, StopIteration):
-        return ""  # whoever reads it says what is wrong
+        return ""  # its reader says what is wrong
     if mcp_memory.is_record(first):
         return mcp_memory.NAME
     return mem0.NAME if mem0.is_record(first) else ""
@@ -124,7 +121,7 @@ def _of_page(path: Path) -> str:
     try:
         return _of_pages([page(path)]) or markdown_notes.NAME
     except ContentError:
-        return markdown_notes.NAME  # whoever reads it says what is wrong
+        return markdown_notes.NAME  # its reader says what is wrong
 
 
 def _of_folder(path: Path) -> str:

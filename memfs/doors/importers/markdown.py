@@ -1,7 +1,7 @@
-"""Markdown: the front matter of a page, and its passages with their lines.
+"""Read a Markdown page: its front matter, and its passages with their lines.
 
-Owns what is one passage: a list item with what belongs to it, a numbered list as a whole, the other text of a section
-as a whole. Comments are left out. What a passage means is not known here.
+A passage is a list item with all that is part of it, a whole numbered list, or the rest of a section's text. Comments
+are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONGEST_INTRODUCTION = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """One passage: its text, the line where it begins, and the headings it stands under, the outermost first.
+    """One passage: its text, the line where it begins, and the headings it is under, the outermost first.
 
     Attributes:
         sort: ``item`` of a list, ``steps`` for a numbered list, else ``text``.
@@ -46,7 +46,7 @@ class Passage:
 
 
 def front_matter(text: str) -> tuple[dict[str, Any], str, int]:
-    """What stands in a page's front matter, the rest of the page, and the line in which that begins.
+    """What is in a page's front matter, the rest of the page, and the line in which that begins.
 
     Front matter that is no YAML is read line by line: an agent wrote it, and what can be read counts.
     """
@@ -127,7 +127,7 @@ def rows(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _without_comments(text: str) -> str:
-    """A text without comments, with as many lines; what stands in code blocks stays."""
+    """A text without comments, with as many lines; what is in code blocks stays."""
     parts = [row.replace("<!--", "<!\0--") if is_code else row for row, is_code in rows(text)]
     plain = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), "\n".join(parts))
     return plain.replace("<!\0--", "<!--")
@@ -198,7 +198,7 @@ class _MarkdownReader:
         return self._open is not None and self._open.sort != "text" and _indent(row) > self._open.indent
 
     def _leave(self, row: str) -> None:
-        """End the list before text that stands apart from it."""
+        """End the list before text that is set apart from it."""
         is_item = self._open is not None and self._open.sort != "text"
         if is_item and self._blank and row.strip() and not self._is_inside(row):
             self._close()

@@ -1,7 +1,7 @@
-"""Markdown notes: any Markdown file, or a folder of them, one memory each.
+"""Read any Markdown file, or a folder of them, one memory each.
 
-Title, tags, type and dates come from the front matter; what else stands there is kept below ``metadata``. The text is
-taken as it is, its links with it.
+Title, tags, type and dates come from the front matter; the rest of it is kept below ``metadata``. The text is taken
+as it is, links included.
 """
 
 from __future__ import annotations

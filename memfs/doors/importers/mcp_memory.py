@@ -1,6 +1,6 @@
-"""The reference memory server of the Model Context Protocol: a graph of entities, observations and relations.
+"""Read the graph of the Model Context Protocol's reference memory server: entities, observations and relations.
 
-Owns the format: one JSON object a line, of type ``entity`` or ``relation``; or what its ``read_graph`` tool answers.
+The file holds one JSON object a line, of type ``entity`` or ``relation``; or what ``read_graph`` answers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""mem0: what ``get_all`` answers, or an export of it.
+"""Read what mem0's ``get_all`` answers, or an export of mem0 or OpenMemory.
 
-Owns the format: a list of memories, by itself or below ``results`` or ``memories``, or one memory a line; and what
-OpenMemory exports, which also holds what was deleted there.
+The file holds a list of memories, by itself or below ``results`` or ``memories``, or one memory a line. What was
+deleted in OpenMemory is left out.
 """
 
 from __future__ import annotations

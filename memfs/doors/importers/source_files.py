@@ -1,7 +1,7 @@
-"""Places: reading the files of somebody else's store, whatever lies there.
+"""Read the files of another store, whatever they hold.
 
-Owns what is read at all: regular files of a bearable size, no link within a folder, and UTF-8. What a file means is the
-business of the module of its format.
+Only regular files of a bounded size in UTF-8 are read, and no link within a folder is followed; what is skipped is
+reported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PASSED_OVER = frozenset({"node_modules", "vendor", "__pycache__", "ContextMemor
 
 @dataclass(frozen=True, slots=True)
 class SkippedSource:
-    """What is not taken in: where it stands, why, and whether a person had named it and should know."""
+    """What is not taken in: where it is, why, and whether a person had named it and should know."""
 
     where: str
     reason: str

@@ -1,7 +1,7 @@
-"""LangGraph: what a graph remembers, kept as files in git (B5).
+"""What a LangGraph graph remembers, kept as files in git: a store (``MemfsStore``) and a checkpointer (``MemfsSaver``).
 
-Owns what LangGraph asks of a long-term store (``MemfsStore``) and of a checkpointer (``MemfsSaver``). Each is loaded
-when it is first used, so that either works without the other, and importing this package imports no framework.
+Each is loaded when it is first used, so that either works without the other, and importing this package imports no
+framework.
 """
 
 from __future__ import annotations

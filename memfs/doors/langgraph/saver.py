@@ -1,7 +1,7 @@
-"""Saver: LangGraph's checkpoints, kept in a workspace (B5).
+"""LangGraph's checkpoints, kept in a workspace.
 
-Owns what ``BaseCheckpointSaver`` promises: configs, tuples, order and filters. Its asynchronous half is ``inthreads``;
-what a document looks like is the business of ``packing`` and ``memfs.state.threads``.
+Configs, tuples, order and filters are as ``BaseCheckpointSaver`` promises, also from asynchronous code. A value is
+unpacked as it was packed; only types that this user's graphs saved are brought to life.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def types_in(kept: Kept) -> set[tuple[str, str]]:
     if "value" in kept:
         _types_in_readable(kept["value"], found)
     elif kept.get("type") == _MSGPACK:
-        with suppress(ormsgpack.MsgpackDecodeError):  # whoever unpacks it says so
+        with suppress(ormsgpack.MsgpackDecodeError):  # unpacking it says so
             _types_in_bytes(_bytes_of(kept), found)
     return found
 
@@ -426,7 +426,7 @@ Pending = list[PendingWrite]
 
 
 class MemfsSaver(InThreads, BaseCheckpointSaver[Any]):
-    """Keeps the checkpoints of LangGraph's graphs as files in git (B5). Threads, tasks and processes may share one.
+    """Keeps the checkpoints of LangGraph's graphs as files in git. Threads, tasks and processes may share one.
 
     What a method wrote survives kill -9 and power loss when it returns: a graph that was killed resumes where it was.
     """
@@ -711,7 +711,7 @@ class MemfsSaver(InThreads, BaseCheckpointSaver[Any]):
         return counters if isinstance(counters, dict) else ()
 
     def _mapping(self, kept: Kept, place: ThreadPlace, field: str) -> dict[str, Any]:
-        """What must be a mapping, whoever edited the file."""
+        """What must be a mapping, however the file was edited."""
         found = self._unpack(kept, place, field)
         if not isinstance(found, dict):
             hint = "bring the file back from git"

@@ -1,7 +1,6 @@
-"""Store: LangGraph's long-term memory over a workspace.
+"""LangGraph's long-term memory, kept in a workspace.
 
-Owns the operations of ``BaseStore`` and what of a value is searched. What an entry is in the workspace, is the business
-of ``memfs.facades.entries``.
+Operations behave as ``BaseStore`` promises. Threads and processes may share a store.
 """
 
 from __future__ import annotations
@@ -108,13 +107,13 @@ def is_like(namespace: Namespace, pattern: Sequence[str], kind: str) -> bool:
 _SOURCE = "langgraph"
 _ALL = "$"
 UNDECIDED = "memfs:undecided"
-"""The key of a value under which stands what a merge left open in it; it is never stored."""
+"""The key of a value that holds what a merge left open in it; it is never stored."""
 _TTL_SETTINGS = frozenset(TTLConfig.__annotations__)
 _MOST_TEXT = 100_000
 
 
 class MemfsStore(BaseStore):
-    """LangGraph's store over a workspace: each value is an item of kind ``entry`` (B5).
+    """LangGraph's store over a workspace: each value is an item of kind ``entry``.
 
     Entries are durable on return of every write, versioned, and found by every other way of asking. ``search`` finds by
     meaning where the workspace has an embedder, else by words; what answers the query comes first, with a score, and

@@ -1,7 +1,6 @@
-"""MCP: the door for clients of the Model Context Protocol.
+"""Serve a workspace to clients of the Model Context Protocol.
 
-Owns what needs the protocol's SDK: tools, resources and prompts (``server``), and how they are reached (``stdio``,
-``http``). What a tool does is done by the parts of the workspace. Needs ``pip install 'gitmemfs[mcp]'``.
+Needs ``pip install 'gitmemfs[mcp]'``.
 """
 
 from memfs.doors.extra import missing

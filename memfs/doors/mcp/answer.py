@@ -1,7 +1,7 @@
-"""Answer: what a tool gives back, and the words for what went wrong.
+"""What a tool gives back, as text and as structure, and the words for what went wrong.
 
-Owns the two forms of an answer, text and structure, that text from memories stands between marks as quoted data, and
-that no answer tells what lies outside the workspace. Clients show a model either form: each is enough by itself.
+Text from memories is between marks as quoted data, and no answer reveals what lies outside the workspace. Clients
+show a model either form: each is enough by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from memfs.errors import Conflict, MemfsError, SecretDetected
 from memfs.format.text_guard import shown, shown_line
 from memfs.model import MemoryItem
 from memfs.model.time import format_time
-from memfs.recall.conflict_notes import unresolved_note as undecided
+from memfs.recall.conflict_notes import unresolved_note
 from memfs.recall.fence import enclosed
 
 LONGEST = 20_000
@@ -71,7 +71,7 @@ def discreet(text: str, root: str = "") -> str:
 
 
 def item_data(item: MemoryItem, offset: int = 0) -> dict[str, Any]:
-    """What a client is told of an item: what says nothing is left out, and a long content comes in parts."""
+    """What a client gets of an item: what says nothing is left out, and a long content comes in parts."""
     end = offset + LONGEST
     facts: dict[str, Any] = {
         **brief(item),
@@ -104,7 +104,7 @@ def brief(item: MemoryItem) -> dict[str, Any]:
         "trust": item.trust,
         "status": item.status,
         "tags": list(item.tags),
-        "undecided": undecided(item),
+        "undecided": unresolved_note(item),
     }
     return {name: value for name, value in facts.items() if value not in ("", [])}
 

@@ -1,8 +1,7 @@
-"""Arguments: what a tool takes, as a client sees it and as it is checked.
+"""What a tool takes, as JSON Schema and as the check that is made by it.
 
-Owns one row for each argument, from which both the JSON Schema and the check are made, so that they cannot differ.
-What an argument means, its tool knows. Models often write a number as text or one tag without a list: what can only be
-meant one way is taken so; everything else is refused by its name.
+Both come from one row for each argument, so that they cannot differ. Models often write a number as text or one tag
+without a list: what can only be meant one way is taken so; everything else is refused by its name.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Argument:
 
     Attributes:
         name: what it is called.
-        about: what a model is told of it, "" where its name says it.
+        about: its description for a model, "" where its name says it.
         sort: ``text``, ``number``, ``flag``, ``texts`` or ``facts`` (a JSON object).
         required: whether a call needs it.
         least, most: bounds of a number; ``most`` is the length of a text, too.

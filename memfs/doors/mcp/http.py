@@ -1,7 +1,7 @@
-"""HTTP: the transport for clients that connect over the network of this machine.
+"""Serve clients that connect over HTTP on this machine.
 
-Owns the socket, which only this machine can reach, and the server around it; who may be served is ``guard``'s
-decision. Knows nothing of what messages ask for.
+The socket can be reached from this machine only, and a client must show the token. Connections that stay silent are
+closed.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class AccessGuard:
     token: str = field(repr=False)
 
     def refusal(self, method: str, path: str, headers: Iterable[tuple[bytes, bytes]]) -> Refusal | None:
-        """Why a request is refused, None where it may pass (B5). Looks at nothing but its head."""
+        """Why a request is refused, None where it may pass. Looks at nothing but its head."""
         found = [(name.lower(), value) for name, value in headers]
         told = {name: [value for other, value in found if other == name] for name, _ in found}
         return (
@@ -175,7 +175,7 @@ class HttpListener:
 
 @contextmanager
 def listen(host: str = "127.0.0.1", port: int | None = None) -> Iterator[HttpListener]:
-    """Listen on this machine (B5).
+    """Listen on this machine.
 
     Args:
         host: an address only this machine can reach.
@@ -211,7 +211,7 @@ def _not_listening(error: OSError, address: str, port: int) -> StorageIO:
 
 
 def serve(server: MemoryServer, listening: HttpListener, token: str) -> None:
-    """Serve clients that hold the token, until a signal ends this process (B5).
+    """Serve clients that hold the token, until a signal ends this process.
 
     Raises:
         KeyboardInterrupt: somebody pressed Ctrl-C; everything is closed.
@@ -225,9 +225,9 @@ def serve(server: MemoryServer, listening: HttpListener, token: str) -> None:
 
 
 def _configured(server: MemoryServer, listening: HttpListener, token: str) -> uvicorn.Config:
-    for name in ("uvicorn.error", "mcp"):  # what strangers send is no news for whoever looks at the terminal
+    for name in ("uvicorn.error", "mcp"):  # what strangers send is no news for anyone looking at the terminal
         logging.getLogger(name).setLevel(logging.ERROR)
-    # it reports a client that hangs up as a fault; those of ours are told by the log of memfs
+    # it reports a client that hangs up as a fault; those of ours are in the log of memfs
     logging.getLogger("mcp.server.streamable_http").setLevel(logging.CRITICAL)
     app = server.protocol.streamable_http_app(
         streamable_http_path=PATH, max_request_body_size=MOST_BYTES, max_sessions=_MOST_SESSIONS
@@ -269,7 +269,7 @@ def _ending_sessions(app: App, server: MemoryServer) -> App:
 
 
 class _Punctual(H11Protocol):
-    """Hangs up on whoever does not say in time what they want: else anybody could hold all places by saying nothing.
+    """Hangs up on clients that do not say in time what they want: else silence could hold all places.
 
     Of those who have said nothing yet there are never so many that no place is left: the one that has been silent
     longest makes room. Who was answered has shown the token, as a refusal ends the connection, and may be silent for
@@ -345,7 +345,7 @@ class Token:
 
 
 def token_from(file: str | None, environ: Mapping[str, str]) -> Token:
-    """The token of this server (B5): from the file, else from ``MEMFS_MCP_TOKEN``, else a new one.
+    """The token of this server: from the file, else from ``MEMFS_MCP_TOKEN``, else a new one.
 
     Args:
         file: its path; where nothing is there a new token is written into it, readable by this user alone.

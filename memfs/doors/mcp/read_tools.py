@@ -1,7 +1,4 @@
-"""Reading: what the tools that only read answer.
-
-Owns the words and the structure of their answers. What is found, and what an agent may be told, is decided below.
-"""
+"""The answers of the tools that only read: search, get, list, history, diff, context and status."""
 
 from __future__ import annotations
 
@@ -143,7 +140,7 @@ def diff(desk: Desk, _: Caller, given: Given) -> ToolResult:
     return ToolResult(text, {**shown, "diff": text if patch else "", "cut": cut})
 
 
-# -- being told -----------------------------------------------------------------------------------------------------
+# -- what is delivered---------------------------------------------------------------------------------------------
 def context(desk: Desk, caller: Caller, given: Given) -> ToolResult:
     """``memory_context``: the start of a task, unless files or a tool say that this is a step of one."""
     beginning = not (given.get("files") or given.get("tool"))

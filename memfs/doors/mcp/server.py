@@ -1,7 +1,7 @@
-"""Server: the workspace's memory as an MCP server.
+"""The workspace's memory as an MCP server: tools, resources and prompts, wired to the protocol's SDK.
 
-Owns the wiring of tools, resources and prompts to the protocol's SDK, and under which names a client's memories are
-kept. How it is reached (stdio, HTTP) is not its business, nor what a tool does.
+Nothing is opened before a client asks for it. An error is an answer that says what to do, and a failure of memfs is
+logged.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from memfs.doors.mcp import read_tools
-from memfs.doors.mcp import tools as resources
+from memfs.doors.mcp import read_tools, tools
 from memfs.doors.mcp.answer import told
 from memfs.doors.mcp.arguments import Argument, checked
 from memfs.doors.mcp.session import Desk
@@ -237,7 +236,7 @@ def build_server(
     agent: str = "",
     session: str = "",
 ) -> MemoryServer:
-    """Make a server over one workspace (B5). Nothing is opened before a client asks for it.
+    """Make a server over one workspace. Nothing is opened before a client asks for it.
 
     Args:
         path: a folder: the workspace there or above it, else one that is made there; None: what ``MEMFS_WORKSPACE``
@@ -297,19 +296,19 @@ class _Handlers:
     # -- resources --------------------------------------------------------------------------------------------------
     async def list_resources(self, _: _Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         cursor = (params.cursor if params is not None else None) or ""
-        rows, more = await answered(self._desk, resources.page, self._desk, cursor)
+        rows, more = await answered(self._desk, tools.page, self._desk, cursor)
         found = [Resource(uri=row.uri, name=row.name, description=row.about, mime_type=row.mime) for row in rows]
         return ListResourcesResult(resources=found, next_cursor=more or None)
 
     async def list_templates(self, _: _Context, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
         item = ResourceTemplate(
-            uri_template=resources.TEMPLATE, name="item", description="One memory by its id", mime_type="text/plain"
+            uri_template=tools.TEMPLATE, name="item", description="One memory by its id", mime_type="text/plain"
         )
         return ListResourceTemplatesResult(resource_templates=[item])
 
     async def read_resource(self, ctx: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         uri = str(params.uri)
-        mime, text = await answered(self._desk, resources.read, self._desk, self._caller(ctx), uri)
+        mime, text = await answered(self._desk, tools.read, self._desk, self._caller(ctx), uri)
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=mime, text=text)])
 
     # -- prompts ----------------------------------------------------------------------------------------------------

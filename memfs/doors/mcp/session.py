@@ -1,7 +1,6 @@
-"""Desk: the workspace behind one server, opened with the first call that needs it.
+"""The workspace behind one server, opened with the first call that needs it.
 
-Owns when it is opened and closed, that no call holds up the event loop, and what the server remembers of its clients.
-What a call does is not known here.
+Calls are done on threads, so that none holds up the event loop.
 """
 
 from __future__ import annotations
@@ -68,12 +67,12 @@ class Desk:
                 made = AgentMemory(workspace=self._opened) if self._opened else AgentMemory(self._path)
                 _ = made.workspace  # where it cannot be opened, nothing is kept of the try
                 self._memory = made
-            if not self._memory.workspace.root.is_dir():  # what is still known of it must not be told as if it stood
+            if not self._memory.workspace.root.is_dir():  # what is still known of it must not pass for its state
                 raise WorkspaceNotFound("the workspace's folder is gone", hint="bring it back, or end this server")
             return self._memory
 
     def states(self, session: str) -> ContextMemory:
-        """The state of a multi-agent system, as a session knows it: what that changes is told from what it has seen.
+        """The state of a multi-agent system, as a session knows it: what that changes follows from what it has seen.
 
         Raises:
             MemfsError: as ``memory``.
@@ -117,7 +116,7 @@ class Desk:
         self._working[session] = None
 
     def end(self, session: str) -> None:
-        """End one session: keep what matters of its working memory, and commit what waits for its end (C6, C7)."""
+        """End one session: keep what matters of its working memory, and commit what waits for its end."""
         memory = self._memory
         self._states.pop(session, None)
         if memory is None or self._closed:

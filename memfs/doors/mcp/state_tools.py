@@ -1,8 +1,4 @@
-"""Stating: what the tools for the state of a multi-agent system answer (seed 001, D8).
-
-Owns the words and the structure of their answers, and how much of the state one answer holds. What is stored, and what
-an agent is to be told, ``ContextMemory`` decides.
-"""
+"""The answers of the tools for the state of a multi-agent system: store, get, save, resume and feedback."""
 
 from __future__ import annotations
 

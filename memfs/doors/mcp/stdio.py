@@ -1,8 +1,7 @@
-"""Stdio: the transport of a client that started this process and talks to its standard streams.
+"""Serve the client that started this process, over its standard streams.
 
-Owns the streams while it serves, one message a line, and how it ends: when the client goes or a signal comes, requests
-under way are answered, then the workspace is closed, which commits what waits. Nothing but protocol reaches standard
-output. Knows nothing of what messages ask for.
+Each message is a line, and nothing but protocol reaches standard output. When the client goes or a signal comes,
+requests under way are answered, then the workspace is closed, which commits what waits.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _NEVER_ANSWERED = "subscriptions/listen"  # it is answered by what follows, for 
 
 
 def serve(server: MemoryServer) -> None:
-    """Serve the client at standard input and output until it goes or a signal ends this process (B5).
+    """Serve the client at standard input and output until it goes or a signal ends this process.
 
     Raises:
         KeyboardInterrupt: somebody pressed Ctrl-C; everything is closed.
@@ -271,7 +270,7 @@ class _Line:
                 line = sent.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n"
                 try:
                     await aside.call(_write_all, self.writing, line.encode("utf-8", "replace"))
-                except OSError:  # the client has gone; nobody is left to be told
+                except OSError:  # the client has gone; nobody is left to answer
                     return
                 self._note(sent.message)
 

@@ -1,7 +1,6 @@
-"""Tools: one row for each, with what a model is told of it.
+"""The tools and resources that a server offers, one row each, with their names, descriptions, arguments and hints.
 
-Owns their names, descriptions, arguments and hints. Every client loads all of them into its model's context, so they
-are short. What a tool does is in ``reading``, ``writing`` and ``stating``.
+Every client loads all of them into its model's context, so they are short.
 """
 
 from __future__ import annotations
@@ -144,11 +143,11 @@ def _limit(default: int, most: int) -> Argument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRow:
-    """One tool.
+    """One tool as a client sees it.
 
     Attributes:
         title: its name for people.
-        about: what a model is told of it.
+        about: its description for a model.
         arguments: what it takes.
         gives: the JSON Schema type of what matters most in its structured answer, and is always there.
         run: what it does, with checked arguments, on a thread.
@@ -468,7 +467,7 @@ class ToolSet:
     def chosen(
         cls, names: Iterable[str] = (), *, read_only: bool = False, connector: bool = False, state: bool = False
     ) -> ToolSet:
-        """The tools somebody asked for (B5).
+        """The tools somebody asked for.
 
         Args:
             names: tools by name, with or without ``memory_``; none means all but those of ``STATE``.

@@ -1,7 +1,4 @@
-"""Writing: what the tools that change the memory answer.
-
-Owns the words and the structure of their answers. What may be changed, and what becomes of trust, is decided below.
-"""
+"""The answers of the tools that change the memory: store, update, delete, restore and feedback."""
 
 from __future__ import annotations
 
