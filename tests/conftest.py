@@ -154,6 +154,12 @@ def learning_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def private_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test's workspaces are one person's private memory, in which what is derived from a prompt may quote it."""
+    monkeypatch.setattr("memfs.private.projects_folder", lambda: tmp_path)
+
+
+@pytest.fixture
 def opened(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Workspace]]:
     """Open workspaces that are closed at the end of the test; without a path, a new one of its own.
 

@@ -26,6 +26,7 @@ from memfs.admin.usage_by_area import (
     area_of,
     free_bytes,
     weigh,
+    weigh_commit,
     weigh_files,
     weigh_history,
 )
@@ -50,7 +51,7 @@ class Account:
         at, history_at: when everything, and when the history, was measured; seconds since 1970.
         base: bytes by area, then.
         since: bytes written since, by area; less than nothing where more was removed. For the history it is how much
-            it may have grown at most: enough to say when to measure, and not counted as used.
+            git will keep of it at most.
         levels: the highest threshold crossed, by quota, until use falls well below it.
         refused: when a write was last refused and that was reported, by quota.
     """
@@ -64,8 +65,7 @@ class Account:
 
     def used(self, area: str) -> int:
         """The bytes of an area, as far as is known."""
-        grown = 0 if area == HISTORY else self.since.get(area, 0)
-        return max(0, self.base.get(area, 0) + grown)
+        return max(0, self.base.get(area, 0) + self.since.get(area, 0))
 
     @property
     def total(self) -> int:
@@ -144,8 +144,6 @@ def _sound(account: Account) -> bool:
 
 CONFIG = f"{CONTENT}/configuration/system_config.json"
 _SUFFIX = "_bytes"
-_OBJECT = 512  # what a commit and the names of what it holds take, beside the bytes
-_LISTED = 16  # git lists a folder again for each commit: of so many bytes of items, about one is such a row
 _NOTICED = 0.01  # of the whole quota: the history is measured where it may have grown by more
 _FRESH = 2.0  # no second measurement within so many seconds
 _STALE = 600.0  # hand edits, checkouts and commits change sizes unseen
@@ -231,6 +229,7 @@ class Quota:
         growth = _content(plans)
         if critical or not limits or sum(growth.values()) <= 0:
             return
+        growth[HISTORY] = weigh_commit(self._parts, plans)
         account = self._ledger.read() or self._known or Account()
         grown = {area: account.used(area) + size for area, size in growth.items() if size > 0}
         grown[TOTAL] = account.total + sum(growth.values())
@@ -242,8 +241,7 @@ class Quota:
         """Add a write to the account."""
         self.written = True
         if self._limits.bytes:
-            grown = sum(len(plan.after or b"") + _OBJECT for plan in plans)
-            self._add({**_content(plans), HISTORY: grown}, trees=True)
+            self._add({**_content(plans), HISTORY: weigh_commit(self._parts, plans)})
 
     def filled(self, path: str, size: int) -> None:
         """Add a file that no plan wrote; see ``Gate.filled``."""
@@ -251,12 +249,10 @@ class Quota:
             with suppress(MemfsError), self._parts.lock.hold("account"):
                 self._add({area_of(path): size})
 
-    def _add(self, growth: Sizes, *, trees: bool = False) -> None:
+    def _add(self, growth: Sizes) -> None:
         account = self._ledger.read() or self._known
         if account is not None:
-            listed = account.base.get("items", 0) // _LISTED if trees else 0
-            since = _sum(account.since, _sum(growth, {HISTORY: listed}))
-            self._known = replace(account, since=since)
+            self._known = replace(account, since=_sum(account.since, growth))
             self._ledger.write(self._known)
 
     def settle(self) -> None:
@@ -265,7 +261,7 @@ class Quota:
         if account is None:
             return
         with suppress(MemfsError):  # the write is done: what cannot be reported now is reported after the next one
-            if any(_rises(account, standing) for standing in self._standings(account, account.unmeasured)):
+            if any(_rises(account, standing) for standing in self._standings(account)):
                 account = self._counted(account)
             for standing in self._standings(account):
                 if _rises(account, standing) or self._falls(account, standing):
@@ -334,7 +330,8 @@ class Quota:
             base = {**weigh_files(self._parts), **derived}
             present = self._ledger.read() or Account()
             history_at = before.history_at if known else now
-            since = {HISTORY: present.unmeasured} if known else {}
+            weighed = 0 if known else before.unmeasured  # what others wrote meanwhile may not be weighed
+            since = {HISTORY: max(present.unmeasured - weighed, 0)}
             self._known = replace(present, at=now, history_at=history_at, base=base, since=since)
             self._ledger.write(self._known)
         return AreaUsage(areas=base, free=free_bytes(self._parts.tree.root))
@@ -352,10 +349,10 @@ class Quota:
             account = self._ledger.read()
         return account or Account()
 
-    def _standings(self, account: Account, unmeasured: int = 0) -> list[QuotaStatus]:
+    def _standings(self, account: Account) -> list[QuotaStatus]:
         found = []
         for area, limit in self._limits.bytes.items():
-            used = account.total + unmeasured if area == TOTAL else account.used(area)
+            used = account.total if area == TOTAL else account.used(area)
             found.append(QuotaStatus(area=area, used=used, limit=limit, level=self._limits.level(used / limit)))
         return found
 

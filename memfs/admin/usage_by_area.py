@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 
-from memfs.errors import HistoryError
+from memfs.errors import HistoryError, MemfsError
 from memfs.fs import io
+from memfs.git import commits, objects
+from memfs.model.state_paths import document_of_sidecar
 from memfs.store import Store
+from memfs.store.commits import windows
 from memfs.store.health import BALLAST, BALLAST_BYTES
 from memfs.store.parts import CONTENT, Parts, below_content
+from memfs.store.plan import FilePlan
 
 TOTAL = "total"
 DOCUMENTS = "documents"
@@ -26,7 +31,7 @@ AREAS: Mapping[str, str] = {
     "checkpoints": "checkpoints and their payloads",
     "threads": "threads of agent graphs",
     "archive": "archives",
-    HISTORY: "what git keeps of the workspace's own paths",
+    HISTORY: "what git keeps of the workspace's own paths, and will keep of what waits for its commit",
     INDEX: "the search index in the user's cache",
     STATE: "journal, recovered contents and locks",
 }
@@ -42,6 +47,11 @@ _FOLDERS = {
     "archive": "archive",
 }
 _SETTINGS = "memfs.toml"
+_PATIENCE = 1.0
+_COMMIT = 512
+"""What a commit takes, beside what it holds."""
+_ROW = 26
+"""What a name takes in a folder of git's, beside its letters; an id is 20 bytes that nothing makes shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,16 +93,58 @@ def weigh_files(parts: Parts) -> dict[str, int]:
 
 
 def weigh_history(parts: Parts) -> int:
-    """What git keeps of the workspace's own paths, as it lies on disk; 0 where there is no commit or git cannot tell.
+    """What git keeps of the workspace's own paths, as it lies on disk, and what it will keep of writes that wait for
+    their commit.
 
     In a repository that holds more than the memory this counts the memory alone.
     """
-    repository = parts.repository
-    if repository.head().commit is None:
+    with ExitStack() as held:
+        with suppress(MemfsError):  # what is committed just now may be counted twice without it
+            held.enter_context(parts.commit_lock.hold("weigh what waits", timeout=_PATIENCE))
+        head = parts.repository.head().commit
+        pending = _pending(parts, head)
+    return pending + _committed(parts, head)
+
+
+def weigh_commit(parts: Parts, plans: Sequence[FilePlan]) -> int:
+    """What git will keep of a write, estimated before it is done: at most this, where it gets a commit of its own."""
+    shared = [plan for plan in plans if not parts.is_local(plan.path) and not document_of_sidecar(plan.path)]
+    if not shared:
         return 0
+    blobs = sum(len(objects.loose_bytes(objects.Object("blob", plan.after))) for plan in shared if plan.after)
+    folders = {folder for plan in shared for folder in PurePosixPath(plan.path).parents}
+    return _COMMIT + blobs + sum(_weigh_tree(parts.tree.root / folder) for folder in folders)
+
+
+def _weigh_tree(folder: Path) -> int:
+    """What git keeps of a folder's names each time that one of its files changes."""
+    try:
+        return sum(_ROW + len(name) // 2 for name in os.listdir(folder))
+    except OSError:  # it is made by the write
+        return _ROW
+
+
+def _pending(parts: Parts, head: str | None) -> int:
+    """What the writes that wait for their commit will add; 0 where git cannot tell."""
+    waiting = parts.journal.operations()
+    shared = [
+        replace(one, changes=tuple(change for change in one.changes if not parts.is_local(change.path)))
+        for one in waiting
+    ]
+    try:
+        return commits.weight(parts.repository, windows(shared), head, parts.journal.tip)
+    except HistoryError:
+        return 0
+
+
+def _committed(parts: Parts, head: str | None) -> int:
+    """What git keeps below a commit; 0 where there is none or git cannot tell."""
+    if head is None:
+        return 0
+    repository = parts.repository
     own = [os.fsdecode(repository.full(path)) for path in (CONTENT, _SETTINGS)]
     try:
-        answer = repository.git.run("rev-list", "--objects", "--disk-usage", "HEAD", "--", *own)
+        answer = repository.git.run("rev-list", "--objects", "--disk-usage", head, "--", *own)
         return int(answer)
     except (HistoryError, ValueError):
         return 0

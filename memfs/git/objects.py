@@ -117,6 +117,11 @@ def read_loose(folder: Path, name: str) -> Object | None:
     return Object(kind, data)
 
 
+def loose_bytes(item: Object) -> bytes:
+    """What the loose file of an object holds."""
+    return zlib.compress(b"%s %d\0" % (item.kind.encode(), len(item.data)) + item.data, _QUICK)
+
+
 def write_loose(folder: Path, objects: Mapping[str, Object]) -> None:
     """Make objects durable as loose files: each file and each touched folder is synced before this returns.
 
@@ -184,8 +189,7 @@ def _write_one(place: Path, name: str, item: Object) -> bool:
     temporary = place / f"tmp_obj_{secrets.token_hex(6)}"
     fd = io.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
     try:
-        header = b"%s %d\0" % (item.kind.encode(), len(item.data))
-        io.write_all(fd, zlib.compress(header + item.data, _QUICK), str(temporary))
+        io.write_all(fd, loose_bytes(item), str(temporary))
         io.fsync(fd, str(temporary))
         io.rename(str(temporary), str(place / name[2:]))
     except BaseException:

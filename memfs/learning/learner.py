@@ -84,6 +84,11 @@ class Learner:
         self.program = False
         self._mark = parts.repository.state / MARK
 
+    @property
+    def by_program(self) -> bool:
+        """Whether a program asks for what is learned to be written: one that opened the workspace, or that runs now."""
+        return self.program or _program.get()
+
     def keep(self, part: str, *, private: bool = False) -> Keep:
         """What becomes of what is learned now.
 
@@ -92,7 +97,7 @@ class Learner:
             private: the workspace is one person's own: what that person said, and what the own sessions teach, is
                 written unless somebody set otherwise.
         """
-        if self.program or _program.get():
+        if self.by_program:
             return Keep.WRITE
         if private and self._settings.origins.get(f"learning.{part}") == "default":
             return Keep.WRITE
@@ -106,7 +111,7 @@ class Learner:
             self._rules().count(analyze=self._at_once("rules"))
 
     def _at_once(self, part: str) -> bool:
-        return self.program or _program.get() or (not self._one_shot and self.keep(part) is Keep.WRITE)
+        return self.by_program or (not self._one_shot and self.keep(part) is Keep.WRITE)
 
     # -- the pass ---------------------------------------------------------------------------------------------------
     def run(self, seconds: float | None = None, progress: Callable[[int, int], None] | None = None) -> LearnResult:

@@ -39,6 +39,7 @@ class Heard:
         episodes: what happened and teaches something.
         corrections: sentences in which a person corrects the agent, or says how things are done, each with its event.
         reports: sentences in which an agent reports something as done, each with its event.
+        typed: the prompts, as they were typed.
     """
 
     items: dict[str, MemoryItem] = field(default_factory=dict)
@@ -46,6 +47,7 @@ class Heard:
     episodes: list[Episode] = field(default_factory=list)
     corrections: list[tuple[str, SessionEvent]] = field(default_factory=list)
     reports: list[tuple[str, SessionEvent]] = field(default_factory=list)
+    typed: list[str] = field(default_factory=list)
 
 
 def hear(events: Sequence[PendingEvent], notes: SessionNotes, root: Path, warned: Warned, judge: Judge) -> Heard:
@@ -85,6 +87,7 @@ def _judged(events: Sequence[PendingEvent], judge: Judge) -> dict[str, Judgement
 
 
 def _prompt(event: SessionEvent, key: str, heard: Heard, judged: Mapping[str, Judgement]) -> None:
+    heard.typed.append(event.text("prompt"))
     said = own_words(event)
     if not said:
         return

@@ -6,6 +6,7 @@ Code, quoted lines, tables, headings and marks of Markdown are left out.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 
 from memfs.intake.filter import TrivialFilter
 from memfs.recall.cues import ends, spoken
@@ -33,6 +34,8 @@ def sentences(text: str) -> list[str]:
     return list(found)
 
 
+QUOTED = 20
+"""So many characters in a row are a quotation."""
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 PRIORITIES = (HIGH, MEDIUM, LOW)
 _SHORT = 400
@@ -55,6 +58,20 @@ def own_words(event: SessionEvent) -> str:
 def by_person(event: SessionEvent) -> bool:
     """Whether a person typed it, and not a program that drives the agent."""
     return event.text("source") in ("", "user")
+
+
+def pieces(value: object) -> Iterator[str]:
+    """All that a quotation of a text, or of the texts in a value, would have in common with it: ``QUOTED`` characters
+    in a row, whatever the letter case and the blanks.
+    """
+    if isinstance(value, str):
+        plain = " ".join(value.casefold().split())
+        yield from (plain[at : at + QUOTED] for at in range(len(plain) - QUOTED + 1))
+    elif isinstance(value, Mapping):
+        yield from pieces([*value.keys(), *value.values()])
+    elif isinstance(value, Iterable):
+        for one in value:
+            yield from pieces(one)
 
 
 def note(text: str) -> str:

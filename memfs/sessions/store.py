@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 
 from memfs import private
 from memfs.errors import Conflict, ContentError, IdExists, IdInvalid, MemfsError
+from memfs.format.secrets import refuse_item
 from memfs.intake.episode_item import episode_of, item_of
 from memfs.model import MemoryItem, Query
 from memfs.model.episode import Episode
-from memfs.model.suggestion import Keep
+from memfs.model.suggestion import Keep, Source, Suggestion, SuggestionDecision
 from memfs.model.time import time_in
 from memfs.recall.conflict_notes import FINISHED
 from memfs.sessions import session_items
 from memfs.sessions.event import SessionEvent
 from memfs.sessions.extract import Heard
+from memfs.sessions.message import pieces
 from memfs.sessions.session_items import PENDING, PROSPECTIVE, WORKING
 from memfs.store.values import Batch
 from memfs.workspace import Workspace
@@ -45,12 +47,19 @@ def keep_heard(workspace: Workspace, part: str) -> Keep:
     In private memory and in the user's own workspace, which nobody else sees, it is written unless a setting says
     otherwise.
     """
-    own = private.holds(workspace.root) or workspace.root == private.projects_folder().parent
-    return workspace.learner.keep(part, private=own)
+    return workspace.learner.keep(part, private=_is_own(workspace))
+
+
+def _is_own(workspace: Workspace) -> bool:
+    return private.holds(workspace.root) or workspace.root == private.projects_folder().parent
 
 
 class Keeper:
-    """Stores what events tell in one workspace."""
+    """Stores what events tell in one workspace.
+
+    Where others read it, too, nothing is written that quotes what a person typed: it is suggested in the inbox, which
+    stays on this machine.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -80,6 +89,7 @@ class Keeper:
             except (Conflict, ContentError) as error:
                 unfit = error if isinstance(error, ContentError) else None
                 continue
+            attempt.suggest()
             attempt.tell_occasions()
             return [*stored, *attempt.written], [*refused, *attempt.refused]
         if unfit is not None:
@@ -112,6 +122,8 @@ class _Attempt:
         self.written: list[str] = []
         self.refused: list[str] = []
         self._new: list[MemoryItem] = []
+        self._quoting: dict[str, MemoryItem] = {}
+        self._done: list[str] = []
         self._episodes: list[tuple[Episode, MemoryItem]] = []
 
     def carry_out(self) -> None:
@@ -132,6 +144,18 @@ class _Attempt:
                 self._create(batch, item)
             for episode in self._heard.episodes:
                 self._episode(batch, episode)
+
+    def suggest(self) -> None:
+        """Suggest what may not be written here, and withdraw what was suggested to be done and is done."""
+        now, inbox = self._workspace.parts.clock(), self._workspace.inbox
+        try:
+            inbox.add(
+                Suggestion(item=item, source=Source.SESSION, made=now, reason=f"said in session {item.origin.session}")
+                for item in self._quoting.values()
+            )
+            inbox.drop(self._done)
+        except ContentError as error:
+            self.refused.append(f"what a session told was not suggested: {error.message}")
 
     def tell_occasions(self) -> None:
         """Let those know who learn from what was stored."""
@@ -154,6 +178,7 @@ class _Attempt:
             self._change(batch, session_items.again(known, task), known)
         for item in session_items.finished(task, [one for one in items.values() if one.type == PROSPECTIVE]):
             items[item.id] = session_items.closed(item, task.id)
+        self._done += [item.id for item in session_items.finished(task, self._wished)]
         if self._careful:
             return
         for item in session_items.finished(task, self._open):
@@ -171,6 +196,7 @@ class _Attempt:
         fresh = [one for one in items.values() if one.type == PROSPECTIVE and meant(one)]
         for item in session_items.reported(sentence, fresh):
             items[item.id] = session_items.closed(item, session_items.REPORT)
+        self._done += [item.id for item in session_items.reported(sentence, filter(meant, self._wished))]
         for item in session_items.reported(sentence, filter(meant, () if self._careful else self._open)):
             if item.id not in items:
                 self._change(batch, session_items.closed(item, session_items.REPORT), item)
@@ -180,6 +206,8 @@ class _Attempt:
         if item.type == PROSPECTIVE and not self._careful and (known := self._known(item.id)) is not None:
             self._again_intended(batch, known, item)
             return True
+        if self._quotes(item):
+            return self._suggested(item)
         try:
             stored = batch.put(item, expected="")
         except IdExists:
@@ -190,6 +218,50 @@ class _Attempt:
         self._new.append(stored)
         self.written.append(stored.id)
         return True
+
+    def _quotes(self, item: MemoryItem) -> bool:
+        """Whether it may not be written here: it quotes what a person typed, and is no working memory."""
+        if self._typed is None or item.type == WORKING:
+            return False
+        held = (item.title, item.content, item.context, item.metadata, item.data)
+        return item.origin.role == "user" or not self._typed.isdisjoint(pieces(held))
+
+    def _suggested(self, item: MemoryItem) -> bool:
+        """Plan a suggestion; false where it could be no memory."""
+        try:
+            refuse_item(item)
+        except ContentError as error:
+            self.refused.append(f"a {item.type} memory was not suggested: {error.message}")
+            return False
+        if item.status not in FINISHED and not self._store.locate(item.id):
+            self._quoting[item.id] = item
+        return True
+
+    @cached_property
+    def _typed(self) -> set[str] | None:
+        """Of all that is known to be typed, what a quotation would hold; None where memory may quote."""
+        if _is_own(self._workspace) or self._workspace.learner.by_program:
+            return None
+        query = Query(types=frozenset({WORKING}), limit=_MOST_PENDING)
+        loaded = (self._store.load(candidate) for candidate in self._store.seeking.candidates(query))
+        working = [found.item.content for found in loaded if found is not None]
+        waiting = [one.item.content for one in self._waiting]
+        return set(pieces([*self._told.typed, *working, *waiting]))
+
+    @cached_property
+    def _waiting(self) -> list[Suggestion]:
+        """What was heard of a person and is suggested."""
+        try:
+            found = self._workspace.inbox.all()
+        except ContentError:  # said when something is added
+            return []
+        heard = (Source.SESSION, Source.PREFERENCE)
+        return [one for one in found if one.source in heard and one.decision is not SuggestionDecision.ACCEPTED]
+
+    @property
+    def _wished(self) -> list[MemoryItem]:
+        """What is suggested to be done."""
+        return [one.item for one in self._waiting if one.item.type == PROSPECTIVE and not one.decision]
 
     def _again_intended(self, batch: Batch, known: MemoryItem, item: MemoryItem) -> None:
         """What was done once and is meant again is open again, unless this is what was heard then."""

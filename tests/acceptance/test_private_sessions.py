@@ -58,12 +58,12 @@ class Person:
         assert remarks == []
         return json.loads(said[0])["hookSpecificOutput"]["additionalContext"] if said and said[0] else ""
 
-    def replays(self, stream: str, cwd: Path) -> list[str]:
+    def replays(self, stream: str, cwd: Path, into: str = "") -> list[str]:
         """Tell all events of a recorded session in a folder; return what a person typed in it."""
         typed: list[str] = []
         for line in (STREAMS / f"{stream}.jsonl").read_text().splitlines():
             event = json.loads(line.replace("{root}", str(cwd)))
-            self.hears(event)
+            self.hears(event, into)
             typed += [event["prompt"]] if "prompt" in event else []
         return typed
 
@@ -224,6 +224,40 @@ def test_into_the_repository_prompts_stay_out_of_its_commits(people: tuple[Path,
     assert b"half to even" in b"".join(bytes_in(hub))
     assert words_in(hub) == set()
     assert ada.memory is None
+
+
+def test_no_commit_of_a_repository_that_sessions_are_kept_in_quotes_a_prompt(
+    people: tuple[Path, Person, Person], git: Git
+) -> None:
+    """With ``--into repository`` nothing that quotes what was typed, by whomever, is in any commit: it is suggested on
+    this machine, and written once somebody accepts it (C6, D1).
+    """
+    _, ada, _ = people
+    typed = [text for stream in RECORDED.values() for text in ada.replays(stream, ada.clone, into="repository")]
+    plan, fact = "Later: retire the yapok billing host.", "The wallaby exporter lives in services/export."
+    echo = f"We decided to wait, since you said: {plan[7:]}"
+    for event in (
+        {"hook_event_name": "UserPromptSubmit", "prompt": plan},
+        {"hook_event_name": "UserPromptSubmit", "prompt": fact},
+        {"hook_event_name": "UserPromptSubmit", "prompt": "remember: deploys of the dingo cluster need two people"},
+        {"hook_event_name": "Stop", "last_assistant_message": f"{DECIDED} {echo}"},
+        {"hook_event_name": "Stop", "last_assistant_message": f"{echo} And we decided to keep it."},
+        {"hook_event_name": "SessionEnd", "reason": "other"},
+    ):
+        typed += [str(event["prompt"])] if "prompt" in event else []
+        ada.hears({"session_id": "r2", "cwd": str(ada.clone), **event}, into="repository")
+    git(ada.clone, "add", "-A")
+    git(ada.clone, "commit", "-q", "--allow-empty", "-m", "Keep what the sessions taught", check=False)
+    written = git(ada.clone, "log", "--all", "-p")
+    pieces = {text[at : at + 25] for text in typed for at in range(len(text) - 24)}
+    assert {piece for piece in pieces if piece in written} == set()
+    assert "half to even" in written
+
+    waiting = json.loads(ada.memfs("inbox", "--json"))["suggestions"]
+    texts = {one["content"]: one["id"] for one in waiting}
+    assert {plan, fact, "deploys of the dingo cluster need two people", echo} <= texts.keys()
+    ada.memfs("inbox", "accept", texts[plan])
+    assert plan in ada.tells("SessionStart", "r3", source="startup")
 
 
 def test_one_fact_is_shared_as_a_file_to_be_reviewed(people: tuple[Path, Person, Person], git: Git) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import multiprocessing
 import random
+import shutil
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -53,6 +56,29 @@ def listening(workspace: Workspace) -> list[Mapping[str, Any]]:
     told: list[Mapping[str, Any]] = []
     workspace.behaviours.on("storage_threshold", told.append)
     return told
+
+
+def weight_committed(workspace: Workspace) -> int:
+    """What the workspace would weigh if all that waits were committed now: measured in a copy."""
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        shutil.copytree(workspace.root, copy, symlinks=True)
+        with open_workspace(copy, watch=False, settings=SETTINGS) as other:
+            other.store.flush()
+            assert not other.store.pending().count
+            return measure(other.parts).total
+
+
+def writes_until_full(workspace: Workspace, chance: random.Random, largest: int) -> Iterator[None]:
+    """Write new items and change old ones, one by one, until a write is refused; a break after each."""
+    for number in itertools.count():
+        text = chance.randbytes(chance.randrange(largest // 2, largest)).hex()
+        name = f"item-{chance.randrange(number + 1)}" if number % 3 == 0 else f"item-{number}"
+        try:
+            workspace.store.put(MemoryItem(text, "knowledge", id=name))
+        except QuotaExceeded:
+            return
+        yield
 
 
 def items_weight(workspace: Workspace) -> int:
@@ -115,6 +141,33 @@ def test_a_threshold_is_told_at_the_share_that_it_names(
         assert [(facts["area"], facts["level"]) for facts in told] == [(area, "warning")]
         assert warn <= told[0]["share"] <= shares[-1] + 0.05  # git may have packed since
         assert shares[-2] < warn + 0.02  # a commit may come between a write and the next look
+
+
+@pytest.mark.parametrize("commit", ["each", "interval", "session", "manual"])
+def test_a_quota_holds_once_what_waits_is_committed(
+    opened: Open, tmp_path: Path, scale: Callable[[int, int], int], commit: str
+) -> None:
+    """Whatever the sizes and the policy, warning, critical and full come in this order, each when the workspace, were
+    all of it committed, weighs what they name; and the quota is exceeded by no more than one write (S16).
+    """
+    for seed in range(scale(1, 40)):
+        chance = random.Random(f"{commit}-{seed}")
+        root = tmp_path / f"seed-{seed}"
+        workspace = opened(root, history__commit=commit, history__adopt="leave")
+        limit = weight_committed(workspace) + chance.randrange(300_000, 900_000)
+        largest = chance.choice([300, 3_000, 15_000])
+        set_quotas(root, total_bytes=limit)
+        told, shares = listening(workspace), list[float]()
+        for _ in writes_until_full(workspace, chance, largest):
+            if len(told) > len(shares):
+                shares.append(weight_committed(workspace) / limit)
+        step = 3 * largest / limit  # a file of twice as many letters, and half of that in git
+        last = weight_committed(workspace) / limit
+        levels = [facts["level"] for facts in told]
+        assert levels == ["warning", "critical", "full"], (seed, shares)
+        assert 0.8 - 0.03 <= shares[0] <= 0.8 + 0.03 + step, (seed, shares)
+        assert 0.95 - 0.03 <= shares[1] <= 0.95 + 0.03 + step, (seed, shares)
+        assert 1 - 0.05 - step <= last <= 1 + step, (seed, shares)
 
 
 def test_a_refused_write_leaves_nothing_behind(workspace: Workspace) -> None:

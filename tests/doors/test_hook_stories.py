@@ -68,6 +68,7 @@ def _of(workspace: Workspace, kind: str) -> list[MemoryItem]:
     return [hit.item for hit in found]
 
 
+@pytest.mark.usefixtures("private_memory")
 def test_what_was_said_in_one_session_helps_in_the_next(root: Path) -> None:
     """C6: a wish, an intention, a decision and a failure of Monday are there on Tuesday, each at its moment."""
     monday = replay("monday", root)
@@ -87,6 +88,7 @@ def test_what_was_said_in_one_session_helps_in_the_next(root: Path) -> None:
     assert "ledger.rounding_mode does not exist" in warning
 
 
+@pytest.mark.usefixtures("private_memory")
 def test_what_becomes_of_a_session(root: Path) -> None:
     """C6, C7: each event made the memories that the seed names, once, however long it went on."""
     replay("monday", root)
@@ -117,6 +119,7 @@ def test_a_compacted_session_is_told_again_what_it_lost(root: Path) -> None:
     assert "Always use pnpm" in compacted
 
 
+@pytest.mark.usefixtures("private_memory")
 def test_the_same_stream_twice_is_remembered_once(root: Path) -> None:
     """C6: hooks that are installed twice tell each event twice; nothing is stored twice for that."""
     for event in stream("monday", root):

@@ -93,6 +93,7 @@ def test_a_task_closes_what_was_meant_in_its_project_only(opened: Opener) -> Non
     assert {one.id for one in pending(workspace)} == {"shop", "blog"}
 
 
+@pytest.mark.usefixtures("private_memory")
 def test_a_report_closes_only_what_was_meant_before_it(opened: Opener) -> None:
     """C6: what somebody means after the agent has answered is still to be done."""
     workspace = opened()
@@ -106,6 +107,7 @@ def test_a_report_closes_only_what_was_meant_before_it(opened: Opener) -> None:
     assert pending(workspace) == ()
 
 
+@pytest.mark.usefixtures("private_memory")
 def test_the_same_intention_heard_twice_does_not_open_what_is_done(opened: Opener) -> None:
     """C6: an intention that was carried out is opened by who means it anew, not by its own event."""
     workspace = opened()
@@ -150,6 +152,7 @@ def test_those_who_learn_hear_of_what_a_session_told(opened: Opener, monkeypatch
     assert {"memory_stored", "episode_recorded", "task_completed"} <= set(heard)
 
 
+@pytest.mark.usefixtures("private_memory")
 def test_an_edit_at_the_same_moment_is_kept(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """faults row 45: what a person saves between the look and the write is not written over: it is looked at again."""
     workspace = opened()

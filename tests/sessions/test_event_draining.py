@@ -73,6 +73,7 @@ def kept(workspace: Workspace, kind: str) -> list[MemoryItem]:
 
 
 # -- prompts ------------------------------------------------------------------------------------------------------
+@pytest.mark.usefixtures("private_memory")
 def test_a_prompt_is_working_memory_and_a_plan_is_prospective(opened: Opener) -> None:
     """UserPromptSubmit stores working memory, and prospective with its priority on later work (C6)."""
     session = Session(opened())
@@ -146,6 +147,45 @@ def test_an_event_told_by_two_hooks_is_heard_once(opened: Opener) -> None:
     assert len(session.items("working")) == 2
 
 
+def test_where_others_read_what_quotes_a_person_is_suggested(opened: Opener) -> None:
+    """Outside private memory plans, notes and facts of a prompt, and what an agent repeats of it, wait in the inbox;
+    a plan that is carried out waits no longer, and nothing is suggested twice (C6, D1).
+    """
+    workspace = opened()
+    session = Session(workspace)
+    plan = "We need to rotate the signing keys later."
+    session.prompt(plan)
+    session.prompt("remember: deploys need two people")
+    session.prompt("The exporter lives in services/export.")
+    session.drain()
+    session.tell("Stop", last_assistant_message=f"We decided to wait, as you said: {plan[:-1]} if at all.")
+    session.tell("Stop", last_assistant_message="We decided to round totals half to even.")
+    session.drain()
+    assert session.items("prospective") == session.items("semantic") == []
+    assert [item.content for item in session.items("episodic")] == ["We decided to round totals half to even."]
+    suggested = {one.item.content: one.item.type for one in workspace.inbox.waiting()}
+    assert suggested.pop(plan) == "prospective"
+    assert suggested.pop("deploys need two people") == suggested.pop("The exporter lives in services/export.")
+    [echo] = suggested
+    assert plan[:-1] in echo
+
+    session.prompt(plan)
+    session.todos(("Rotate the signing keys", "in_progress"))
+    session.todos(("Rotate the signing keys", "completed"))
+    session.drain()
+    assert "prospective" not in [one.item.type for one in workspace.inbox.waiting()]
+
+
+def test_a_program_that_tells_a_session_has_what_it_tells_written(opened: Opener) -> None:
+    """Where a program keeps a session, it has asked for what is written (C6)."""
+    workspace = opened()
+    workspace.learner.program = True
+    session = Session(workspace)
+    session.prompt("We need to rotate the signing keys later.")
+    session.drain()
+    assert [item.status for item in session.items("prospective")] == ["pending"]
+
+
 # -- tasks --------------------------------------------------------------------------------------------------------
 def test_a_completed_todo_is_a_procedure(opened: Opener) -> None:
     """A todo that became completed is procedural, with its sort, success and duration (C6)."""
@@ -203,6 +243,7 @@ def test_a_task_done_again_counts_and_keeps_its_words(opened: Opener) -> None:
     assert again.content == "Release version two: tag, then push"
 
 
+@pytest.mark.usefixtures("private_memory")
 def test_a_task_closes_the_intention_it_carries_out(opened: Opener) -> None:
     """What was meant to be done is done when a task clearly does it, and not when it only sounds like it."""
     session = Session(opened())
@@ -219,6 +260,7 @@ def test_a_task_closes_the_intention_it_carries_out(opened: Opener) -> None:
     assert len(pending(session.workspace)) == 1
 
 
+@pytest.mark.usefixtures("private_memory")
 def test_an_agents_report_closes_what_was_meant_in_its_session(opened: Opener) -> None:
     """What a person asked for and the agent reports as done is no reminder; what it only speaks of is."""
     session = Session(opened())
@@ -242,6 +284,7 @@ def test_an_agents_report_closes_what_was_meant_in_its_session(opened: Opener) -
     assert len(pending(session.workspace)) == 1
 
 
+@pytest.mark.usefixtures("private_memory")
 def test_an_intention_and_its_task_may_come_in_one_drain(opened: Opener) -> None:
     """What was asked for and done before anybody looked is not a reminder."""
     session = Session(opened())
@@ -548,6 +591,7 @@ def test_a_secret_does_not_stay(opened: Opener) -> None:
     assert len(session.items("episodic")) == 1
 
 
+@pytest.mark.usefixtures("private_memory")
 def test_a_hand_edit_meanwhile_is_kept(opened: Opener) -> None:
     """A person who edits what a drain wants to change is not overwritten unseen."""
     session = Session(opened())

@@ -20,7 +20,7 @@ from memfs.testing.model_server import ModelReply, ModelServer, Request, says
 from memfs.workspace import Workspace
 
 Opener = Callable[..., Workspace]
-pytestmark = pytest.mark.usefixtures("learning_written")
+pytestmark = pytest.mark.usefixtures("learning_written", "private_memory")
 
 
 def told(workspace: Workspace, *prompts: str, seconds: float = 30.0, **fields: Any) -> DrainResult:

@@ -125,7 +125,7 @@ def install(asked: _InstallAnswer) -> None:
     What a person types and what the agent answers and does is recorded then, in that person's private memory of the
     project: a folder outside the repository that nobody else can read. 'memfs share' copies from there what others
     should see. With '--into repository' what sessions teach goes into the repository's memory instead, where all who
-    can read the repository can read it; it quotes people where they state a fact or say what is to be done.
+    can read the repository can read it; what quotes a person is suggested in that person's inbox instead.
 
     The rest of these settings stays as it is, to the byte; installing again brings memfs's part up to date. memfs
     commits none of these files. 'memfs private' shows what is kept, 'memfs uninstall PROGRAM' turns it off.
@@ -266,7 +266,7 @@ def _note_recorded(asked: _InstallAnswer, scope: InstallScope) -> None:
         note(
             f"what that teaches goes into ContextMemory/ of {_shown(asked.project)}: all who read it there can read it"
         )
-        note("it quotes you where you state a fact or say what is to be done; your other prompts stay on this machine")
+        note("what quotes you stays on this machine: it is suggested in the inbox, and you decide with 'memfs inbox'")
         return
     folder = private.find(private.project_at(asked.project)) if scope is not InstallScope.USER else None
     note(f"it goes into your private memory: {clean(str(folder or private.projects_folder()))}")
