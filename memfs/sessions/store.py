@@ -246,7 +246,7 @@ class _Attempt:
         loaded = (self._store.load(candidate) for candidate in self._store.seeking.candidates(query))
         working = [found.item.content for found in loaded if found is not None]
         waiting = [one.item.content for one in self._waiting]
-        return set(pieces([*self._told.typed, *working, *waiting]))
+        return set(pieces([*self._heard.typed, *working, *waiting]))
 
     @cached_property
     def _waiting(self) -> list[Suggestion]:
