@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
 PAGES += ["README.md", "CHANGELOG.md", "SECURITY.md", "example-workspace/README.md"]
 Read = Callable[[str], str]
+FOLDERS = {"architecture": [], "contributing": [], "internals": sorted((ROOT / "memfs").glob("*/"))}
 
 
 def error_names() -> list[str]:
@@ -260,3 +262,26 @@ def test_every_decision_is_listed(page: Read) -> None:
     pages = sorted(path.name for path in (ROOT / "docs/decisions").glob("0*.md"))
     assert pages
     assert [name for name in pages if f"({name})" not in page("docs/decisions/README.md")] == []
+
+
+# -- the pages about the code -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["architecture", "contributing", "internals"])
+def test_every_module_that_is_named_is_there(name: str, page: Read) -> None:
+    """A module's path on the pages about the code leads to a file, and a name after it to something in that file."""
+    text = page(f"docs/{name}.md")
+    wrong = []
+    for path, owner in re.findall(r"`((?:\w+/)*\w+\.py)(?::([\w.]+))?`", text):
+        places = [place / path for place in (ROOT, ROOT / "memfs", *FOLDERS[name])]
+        found = next((place for place in places if place.is_file()), None)
+        if found is None or (owner and not has(found, owner)):
+            wrong.append(f"{path}:{owner}")
+    assert wrong == []
+
+
+def has(path: Path, owner: str) -> bool:
+    """Whether a module has a class or function, or a class of it a method."""
+    nodes: Sequence[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    for part in owner.split("."):
+        inner = [child for node in nodes for child in ast.iter_child_nodes(node)]
+        nodes = [one for one in inner if isinstance(one, (ast.ClassDef, ast.FunctionDef)) and one.name == part]
+    return bool(nodes)
