@@ -8,7 +8,7 @@ from benchmarks.bench import Bench
 from benchmarks.rows import ACCOUNTED, COMMIT_1, COMMIT_50, PUT, SCAN, UPDATE, Row, timed
 from benchmarks.samples import Samples
 from benchmarks.yardsticks import GIT, WRITE, BareWrites, GitFolder
-from memfs.admin.quota import CONFIG
+from memfs.config_paths import SYSTEM_CONFIG
 from memfs.format.secrets import refuse_item
 from memfs.workspace import Workspace
 
@@ -44,7 +44,7 @@ def put(bench: Bench) -> Iterator[Row]:
 
 def accounted(bench: Bench) -> Iterator[Row]:
     """Puts while quotas are set, each beside one without: what keeping the account costs."""
-    config = bench.root / CONFIG
+    config = bench.root / SYSTEM_CONFIG
     before = config.read_bytes()
     free = b'{"format_version": 1}'
     limited = b'{"format_version": 1, "quotas": {"total_bytes": 1099511627776, "items_bytes": 1099511627776}}'

@@ -5,22 +5,28 @@ Every value knows where it came from, and an error names the line.
 
 from __future__ import annotations
 
+import json
 import os
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from memfs.config_paths import KINDS, MEMORY_CONTEXT, RETENTION_POLICY, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import SettingInvalid, WorkspaceNotFound
 from memfs.format import toml_text
-from memfs.format.codec import MEMORY_CONTEXT
-from memfs.format.toml_text import FILE
+from memfs.format.codec import DOCUMENT_LIMIT, SCHEMAS, Codec
+from memfs.format.schema import Schemas
+from memfs.fs.tree import View
 from memfs.fs.workspace_location import MEMORY_FOLDER as MEMORY_FOLDER
 from memfs.fs.workspace_location import WORKSPACE_VARIABLE as WORKSPACE_VARIABLE
 from memfs.fs.workspace_location import find_workspace as find_workspace
 from memfs.fs.workspace_location import workspace_at
-from memfs.model.kinds import nearest
+from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, nearest
+from memfs.resources import template_text
 from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, TABLES, Settings, checked, from_text, spec_of, toml
 from memfs.trust import TrustStatus, standing
 
@@ -86,7 +92,7 @@ def _asks_to_learn(root: Path, written: _Table) -> str:
     if (root / MEMORY_CONTEXT).is_file():
         return MEMORY_CONTEXT
     line = next((line for key, _, line in written.entries() if key.startswith("memory.")), 0)
-    return f"{FILE}:{line}" if line else ""
+    return f"{SETTINGS_FILE}:{line}" if line else ""
 
 
 def with_memory(settings: Settings, config: Mapping[str, Any], added: Iterable[str] = ()) -> Settings:
@@ -155,7 +161,7 @@ class _ConfigSource:
 
     def from_file(self, key: str, value: Any, line: int | None) -> None:
         """Take a value of ``memfs.toml``, as far as it counts."""
-        place = f"{FILE}:{line}" if line else FILE
+        place = f"{SETTINGS_FILE}:{line}" if line else SETTINGS_FILE
         if _is_source_table(key):
             if self._trusted(key) == value:
                 self.put(key, value, place)
@@ -196,7 +202,7 @@ class _ConfigSource:
         if self._root is None:
             return None
         self._asked = self._asked or standing(self._root)
-        return self._asked.value(FILE, key)
+        return self._asked.value(SETTINGS_FILE, key)
 
     def named(self) -> set[str]:
         """The sources that may have a table: built in, or named in a list, also where that does not count."""
@@ -221,7 +227,7 @@ class _Table:
 
     def __init__(self, text: str, tables: Mapping[str, Any] | None = None) -> None:
         self._text = text
-        self._path = FILE if tables is None else None
+        self._path = SETTINGS_FILE if tables is None else None
         self._tables = toml_text.parse(text) if tables is None else tables
         if tables is None:
             toml_text.require_known_format(toml_text.format_version(self._tables, text))
@@ -297,6 +303,188 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, st
             raise SettingInvalid(
                 f"unknown setting in the environment: {variable}", hint=nearest(variable, known) or "see 'memfs config'"
             )
+
+
+# -- the documents of configuration/ ------------------------------------------------------------------------------
+LEVELS = ("", "warning", "critical", "full")
+_SUFFIX = "_bytes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bytes by quota (``total`` and names of areas), those without a limit left out, and the thresholds as shares."""
+
+    bytes: Mapping[str, int] = field(default_factory=dict)
+    warn_at: float = 0.8
+    critical_at: float = 0.95
+
+    def at(self, level: str) -> float:
+        """The share of a quota at which a level begins."""
+        return {"warning": self.warn_at, "critical": self.critical_at, "full": 1.0}.get(level, 0.0)
+
+    def level(self, share: float) -> str:
+        """The highest level that a share has reached."""
+        return next((name for name in reversed(LEVELS) if share >= self.at(name)), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemConfig:
+    """What ``system_config.json`` says; where it is silent, the defaults.
+
+    Attributes:
+        quotas: how much the areas of the workspace may take.
+        agent_weights: the weights of agents by name.
+        update_interval: seconds between two state updates.
+        expires_hours: after how many hours continuation tokens expire.
+        checkpoint_minutes: after how many minutes a checkpoint is due, 0 for never.
+        checkpoint_tasks: after how many outputs one is due, 0 for never.
+    """
+
+    quotas: Limits = field(default_factory=Limits)
+    agent_weights: Mapping[str, Any] = field(default_factory=dict)
+    update_interval: float = 300.0
+    expires_hours: float = 168.0
+    checkpoint_minutes: float = 0.0
+    checkpoint_tasks: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPolicy:
+    """What ``retention_policy.json`` says; where it is silent, the defaults.
+
+    Attributes:
+        active_days: iterations closed for longer go into an archive.
+        automatic: whether what is due goes by itself.
+        level: of zstd, for archives.
+        delete_days: archives older than this are deleted; 0 for never.
+        keep: how many checkpoints are kept at least.
+        keep_days: for how many days each is kept.
+        kinds: for how many days types are kept, in place of what their kinds say.
+        prune_action: what becomes of a pruned item, ``archive`` or ``delete``.
+        prune_below: the importance below which an item is due; None leaves that to the memory context.
+    """
+
+    active_days: int = 30
+    automatic: bool = True
+    level: int = 10
+    delete_days: int = 0
+    keep: int = 5
+    keep_days: int = 7
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    prune_action: str = "archive"
+    prune_below: float | None = None
+
+
+def read_system_config(tree: View, codec: Codec) -> SystemConfig:
+    """What ``system_config.json`` says now; the defaults where there is none.
+
+    Raises:
+        ContentError: it is invalid.
+        StorageIO: it cannot be read.
+    """
+    said = _document(tree, codec, SYSTEM_CONFIG)
+    quotas, due = said.get("quotas", {}), said.get("checkpoints", {})
+    usual = SystemConfig()
+    return SystemConfig(
+        quotas=Limits(
+            bytes={key.removesuffix(_SUFFIX): size for key, size in quotas.items() if key.endswith(_SUFFIX) and size},
+            **{name: quotas[name] for name in ("warn_at", "critical_at") if name in quotas},
+        ),
+        agent_weights=said.get("agent_weights", {}),
+        update_interval=float(said.get("update_interval_seconds", usual.update_interval)),
+        expires_hours=float(said.get("continuation", {}).get("expires_hours", usual.expires_hours)),
+        checkpoint_minutes=float(due.get("every_minutes", 0)),
+        checkpoint_tasks=int(due.get("every_tasks", 0)),
+    )
+
+
+def read_retention_policy(tree: View, codec: Codec) -> RetentionPolicy:
+    """What ``retention_policy.json`` says now; the defaults where there is none.
+
+    Raises:
+        ContentError: it is invalid: nothing is due until it is right.
+        StorageIO: it cannot be read.
+    """
+    said = _document(tree, codec, RETENTION_POLICY)
+    archive, kept, prune = said.get("archive", {}), said.get("checkpoints", {}), said.get("prune", {})
+    found = {
+        "active_days": said.get("active_days"),
+        "automatic": archive.get("enabled"),
+        "level": archive.get("compression_level"),
+        "delete_days": said.get("delete", {}).get("archives_after_days"),
+        "keep": kept.get("keep"),
+        "keep_days": kept.get("keep_days"),
+        "kinds": said.get("kinds"),
+        "prune_action": prune.get("action"),
+        "prune_below": prune.get("below"),
+    }
+    return RetentionPolicy(**{name: value for name, value in found.items() if value is not None})
+
+
+def read_documents(tree: View, codec: Codec) -> dict[str, Mapping[str, Any]]:
+    """``system_config`` and ``retention_policy`` as their files have them now; one that is absent is empty.
+
+    Raises:
+        ContentError, StorageIO: one of them is invalid, or cannot be read.
+    """
+    return {SCHEMAS[path]: _document(tree, codec, path) for path in (SYSTEM_CONFIG, RETENTION_POLICY)}
+
+
+def first_retention_policy() -> dict[str, Any]:
+    """The retention policy that counts without a file, for one that people can change.
+
+    Items are left out: what is said of them here would take the place of what the memory context says.
+    """
+    policy = json.loads(template_text(posixpath.basename(RETENTION_POLICY)))
+    return {name: policy[name] for name in ("active_days", "archive", "delete", "checkpoints")}
+
+
+def _document(tree: View, codec: Codec, path: str) -> Mapping[str, Any]:
+    try:
+        data = tree.read(path, DOCUMENT_LIMIT).data
+    except FileNotFoundError:
+        return {}
+    return codec.read_document(data, path, SCHEMAS[path])
+
+
+def load_kinds(tree: View) -> tuple[KindTable, Schemas]:
+    """The kinds a workspace knows, built-in and its own, and the schemas their items obey.
+
+    Raises:
+        ContentError, SettingInvalid: the file is invalid, or redefines a built-in kind.
+        SchemaRefForbidden, SchemaTooComplex: a body schema could reach out or take unbounded time.
+    """
+    try:
+        return kinds_in(tree.read(KINDS, DOCUMENT_LIMIT).data)
+    except FileNotFoundError:
+        return kinds_in(None)
+
+
+def kinds_in(data: bytes | None) -> tuple[KindTable, Schemas]:
+    """The kinds that the content of such a file declares, beside the built-in ones; None where there is no file.
+
+    Raises:
+        As ``load_kinds``.
+    """
+    if data is None:
+        return KindTable(), Schemas()
+    document = Codec(Schemas(), KindTable()).read_document(data, KINDS, "kinds")
+    rows: Mapping[str, Mapping[str, Any]] = document.get("kinds", {})
+    bodies = {name: row["body"] for name, row in rows.items() if "body" in row}
+    return KindTable([*BUILT_IN, *(_kind(name, row) for name, row in rows.items())]), Schemas(bodies)
+
+
+def _kind(name: str, row: Mapping[str, Any]) -> Kind:
+    return Kind(
+        name=name,
+        layer=Layer(row["layer"]),
+        description=row["description"],
+        folder=row.get("folder", f"memories/{name}"),
+        dated=row.get("dated", True),
+        body=name if "body" in row else "",
+        half_life_days=row.get("half_life_days", 0),
+        retention_days=row.get("retention_days", 0),
+    )
 
 
 # -- writing ------------------------------------------------------------------------------------------------------

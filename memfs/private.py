@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import FormatUnsupported, MemfsError, StorageReadOnly
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release
@@ -27,7 +28,7 @@ NAME = "private"
 PROJECTS = "projects"
 KEY_FILE = "project"
 RECORD = "project.json"
-_MADE = (MEMORY_FOLDER, ".git", "memfs.toml")
+_MADE = (MEMORY_FOLDER, ".git", SETTINGS_FILE)
 _FORMAT = 1
 _SMALL = 1 << 16
 _MOST_HOMES = 64

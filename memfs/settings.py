@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import SettingInvalid
-from memfs.format.toml_text import FILE
 from memfs.model.kinds import nearest
 
 _PREFIX = "MEMFS_"
@@ -442,7 +442,7 @@ def checked(value: Any, spec: Spec, line: int | None = None, variable: str = "")
         shown = json.dumps(value, default=str, ensure_ascii=False)
         raise SettingInvalid(
             f"{shown[:80]} is not {wanted}",
-            path=FILE if line and not variable else None,
+            path=SETTINGS_FILE if line and not variable else None,
             line=line,
             field=variable or spec.key,
             hint=(nearest(str(value), spec.choices) if spec.choices else "") or f"the default is {toml(spec.default)}",

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memfs.config_paths import FEEDBACK_TEMPLATE, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import ContentError, CorruptRecord, MemfsError
 from memfs.format import json_text, toml_text, yaml_text
 from memfs.format.decode import decode
@@ -29,12 +30,8 @@ from memfs.model.problem import WARNING, Problem
 from memfs.model.time import format_time, utc_now
 from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, Spec
 
-SYSTEM_CONFIG = "ContextMemory/configuration/system_config.json"
-FEEDBACK_TEMPLATE = "ContextMemory/configuration/feedback_template.md"
 UNQUOTED = "unquoted"
 EMBEDDING_ENDPOINT = "polymorphic_config.memory_config.embedding_endpoint"
-_CONFIGURATION = "ContextMemory/configuration"
-_CONTEXTS = (f"{_CONFIGURATION}/memory_context.yaml", f"{_CONFIGURATION}/contexts")
 _DOCUMENT_LIMIT = 16 << 20
 _LIST_LIMIT = 4 << 20
 _VERSION = 1
@@ -56,13 +53,13 @@ class PluginTrust:
     @property
     def subject(self) -> str:
         """What it is about, in words: the key, or the names in it that need trust."""
-        spec = SPECS.get(self.key) if self.file == toml_text.FILE else None
+        spec = SPECS.get(self.key) if self.file == SETTINGS_FILE else None
         return f"{self.value!r} in {self.key}" if spec is not None and spec.harmless else self.key
 
     @property
     def mistyped(self) -> str:
         """``did you mean 'x'?`` where a name in it is nearly one that needs no trust, else ""."""
-        spec = SPECS.get(self.key) if self.file == toml_text.FILE else None
+        spec = SPECS.get(self.key) if self.file == SETTINGS_FILE else None
         if spec is None or not spec.harmless or not isinstance(self.value, list):
             return ""
         names = (str(name) for name in self.value if ":" not in str(name))
@@ -219,10 +216,10 @@ def _from_settings(root: Path) -> Iterator[PluginTrust]:
         for part in table.split("."):
             entries = entries.get(part) if isinstance(entries, dict) else None
         if isinstance(entries, dict) and name in entries and (value := _reaching(spec, entries[name])) is not None:
-            yield PluginTrust(toml_text.FILE, spec.key, value, toml_text.line_of(text, table, name))
+            yield PluginTrust(SETTINGS_FILE, spec.key, value, toml_text.line_of(text, table, name))
     for table, names in (("memory", _foreign_tables(tables)), (MOUNTS, tables.get(MOUNTS))):
         for name, value in names.items() if isinstance(names, dict) else ():
-            yield PluginTrust(toml_text.FILE, f"{table}.{name}", value, toml_text.line_of(text, table, name))
+            yield PluginTrust(SETTINGS_FILE, f"{table}.{name}", value, toml_text.line_of(text, table, name))
 
 
 def _reaching(spec: Spec, value: Any) -> Any:
@@ -277,13 +274,12 @@ def _from_feedback_template(root: Path) -> Iterator[PluginTrust]:
 
 
 def _context_files(root: Path) -> list[str]:
-    main, folder = _CONTEXTS
     try:
         tree = Tree(root)
     except (MemfsError, OSError):
         return []
     try:
-        return [main, *sorted(entry.path for entry in tree.scan(folder) if entry.regular)]
+        return [MEMORY_CONTEXT, *sorted(entry.path for entry in tree.scan(MEMORY_CONTEXTS) if entry.regular)]
     finally:
         tree.close()
 

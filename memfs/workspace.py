@@ -26,8 +26,8 @@ from memfs.admin.store_builder import (
     usage_of,
 )
 from memfs.config import elsewhere, load
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import MemfsError, WorkspaceClosed
-from memfs.format.toml_text import FILE
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.repository import Repository
 from memfs.model import KindTable
@@ -455,7 +455,7 @@ def open_left(root: Path) -> Workspace:
     """
     repository, _ = repository_at(root, create=False, allow_detached=False, own=False)
     head = repository.head_commit()
-    text = repository.read(head, FILE) if head is not None else None
+    text = repository.read(head, SETTINGS_FILE) if head is not None else None
     said = None if text is None else text.decode("utf-8", "replace")
     commit = "manual" if said is None else elsewhere(said, load(root)).history.commit
     settings = load(root, {"history.commit": commit})

@@ -38,6 +38,7 @@ from memfs.admin.backup_file import (
     sweep_proofs,
     verify,
 )
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import (
     BackupInvalid,
     Conflict,
@@ -62,7 +63,6 @@ from memfs.store.parts import CONTENT, Parts
 from memfs.usage import FILE as USES
 from memfs.usage import snapshot as uses
 
-_SETTINGS = "memfs.toml"
 _KEPT_STATE = ("journal", INBOX)
 _KEPT_FOLDERS = ("recovered", "spool")
 _LEVEL = 6
@@ -200,7 +200,7 @@ def _entries(parts: Parts, stage: _Stage) -> Iterator[ScanEntry]:
     found = [
         entry for entry in parts.tree.scan(CONTENT, hidden=True) if not is_temporary(entry.path.rpartition("/")[2])
     ]
-    settings = parts.tree.entry(_SETTINGS)
+    settings = parts.tree.entry(SETTINGS_FILE)
     for entry in sorted([*found, settings] if settings else found):
         if ".git" in entry.path.casefold().split("/"):
             stage.left_out[entry.path] = "part of another repository"

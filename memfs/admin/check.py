@@ -25,6 +25,7 @@ from memfs.admin.memory_context import memory_context_problems
 from memfs.admin.prune import PrunedItems
 from memfs.admin.recover import RecoveryCopies
 from memfs.admin.repair import Repairer
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import (
     ArchiveInvalid,
     AttributeConflict,
@@ -623,7 +624,7 @@ def _engine(checker: Checker) -> Iterator[Problem]:
     count = checker.store.count()
     if checker.parts.index.engine == "whoosh" and count > _TOO_MANY_FOR_WHOOSH:
         yield Problem(
-            path="memfs.toml",
+            path=SETTINGS_FILE,
             code="EngineTooSmall",
             message=f"{count} memories are more than the whoosh engine answers quickly",
             hint='set index.engine = "sqlite"',

@@ -18,6 +18,7 @@ from memfs.admin.erase_proof import Prover
 from memfs.admin.erase_purge import holds, out_of_reach, purge, states_of
 from memfs.admin.erase_record import ErasePlan, EraseResult
 from memfs.admin.erase_target import EraseName, Target, TargetFinder
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import (
     CorruptRecord,
     EraseRefused,
@@ -279,7 +280,7 @@ def no_writes(parts: Parts, why: str, patience: float) -> Iterator[None]:
 _ATTEMPTS = 4
 _LOCK_WAIT = 60.0
 _PATIENCE_AT_OPENING = 0.2
-_NEVER = ("memfs.toml", CONTENT, f"{CONTENT}/.gitattributes")
+_NEVER = (SETTINGS_FILE, CONTENT, f"{CONTENT}/.gitattributes")
 _AGAIN = "what is to go may still be in history; the next memfs command tries again"
 
 

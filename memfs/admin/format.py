@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memfs.config_paths import SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import SettingInvalid
 from memfs.format import toml_text
 from memfs.format.render import parse
@@ -25,7 +26,6 @@ from memfs.store.plan import FilePlan
 from memfs.store.store import Store
 
 EDITOR_FOLDER = f"{CONTENT}/.schemas"
-_OLD_PLACE = f"{CONTENT}/configuration/system_config.json"
 _SCHEMA = "system_config"
 _LIMIT = 16 * 1024 * 1024
 
@@ -55,7 +55,7 @@ def check_format(tree: View) -> None:
             ``memfs check`` reports it.
     """
     toml_text.require_known_format(_version_in_settings(tree))
-    toml_text.require_known_format(_version_in_old_place(tree), _OLD_PLACE)
+    toml_text.require_known_format(_version_in_old_place(tree), SYSTEM_CONFIG)
 
 
 def problems(tree: View) -> Iterator[Problem]:
@@ -65,7 +65,7 @@ def problems(tree: View) -> Iterator[Problem]:
         version = _version_in_old_place(tree)
     if version is not None and version < FORMAT_VERSION:
         yield Problem(
-            path=toml_text.FILE,
+            path=SETTINGS_FILE,
             code="FormatOld",
             message=f"the workspace is of format {version}; this memfs writes {FORMAT_VERSION}",
             hint="'memfs migrate' brings it there",
@@ -94,13 +94,13 @@ def migrate(store: Store, parts: Parts, dry_run: bool = False) -> MigrationResul
 def _plans(store: Store, parts: Parts) -> Iterator[FilePlan]:
     text = _settings_text(parts.seen)
     toml_text.parse(text)  # what is no TOML stays as it is
-    wanted: dict[str, bytes | None] = {toml_text.FILE: toml_text.with_format_version(text).encode()}
-    data = _read(parts.seen, _OLD_PLACE)
+    wanted: dict[str, bytes | None] = {SETTINGS_FILE: toml_text.with_format_version(text).encode()}
+    data = _read(parts.seen, SYSTEM_CONFIG)
     if data is not None:
-        values = dict(parse(data, _OLD_PLACE).mapping)
+        values = dict(parse(data, SYSTEM_CONFIG).mapping)
         if values.pop(FORMAT, None) is not None:
             rest = {name for name in values if name != "$schema"}
-            wanted[_OLD_PLACE] = parts.codec.write_document(values, _OLD_PLACE, _SCHEMA, data) if rest else None
+            wanted[SYSTEM_CONFIG] = parts.codec.write_document(values, SYSTEM_CONFIG, _SCHEMA, data) if rest else None
     copies = parts.tree.scan(EDITOR_FOLDER, hidden=True)
     wanted.update((entry.path, None) for entry in copies if entry.regular and _tracked(parts, entry.path))
     for path, after in wanted.items():
@@ -123,14 +123,14 @@ def _version_in_settings(tree: View) -> int | None:
 
 def _settings_text(tree: View) -> str:
     try:
-        return (_read(tree, toml_text.FILE) or b"").decode("utf-8-sig")
+        return (_read(tree, SETTINGS_FILE) or b"").decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SettingInvalid("not UTF-8 text", path=toml_text.FILE, hint="save it as UTF-8") from error
+        raise SettingInvalid("not UTF-8 text", path=SETTINGS_FILE, hint="save it as UTF-8") from error
 
 
 def _version_in_old_place(tree: View) -> int | None:
     try:
-        document = json.loads(_read(tree, _OLD_PLACE) or b"")
+        document = json.loads(_read(tree, SYSTEM_CONFIG) or b"")
     except (ValueError, RecursionError):
         return None
     return _version(document) if isinstance(document, dict) else None

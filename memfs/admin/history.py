@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import Conflict, HistoryUnavailable, ItemNotFound
 from memfs.fs.lock import FileLock
 from memfs.git import log, maintenance
@@ -204,7 +205,7 @@ class History:
     # -- names ----------------------------------------------------------------------------------------------------
     @staticmethod
     def _is_path(target: str) -> bool:
-        return "/" in target or target.endswith(ITEM_SUFFIXES) or target in (CONTENT, "memfs.toml")
+        return "/" in target or target.endswith(ITEM_SUFFIXES) or target in (CONTENT, SETTINGS_FILE)
 
     def _paths(self, target: str | None) -> tuple[str, ...]:
         if target is None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from memfs import resources
 from memfs.admin import merge_driver_setup
 from memfs.config import first_policies, first_toml
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import MemfsError
 from memfs.format.schema import Schemas
 from memfs.fs import io
@@ -49,7 +50,7 @@ class CreateResult:
 def files(chosen: Mapping[str, str]) -> dict[str, bytes]:
     """The content of each file a new workspace begins with, by path."""
     return {
-        "memfs.toml": first_toml(chosen).encode(),
+        SETTINGS_FILE: first_toml(chosen).encode(),
         f"{CONTENT}/.gitattributes": resources.template_text("gitattributes").encode(),
         f"{CONTENT}/.gitignore": _IGNORED,
     }

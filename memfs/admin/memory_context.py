@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Any
 
+from memfs.config_paths import MEMORY_CONTEXT, MEMORY_CONTEXTS
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SchemaInvalid, SettingInvalid
-from memfs.format.codec import MEMORY_CONTEXT, MEMORY_CONTEXTS, SUFFIXES, Codec
+from memfs.format.codec import SUFFIXES, Codec
 from memfs.format.render import parse
 from memfs.format.schema import Schemas
 from memfs.fs.tree import View

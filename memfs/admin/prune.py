@@ -6,13 +6,13 @@ items and conventions of people are never due.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from math import log1p
 
+from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.errors import Conflict, ContentError, IdExists, ItemNotFound, MemfsError
 from memfs.format.codec import PRUNED
 from memfs.fs.tree import Content, View
@@ -24,8 +24,7 @@ from memfs.model.memory_config import MemoryConfig
 from memfs.model.time import from_timestamp_ns
 from memfs.store import Store
 from memfs.store.commit_message import of_items
-from memfs.store.parts import CONTENT, ITEM_SUFFIXES, READ_LIMIT, Parts
-from memfs.store.values import RETENTION_POLICY
+from memfs.store.parts import CONTENT, ITEM_SUFFIXES, Parts
 from memfs.usage import NEVER, Usage, Use
 
 SOURCE = "prune"
@@ -206,8 +205,8 @@ class Pruner:
         use = self._usage.of([item.id]).get(item.id, NEVER)
         return importance_of(_candidate(item, now), use, now) < self._least(self._policy())
 
-    def _least(self, policy: _Policy) -> float:
-        return self._config().prune_below if policy.below is None else policy.below
+    def _least(self, policy: RetentionPolicy) -> float:
+        return self._config().prune_below if policy.prune_below is None else policy.prune_below
 
     def keep_up_with_age(self) -> PruneResult:
         """Prune what is older than somebody has said that its type is kept, where the policy wants that by itself.
@@ -261,14 +260,14 @@ class Pruner:
         return self._pruned_by(partial(self._due, policy), policy, dry_run, reason)
 
     def _pruned_by(
-        self, due: Callable[[], Sequence[Weak]], policy: _Policy, dry_run: bool = False, reason: str = ""
+        self, due: Callable[[], Sequence[Weak]], policy: RetentionPolicy, dry_run: bool = False, reason: str = ""
     ) -> PruneResult:
         for attempt in range(_TRIES):
             weak = due()
             try:
                 if weak and not dry_run:
-                    self._remove(weak, policy.action, reason)
-                return PruneResult(items=tuple(weak), action=policy.action)
+                    self._remove(weak, policy.prune_action, reason)
+                return PruneResult(items=tuple(weak), action=policy.prune_action)
             except Conflict:  # somebody changed one of them meanwhile: look again
                 if attempt == _TRIES - 1:
                     raise
@@ -283,7 +282,7 @@ class Pruner:
                     batch.plans += [kept] if kept is not None else []
 
     # -- what is due ------------------------------------------------------------------------------------------------
-    def _due(self, policy: _Policy) -> list[Weak]:
+    def _due(self, policy: RetentionPolicy) -> list[Weak]:
         ranked = self._ranked()
         surplus = len(ranked) - self._config().max_memories
         below = self._least(policy)
@@ -300,11 +299,11 @@ class Pruner:
                 found.append(Weak(item=item, importance=worth, reason=why))
         return found
 
-    def _days(self, policy: _Policy) -> dict[str, int]:
+    def _days(self, policy: RetentionPolicy) -> dict[str, int]:
         """For how many days each type is kept: as the policy says, else as the kind does; for ever where none does."""
         return {kind.name: kind.retention_days for kind in self._parts.kinds} | dict(policy.kinds)
 
-    def _said_days(self, policy: _Policy) -> dict[str, int]:
+    def _said_days(self, policy: RetentionPolicy) -> dict[str, int]:
         """Those of them that somebody here has said: in the policy, or of a kind of one's own."""
         own = {kind.name for kind in self._parts.kinds} - {kind.name for kind in BUILT_IN}
         return {name: days for name, days in self._days(policy).items() if name in own or name in policy.kinds}
@@ -366,37 +365,8 @@ class Pruner:
                     continue
                 yield _candidate(item, self._parts.clock())
 
-    def _policy(self) -> _Policy:
-        try:
-            data = self._parts.seen.read(RETENTION_POLICY, READ_LIMIT).data
-        except FileNotFoundError:
-            return _Policy()
-        self._parts.codec.read_document(data, RETENTION_POLICY, "retention_policy")
-        whole: Mapping[str, Mapping[str, object]] = json.loads(data)
-        said = whole.get("prune", {})
-        below = said.get("below")
-        return _Policy(
-            action=str(said.get("action", _ACTIONS[0])),
-            below=float(below) if isinstance(below, (int, float)) else None,
-            kinds={name: days for name, days in whole.get("kinds", {}).items() if isinstance(days, int)},
-            automatic=bool(whole.get("archive", {}).get("enabled", True)),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Policy:
-    """What the retention policy says of pruning.
-
-    Attributes:
-        below: None where it leaves that to the memory context.
-        kinds: for how many days types are kept, in place of what their kinds say.
-        automatic: whether what is due goes by itself.
-    """
-
-    action: str = _ACTIONS[0]
-    below: float | None = None
-    kinds: Mapping[str, int] = field(default_factory=dict)
-    automatic: bool = True
+    def _policy(self) -> RetentionPolicy:
+        return read_retention_policy(self._parts.seen, self._parts.codec)
 
 
 def _candidate(item: MemoryItem, now: datetime) -> Candidate:

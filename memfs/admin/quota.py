@@ -30,15 +30,16 @@ from memfs.admin.usage_by_area import (
     weigh_files,
     weigh_history,
 )
+from memfs.config import LEVELS, Limits, read_system_config
+from memfs.config_paths import SYSTEM_CONFIG
 from memfs.errors import MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.model.occasion import Fire
 from memfs.model.problem import Problem
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.parts import Parts
 from memfs.store.plan import FilePlan
 
 FILE = "ledger"
-LEVELS = ("", "warning", "critical", "full")
 _SIZE = 2048
 _CRC = 8
 
@@ -142,8 +143,8 @@ def _sound(account: Account) -> bool:
     )
 
 
-CONFIG = f"{CONTENT}/configuration/system_config.json"
-_SUFFIX = "_bytes"
+_OBJECT = 512  # what a commit and the names of what it holds take, beside the bytes
+_LISTED = 16  # git lists a folder again for each commit: of so many bytes of items, about one is such a row
 _NOTICED = 0.01  # of the whole quota: the history is measured where it may have grown by more
 _FRESH = 2.0  # no second measurement within so many seconds
 _STALE = 600.0  # hand edits, checkouts and commits change sizes unseen
@@ -152,23 +153,6 @@ _MARGIN = 0.05  # use must fall so far below a threshold before crossing it coun
 _REMEDY = "these quotas do not count until this is right; 'memfs check' names every mistake in the file"
 
 Sizes = Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Bytes by quota (``total`` and names of areas), those without a limit left out, and the thresholds as shares."""
-
-    bytes: Sizes = field(default_factory=dict)
-    warn_at: float = 0.8
-    critical_at: float = 0.95
-
-    def at(self, level: str) -> float:
-        """The share of a quota at which a level begins."""
-        return {"warning": self.warn_at, "critical": self.critical_at, "full": 1.0}.get(level, 0.0)
-
-    def level(self, share: float) -> str:
-        """The highest level that a share has reached."""
-        return next((name for name in reversed(LEVELS) if share >= self.at(name)), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +253,7 @@ class Quota:
 
     def relieve(self, refused: QuotaExceeded) -> None:
         """Raise the occasion that a quota is full; its reactions may make room."""
-        area = (refused.field or "").removeprefix("quotas.").removesuffix(_SUFFIX)
+        area = (refused.field or "").removeprefix("quotas.").removesuffix("_bytes")
         with suppress(MemfsError):
             account = self._counted(self._ledger.read())
             for standing in self._standings(account):
@@ -293,12 +277,12 @@ class Quota:
         """The quotas as the file has them now. One that is invalid changes nothing: the last good ones count."""
         self._parts.require_open()
         try:
-            entry = self._parts.tree.entry(CONFIG)
+            entry = self._parts.tree.entry(SYSTEM_CONFIG)
             if entry != self._seen:
-                self._limits = read_limits(self._parts)
+                self._limits = read_system_config(self._parts.tree, self._parts.codec).quotas
                 self._seen, self.problem = entry, None
         except MemfsError as error:
-            self.problem = replace(Problem.of(error, CONFIG), severity="warning", hint=_REMEDY)
+            self.problem = replace(Problem.of(error, SYSTEM_CONFIG), severity="warning", hint=_REMEDY)
         return self._limits
 
     def standings(self) -> list[QuotaStatus]:
@@ -394,24 +378,6 @@ class Quota:
         self.measure(history=True)
 
 
-def read_limits(parts: Parts) -> Limits:
-    """The quotas in a workspace's configuration; none where the file is missing.
-
-    Raises:
-        ContentError: it is invalid.
-        StorageIO: it cannot be read.
-    """
-    try:
-        data = parts.tree.read(CONFIG, READ_LIMIT).data
-    except FileNotFoundError:
-        return Limits()
-    parts.codec.read_document(data, CONFIG, "system_config")
-    quotas = json.loads(data).get("quotas", {})
-    given = {name.removesuffix(_SUFFIX): size for name, size in quotas.items() if name.endswith(_SUFFIX) and size}
-    shares = {name: quotas[name] for name in ("warn_at", "critical_at") if name in quotas}
-    return Limits(bytes=given, **shares)
-
-
 def _rises(account: Account, standing: QuotaStatus) -> bool:
     return LEVELS.index(standing.level) > LEVELS.index(account.levels.get(standing.area, ""))
 
@@ -444,7 +410,7 @@ def _refusal(area: str, needed: int, limit: int, barren: bool) -> QuotaExceeded:
     what = "everything memfs keeps here" if area == TOTAL else area
     return QuotaExceeded(
         f"{what} would take {needed:,} bytes, its quota is {limit:,}",
-        path=CONFIG,
-        field=f"quotas.{area}{_SUFFIX}",
+        path=SYSTEM_CONFIG,
+        field=f"quotas.{area}_bytes",
         hint=f"{remedy if barren else usual}; removals and critical writes pass",
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from memfs.admin import integrity
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import CorruptItem, FormatUnsupported, HistoryError, ItemNotFound, MemfsError
 from memfs.format.codec import schema_of
 from memfs.fs import io, journal
@@ -268,7 +269,7 @@ class Repairer:
 
     def _contents(self) -> Iterator[bytes]:
         """Every content that could be an object that is lost."""
-        for path in ("memfs.toml", *self._store.edits.own_paths()):
+        for path in (SETTINGS_FILE, *self._store.edits.own_paths()):
             with suppress(FileNotFoundError, MemfsError):
                 yield self._parts.tree.read(path, READ_LIMIT).data
         with suppress(MemfsError):

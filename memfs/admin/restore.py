@@ -29,6 +29,7 @@ from memfs.admin.backup_file import (
     verify,
 )
 from memfs.admin.usage_by_area import free_bytes
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import BackupInvalid, Conflict, HistoryError, MemfsError
 from memfs.fs import io
 from memfs.fs.journal import Journal
@@ -159,7 +160,7 @@ def _build(backup: Path, building: Path, with_history: bool) -> bool:
             _take_history(repository, iter(()), history)
         _join_journals(repository.state)
         merge_driver_setup.install(repository)
-        own = tuple(repository.full(path) for path in (CONTENT, "memfs.toml"))
+        own = tuple(repository.full(path) for path in (CONTENT, SETTINGS_FILE))
         others = not all(name.startswith(own) for name in fill_index(repository))
         repository.close()
         made.close()
@@ -202,7 +203,7 @@ def _join_journals(state: Path) -> None:
 
 
 def _write(workspace: Path, path: str, data: Iterator[bytes]) -> None:
-    if path != "memfs.toml" and not path.startswith(f"{CONTENT}/"):
+    if path != SETTINGS_FILE and not path.startswith(f"{CONTENT}/"):
         raise BackupInvalid(f"it names a file that no backup has: {path!a}", hint="use another backup")
     folder, _, name = path.rpartition("/")
     place = _below(workspace, folder)

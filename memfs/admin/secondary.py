@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from memfs.config_paths import SYSTEM_CONFIG
 from memfs.errors import FormatUnsupported, MemfsError, SettingInvalid
 from memfs.fs.journal import Journal
 from memfs.fs.tree import Tree
@@ -16,7 +17,7 @@ from memfs.model import Problem
 from memfs.model.problem import WARNING
 from memfs.store.failover import Secondary
 from memfs.store.parts import READ_LIMIT
-from memfs.trust import SYSTEM_CONFIG, standing
+from memfs.trust import standing
 
 SETTING = "storage.secondary"
 _KEY = "secondary.path"

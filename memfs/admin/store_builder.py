@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from memfs import private, trust
 from memfs.admin.format import check_format
-from memfs.admin.kind_file import load_kinds
 from memfs.admin.secondary import find_secondary
-from memfs.config import first_policies, load, make_root
+from memfs.config import first_policies, load, load_kinds, make_root
+from memfs.config_paths import RETENTION_POLICY, SETTINGS_FILE
 from memfs.errors import BranchQuarantined, MemfsError, RepoUnsupported
 from memfs.format.codec import Codec
 from memfs.fs import io, own_branch
@@ -41,7 +41,6 @@ from memfs.store import Store
 from memfs.store.access_log import FOLDER as SERVED_FOLDER
 from memfs.store.access_log import ServedLog
 from memfs.store.parts import Parts, StorePolicy
-from memfs.store.values import RETENTION_POLICY
 from memfs.usage import FILE as USAGE_FILE
 from memfs.usage import Usage
 
@@ -79,7 +78,7 @@ def foundation(
         WorkspaceNotFound, RepoUnsupported, RepoUntrusted, SettingInvalid.
     """
     with _one_at_a_time(make_root(Path(path or "."))) if create else nullcontext(find_workspace(path)) as root:
-        fresh = create and not (root / "memfs.toml").exists()
+        fresh = create and not (root / SETTINGS_FILE).exists()
         chosen = load(root, settings)
         repository, made = repository_at(root, create, chosen.history.allow_detached, own_repository)
         if fresh:

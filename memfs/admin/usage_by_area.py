@@ -9,7 +9,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from memfs.errors import HistoryError, MemfsError
+from memfs.config_paths import SETTINGS_FILE
+from memfs.errors import HistoryError
 from memfs.fs import io
 from memfs.git import commits, objects
 from memfs.model.state_paths import document_of_sidecar
@@ -46,12 +47,6 @@ _FOLDERS = {
     "threads": "threads",
     "archive": "archive",
 }
-_SETTINGS = "memfs.toml"
-_PATIENCE = 1.0
-_COMMIT = 512
-"""What a commit takes, beside what it holds."""
-_ROW = 26
-"""What a name takes in a folder of git's, beside its letters; an id is 20 bytes that nothing makes shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +79,7 @@ def weigh_files(parts: Parts) -> dict[str, int]:
     sizes: Counter[str] = Counter(dict.fromkeys(AREAS, 0))
     for entry in parts.tree.scan(CONTENT, hidden=True):
         sizes[area_of(entry.path)] += entry.size
-    settings = parts.tree.entry(_SETTINGS)
+    settings = parts.tree.entry(SETTINGS_FILE)
     sizes[DOCUMENTS] += settings.size if settings else 0
     # The ballast is there to be given up when the disk is full: it is room, and nobody could make any by removing it.
     state = parts.repository.state
@@ -111,38 +106,7 @@ def weigh_commit(parts: Parts, plans: Sequence[FilePlan]) -> int:
     shared = [plan for plan in plans if not parts.is_local(plan.path) and not document_of_sidecar(plan.path)]
     if not shared:
         return 0
-    blobs = sum(len(objects.loose_bytes(objects.Object("blob", plan.after))) for plan in shared if plan.after)
-    folders = {folder for plan in shared for folder in PurePosixPath(plan.path).parents}
-    return _COMMIT + blobs + sum(_weigh_tree(parts.tree.root / folder) for folder in folders)
-
-
-def _weigh_tree(folder: Path) -> int:
-    """What git keeps of a folder's names each time that one of its files changes."""
-    try:
-        return sum(_ROW + len(name) // 2 for name in os.listdir(folder))
-    except OSError:  # it is made by the write
-        return _ROW
-
-
-def _pending(parts: Parts, head: str | None) -> int:
-    """What the writes that wait for their commit will add; 0 where git cannot tell."""
-    waiting = parts.journal.operations()
-    shared = [
-        replace(one, changes=tuple(change for change in one.changes if not parts.is_local(change.path)))
-        for one in waiting
-    ]
-    try:
-        return commits.weight(parts.repository, windows(shared), head, parts.journal.tip)
-    except HistoryError:
-        return 0
-
-
-def _committed(parts: Parts, head: str | None) -> int:
-    """What git keeps below a commit; 0 where there is none or git cannot tell."""
-    if head is None:
-        return 0
-    repository = parts.repository
-    own = [os.fsdecode(repository.full(path)) for path in (CONTENT, _SETTINGS)]
+    own = [os.fsdecode(repository.full(path)) for path in (CONTENT, SETTINGS_FILE)]
     try:
         answer = repository.git.run("rev-list", "--objects", "--disk-usage", head, "--", *own)
         return int(answer)

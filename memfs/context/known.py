@@ -16,8 +16,8 @@ from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import MemfsError
-from memfs.format.toml_text import FILE
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.scan import ScanEntry
 from memfs.fs.tree import Tree
@@ -209,7 +209,7 @@ class KnownFiles:
         """Where they may lie, below the repository's top."""
         here = self._root.relative_to(self._top).as_posix()
         folder = "" if here == "." else here
-        yield posixpath.join(folder, FILE)
+        yield posixpath.join(folder, SETTINGS_FILE)
         for _ in range(_DEEPEST):
             yield from (posixpath.join(folder, name) for name in NAMES)
             if not folder:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from memfs import private, trust
 from memfs.admin.format import check_format
-from memfs.admin.kind_file import load_kinds
+from memfs.config import load_kinds
 from memfs.errors import (
     ItemNotFound,
     MemfsError,

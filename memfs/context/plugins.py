@@ -16,12 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.context.isolation import LoadedSource, SourceAnswer, SourceGuard
 from memfs.context.plugin import Delivery, ItemSource
 from memfs.context.plugin_failures import FILE as FAILURES
 from memfs.context.plugin_failures import Busy, FailureBook, Late, PluginFailure, told
 from memfs.errors import MemfsError, SettingInvalid
-from memfs.format.toml_text import FILE
 from memfs.fs.lock import renewed_in_child
 from memfs.model.episode import StateSnapshot
 from memfs.model.kinds import nearest
@@ -175,7 +175,7 @@ class PluginUnusable:
     def problem(self) -> Problem:
         """What is reported of it."""
         message = f"the source {self.name!r} is left out: {self.reason}"
-        return Problem(path=FILE, code="SourceUnusable", message=message, hint=self.hint, severity=WARNING)
+        return Problem(path=SETTINGS_FILE, code="SourceUnusable", message=message, hint=self.hint, severity=WARNING)
 
 
 class Plugins:

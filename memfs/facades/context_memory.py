@@ -234,9 +234,9 @@ class ContextMemory(Facade):
         Raises:
             ContentError: one of the files is invalid at present.
         """
-        from memfs.state.iterations import read_configuration
+        from memfs.config import read_documents
 
-        return read_configuration(self.workspace.parts)
+        return read_documents(self.workspace.parts.seen, self.workspace.parts.codec)
 
     def cache_statistics(self) -> Mapped:
         """How many of this process's questions were answered from the cache."""

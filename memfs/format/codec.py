@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from memfs.config_paths import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, QUESTIONS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.errors import IdInvalid, ItemTooLarge, MemfsError, SchemaInvalid
 from memfs.format import item_fields, yaml_text
 from memfs.format.decode import Text, decode, position
@@ -347,16 +348,13 @@ def _settled(item: MemoryItem) -> MemoryItem:
     return item.replace(timestamp=item.created) if item.timestamp is None and item.created is not None else item
 
 
-MEMORY_CONTEXT = f"{MEMORY_FOLDER}/configuration/memory_context.yaml"
-MEMORY_CONTEXTS = f"{MEMORY_FOLDER}/configuration/contexts"
 CONTEXTS = f"{MEMORY_FOLDER}/context"
 PRUNED = f"{MEMORY_FOLDER}/archive/pruned"
-QUESTIONS = f"{MEMORY_FOLDER}/configuration/questions.yaml"
 SCHEMAS = {
-    f"{MEMORY_FOLDER}/configuration/system_config.json": "system_config",
-    f"{MEMORY_FOLDER}/configuration/retention_policy.json": "retention_policy",
+    SYSTEM_CONFIG: "system_config",
+    RETENTION_POLICY: "retention_policy",
     MEMORY_CONTEXT: "memory_context",
-    f"{MEMORY_FOLDER}/configuration/kinds.yaml": "kinds",
+    KINDS: "kinds",
     QUESTIONS: "questions",
 }
 _SUFFIXES = (".yaml", ".yml", ".json")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import MemfsError
 from memfs.fs import io
 
@@ -21,7 +22,6 @@ EXCLUDED = ("/ContextMemory", "!/ContextMemory/")
 """What git's exclude file says: a link of that name is left out, a folder, as on the memory's own branch, is not."""
 _PLACE = "memfs/memory"
 _LINK = "ContextMemory"
-_SETTINGS = "memfs.toml"
 _SMALL = 8192
 _LARGEST = 1 << 20
 
@@ -107,7 +107,7 @@ def link(top: Path, common: Path) -> bool:
         Whether the link is there.
     """
     memory, entry = common / _PLACE, top / _LINK
-    if top == memory or os.path.lexists(top / _SETTINGS) or not _is_excluded(common):
+    if top == memory or os.path.lexists(top / SETTINGS_FILE) or not _is_excluded(common):
         return False
     inside = common.is_relative_to(top)
     wanted = os.path.join(os.path.relpath(memory, top) if inside else str(memory), _LINK)
@@ -135,7 +135,7 @@ def is_link(top: Path) -> bool:
 def replaced(common: Path) -> Iterator[Path]:
     """What is in working trees of code in the place of the link; left alone, and never read."""
     for top in work_trees(common):
-        if os.path.lexists(top / _LINK) and not is_link(top) and not os.path.lexists(top / _SETTINGS):
+        if os.path.lexists(top / _LINK) and not is_link(top) and not os.path.lexists(top / SETTINGS_FILE):
             yield top / _LINK
 
 

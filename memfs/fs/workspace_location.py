@@ -12,12 +12,12 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import PathEscape, StorageIO, WorkspaceNotFound
 from memfs.fs.own_branch import memory_of
 from memfs.home import base_folder
 
 MEMORY_FOLDER = "ContextMemory"
-SETTINGS_FILE = "memfs.toml"
 WORKSPACE_VARIABLE = "MEMFS_WORKSPACE"
 _LOOKED_AT = 100
 _DOCUMENTS = (".yaml", ".yml", ".json")
@@ -117,7 +117,6 @@ def user_folder() -> Path:
 
 
 _FOLDER = "ContextMemory/"
-_FILE = "memfs.toml"
 _NEVER = frozenset({"", ".", ".."})
 # what a file system that folds case, shortens names or skips invisible characters may take for ".git"
 _GIT = re.compile(r"(?:\.git|git~[0-9]+)[. ]*(?::.*)?", re.IGNORECASE | re.DOTALL)
@@ -126,7 +125,7 @@ _SKIPPED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
 def is_own(path: object) -> bool:
     """Whether memfs may write to a path below the workspace."""
-    if not isinstance(path, str) or not (path == _FILE or path.startswith(_FOLDER)):
+    if not isinstance(path, str) or not (path == SETTINGS_FILE or path.startswith(_FOLDER)):
         return False
     parts = path.split("/")
     return _NEVER.isdisjoint(parts) and "\0" not in path and not names_git(path) and _can_be_a_name(path)

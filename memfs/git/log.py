@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import HistoryUnavailable, ItemTooLarge, NotRegularFile
 from memfs.fs import io
 from memfs.git.commit_object import parse_commit
@@ -170,7 +171,7 @@ def _read(folder: int, name: str, path: str) -> bytes | None:
         os.close(fd)
 
 
-OWN_PATHS = ("ContextMemory", "memfs.toml")
+OWN_PATHS = ("ContextMemory", SETTINGS_FILE)
 SHORT = 10
 _FIRST = datetime(1970, 1, 2, tzinfo=UTC)  # git reads no earlier time
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import EraseRefused, GitFailed, MemfsError
 from memfs.fs import io
 from memfs.git.busy import running_git, situation
@@ -286,7 +287,7 @@ def is_shared(repository: Repository) -> bool:
     if len(roots) != 1 or repository.prefix:
         return True
     first = parse_commit(repository.object(roots[0]).data)
-    settings = repository.read(roots[0], "memfs.toml")
+    settings = repository.read(roots[0], SETTINGS_FILE)
     try:
         adopt = tomllib.loads((settings or b"").decode()).get("history", {}).get("adopt")
     except (ValueError, AttributeError):

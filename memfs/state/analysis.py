@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from memfs.config import read_system_config
 from memfs.errors import ItemNotFound, MemfsError, QueryInvalid
 from memfs.model.insights import AgentPoint, Analysis, Course, StrategyOutcome
 from memfs.model.kinds import nearest
 from memfs.model.state_query import StateQuery
 from memfs.state.feedback import FeedbackStore, name_in, values_of
-from memfs.state.iterations import read_configuration
 from memfs.state.metrics import Summary, as_number, combined, direction, key_of, mapping, named, short, slope
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ class AgentAnalyst:
             if (found := as_number(weights.get(agent))) is not None:
                 return found, row.path
         try:
-            weights = mapping(read_configuration(self._parts)["system_config"].get("agent_weights"))
+            weights = read_system_config(self._parts.seen, self._parts.codec).agent_weights
         except MemfsError:
             weights = {}
         found = as_number(weights.get(agent))

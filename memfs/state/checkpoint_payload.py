@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs.admin.backup_file import END, TarMember, header, members, padding
+from memfs.config_paths import CONFIGURATION, SYSTEM_CONFIG
 from memfs.errors import BackupInvalid, CheckpointInvalid, ContentError, CorruptRecord, HistoryError, MemfsError
 from memfs.format import json_text
 from memfs.fs import io, zstd
@@ -30,7 +31,6 @@ from memfs.fs.workspace_location import is_own
 from memfs.model.state_paths import AGGREGATES, ITERATIONS, PAYLOAD, document_kind, iteration_of
 from memfs.model.time import parse_time
 from memfs.state.recovery_points import (
-    CONFIGURATION,
     MEMBER,
     TASKS,
     Points,
@@ -259,7 +259,7 @@ def _update(archives: Archives | None, path: str) -> Mapping[str, Any]:
 
 
 SUMS = "SHA256SUMS"
-FOLDERS = (f"{CONTENT}/configuration", f"{CONTENT}/context", AGGREGATES, ITERATIONS)
+FOLDERS = (CONFIGURATION, f"{CONTENT}/context", AGGREGATES, ITERATIONS)
 _LEVEL = 3
 _CHUNK = 1 << 18
 _GATHERED = 1 << 20
@@ -415,7 +415,7 @@ def _finished(parts: Parts, said: UpdatePart | None, paths: Iterable[str]) -> li
 
 def _configuration(parts: Parts) -> dict[str, Any]:
     try:
-        return _object(parts.seen.read(CONFIGURATION, READ_LIMIT).data)
+        return _object(parts.seen.read(SYSTEM_CONFIG, READ_LIMIT).data)
     except (FileNotFoundError, MemfsError):
         return {}
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs.admin.backup_file import remove_folder
-from memfs.admin.quota import CONFIG, read_limits
 from memfs.admin.usage_by_area import weigh
+from memfs.config import SystemConfig, read_retention_policy, read_system_config
+from memfs.config_paths import SYSTEM_CONFIG
 from memfs.errors import CheckpointInvalid, LockTimeout, MemfsError, PathEscape, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.fs.append_log import SharedCounter
@@ -53,7 +54,7 @@ from memfs.state.checkpoint_payload import (
 )
 from memfs.state.checkpoint_store import BUILDING, Checkpoint, CheckpointVerdict, PayloadFolders, Shelf
 from memfs.state.recovery import Restorer, recovered, told_at
-from memfs.state.recovery_points import CONFIGURATION, finished, moment_of, newest_update
+from memfs.state.recovery_points import finished, moment_of, newest_update
 from memfs.store import Store
 from memfs.store.health import spills
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
 
 _COUNT = "outputs-since-checkpoint"
 _LATE = 1.5
-_INTERVAL = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,33 +95,27 @@ class CheckpointTriggers:
         self._parts = parts
         self._tally = SharedCounter(parts.repository.state / _COUNT)
         self._seen: ScanEntry | None = None
-        self._settings: Mapping[str, Any] = {}
+        self._settings = SystemConfig()
 
     # -- settings -------------------------------------------------------------------------------------------------
-    def settings(self) -> Mapping[str, Any]:
+    def settings(self) -> SystemConfig:
         """``system_config`` as it is now; while it is invalid the last good one counts."""
-        try:
-            entry = self._parts.seen.entry(CONFIGURATION)
+        with suppress(MemfsError, FileNotFoundError):
+            entry = self._parts.seen.entry(SYSTEM_CONFIG)
             if entry != self._seen:
-                found = self._read() if entry is not None else {}
-                self._seen, self._settings = entry, found
-        except (MemfsError, FileNotFoundError):
-            return self._settings
+                self._settings = read_system_config(self._parts.seen, self._parts.codec)
+                self._seen = entry
         return self._settings
-
-    def _read(self) -> Mapping[str, Any]:
-        data = self._parts.seen.read(CONFIGURATION, READ_LIMIT).data
-        return self._parts.codec.read_document(data, CONFIGURATION, "system_config")
 
     @property
     def minutes(self) -> float:
         """After how many minutes one is due, 0 for never."""
-        return float(self.settings().get("checkpoints", {}).get("every_minutes", 0))
+        return self.settings().checkpoint_minutes
 
     @property
     def tasks(self) -> int:
         """After how many outputs one is due, 0 for never."""
-        return int(self.settings().get("checkpoints", {}).get("every_tasks", 0))
+        return self.settings().checkpoint_tasks
 
     # -- counting -------------------------------------------------------------------------------------------------
     def count_output(self) -> None:
@@ -161,7 +155,7 @@ class CheckpointTriggers:
         if moment is None:
             return 0.0
         age = (self._parts.clock() - moment).total_seconds()
-        interval = float(self.settings().get("update_interval_seconds", _INTERVAL))
+        interval = self.settings().update_interval
         return age if age > _LATE * interval else 0.0
 
     def _is_open(self, number: int) -> bool:
@@ -174,8 +168,6 @@ class CheckpointTriggers:
 
 
 _AREA = "checkpoints"
-_POLICY = f"{CONTENT}/configuration/retention_policy.json"
-_KEEP, _KEEP_DAYS = 5, 7
 _PATIENCE = 600.0
 _AT_CLOSE = 600.0
 
@@ -372,7 +364,7 @@ class Checkpoints:
         Raises:
             QuotaExceeded: not even then; nothing was made.
         """
-        limit = read_limits(self._parts).bytes.get(_AREA, 0)
+        limit = read_system_config(self._parts.tree, self._parts.codec).quotas.bytes.get(_AREA, 0)
         used = weigh(self._folder) if limit else 0
         if used <= limit:
             return False
@@ -381,7 +373,7 @@ class Checkpoints:
         if used > limit:
             raise QuotaExceeded(
                 f"checkpoints would take {used:,} bytes, their quota is {limit:,}",
-                path=CONFIG,
+                path=SYSTEM_CONFIG,
                 field="quotas.checkpoints_bytes",
                 hint="raise the quota, or keep fewer: checkpoints.keep in retention_policy.json",
             )
@@ -530,7 +522,8 @@ class Checkpoints:
             good: one that was just verified, listed or not: it is kept, as the newest.
             pressed: whether room is wanted: then none is kept for being young.
         """
-        keep, days = self._policy()
+        policy = read_retention_policy(self._parts.seen, self._parts.codec)
+        keep, days = policy.keep, policy.keep_days
         found = [one for one in self.list() if one.id != good]
         keep = max(0, keep - bool(good))
         whole = [one for one in found if not one.problem]
@@ -543,14 +536,6 @@ class Checkpoints:
             rescued = next((one for one in surplus if not one.problem and self._shelf.verdict(one.id).good), None)
             surplus = [one for one in surplus if one is not rescued]
         return surplus
-
-    def _policy(self) -> tuple[int, int]:
-        try:
-            data = self._parts.seen.read(_POLICY, READ_LIMIT).data
-        except FileNotFoundError:
-            return _KEEP, _KEEP_DAYS
-        policy = self._parts.codec.read_document(data, _POLICY, "retention_policy").get("checkpoints", {})
-        return int(policy.get("keep", _KEEP)), int(policy.get("keep_days", _KEEP_DAYS))
 
     def _remove(self, checkpoint: str) -> None:
         """Manifest first: killed in between, what is left does not count and is swept."""

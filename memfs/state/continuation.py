@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from memfs.config import SystemConfig, read_system_config
 from memfs.errors import MemfsError, SchemaInvalid, TokenInvalid
 from memfs.format.field_merge import equal
 from memfs.model import state_paths
@@ -21,6 +22,7 @@ from memfs.model.time import format_time, given_time, parse_time, utc_now
 from memfs.state.concurrent_documents import settled
 from memfs.state.recovery_points import is_final
 from memfs.state.scan import Glance
+from memfs.store.parts import Parts
 from memfs.store.state_files import DocumentChange, State
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from memfs.state.reader import StateReader
     from memfs.store.state_files import StateFiles
 
-EXPIRES_HOURS = 168.0
+EXPIRES_HOURS = SystemConfig().expires_hours
 _SHAPE = re.compile(r"ct-([0-9]{1,12})-[0-9a-f]{32}")
 _LOOKED_AT = 16
 _SHOWN = 60
@@ -214,13 +216,12 @@ class Continuations:
             raise SchemaInvalid(message, field="expires", hint="write 2026-03-01T10:00:00Z") from None
 
 
-def expires_hours(configuration: Callable[[], Any]) -> float:
+def expires_hours(parts: Parts) -> float:
     """After how many hours tokens expire, as ``system_config`` says; the usual time where it cannot be read."""
     try:
-        section = configuration().get("system_config", {}).get("continuation", {})
+        return read_system_config(parts.seen, parts.codec).expires_hours
     except MemfsError:  # 'memfs check' names it; agents go on
         return EXPIRES_HOURS
-    return float(section.get("expires_hours", EXPIRES_HOURS))
 
 
 def _shown(value: Any) -> str:

@@ -15,6 +15,7 @@ from itertools import islice
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from memfs.config_paths import FEEDBACK_TEMPLATE
 from memfs.errors import Conflict, ContentError, CorruptRecord, IterationInvalid, MemfsError, QueryInvalid, StorageIO
 from memfs.format.decode import decode
 from memfs.format.text_guard import shown
@@ -28,7 +29,7 @@ from memfs.state.concurrent_documents import settled
 from memfs.state.metrics import Summary, combined, key_of, less_is_better, mapping, short
 from memfs.state.trends import patterns_of, told
 from memfs.store.state_files import DocumentChange
-from memfs.trust import FEEDBACK_TEMPLATE, UNQUOTED, command, standing
+from memfs.trust import UNQUOTED, command, standing
 
 if TYPE_CHECKING:
     from memfs.state.aggregates import Aggregates

@@ -17,54 +17,22 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from memfs.admin.archive_file import INDEX_SUFFIX, decode
+from memfs.config import first_retention_policy
+from memfs.config_paths import RETENTION_POLICY
 from memfs.errors import ArchiveInvalid, Conflict, IterationInvalid, MemfsError
 from memfs.fs.tree import View
 from memfs.model import state_paths
 from memfs.model.state_query import IterationRow, StateQuery
 from memfs.model.time import format_time, parse_time, time_in, utc_now
-from memfs.resources import template_text
 from memfs.state.concurrent_documents import settled
 from memfs.state.metrics import sum_up
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.parts import READ_LIMIT
 from memfs.store.state_files import DocumentChange, State
-from memfs.store.values import RETENTION_POLICY
 
 if TYPE_CHECKING:
     from memfs.model.occasion import Fire
     from memfs.state.reader import StateReader
     from memfs.store.state_files import StateFiles
-
-
-DOCUMENTS = ("system_config", "retention_policy")
-_WRITTEN_OUT = ("active_days", "archive", "delete", "checkpoints")
-
-
-def read_configuration(parts: Parts) -> dict[str, Mapping[str, Any]]:
-    """The documents of ``configuration/`` by name, as they are now; one that is absent is empty.
-
-    Raises:
-        ContentError: one is invalid at present; the error names its path and the field.
-        StorageIO: it cannot be read.
-    """
-    return {name: _document(parts, name) for name in DOCUMENTS}
-
-
-def first_policy() -> dict[str, Any]:
-    """The retention policy that counts without a file, for one that people can change.
-
-    Items are left out: what is said of them here would take the place of what the memory context says.
-    """
-    policy = json.loads(template_text("retention_policy.json"))
-    return {name: policy[name] for name in _WRITTEN_OUT}
-
-
-def _document(parts: Parts, name: str) -> Mapping[str, Any]:
-    path = f"{CONTENT}/configuration/{name}.json"
-    try:
-        data = parts.seen.read(path, READ_LIMIT).data
-    except FileNotFoundError:
-        return {}
-    return parts.codec.read_document(data, path, name)
 
 
 _NUMBERS = "give a number from 1 to 999,999,999,999; without one it is that after the newest there is"
@@ -166,7 +134,7 @@ class Iterations:
         values = {"iteration": number, "status": "open", "opened": format_time(opened)}
         changes = [DocumentChange(path, values, "")]
         if self._newest() is None and not self._files.exists(RETENTION_POLICY):
-            changes.append(DocumentChange(RETENTION_POLICY, first_policy(), ""))
+            changes.append(DocumentChange(RETENTION_POLICY, first_retention_policy(), ""))
         self._files.write(changes, f"Start iteration {number}", critical=True)
         return Iteration(number=number, status="open", opened=parse_time(opened))
 

@@ -129,14 +129,13 @@ class States:
     def continuations(self) -> Continuations:
         """Keeps an agent's state under a token."""
         from memfs.state.continuation import Continuations, expires_hours
-        from memfs.state.iterations import read_configuration
 
         made = Continuations(
             self.files,
             self.reading,
             self.iterations,
             self.parts.clock,
-            lambda: expires_hours(lambda: read_configuration(self.parts)),
+            lambda: expires_hours(self.parts),
         )
         return self._first("continuations", made)
 

@@ -27,7 +27,6 @@ from memfs.model.time import parse_time, time_in
 from memfs.store.sidecars import KEY
 
 MEMBER = "recovery.json"
-CONFIGURATION = "ContextMemory/configuration/system_config.json"
 _SMALL = 1 << 18
 _KEPT_IN_MIND = 4
 TASKS = ("checkpoint_data", "in_flight_tasks")

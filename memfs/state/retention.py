@@ -14,33 +14,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memfs.admin.cleanup import Act, Cleaner, CleanupStep
+from memfs.config import RetentionPolicy, read_retention_policy
 from memfs.errors import ArchiveInvalid, IterationInvalid, MemfsError
 from memfs.model.state_paths import ITERATIONS, iteration_folder, iteration_of, system_state_path
 from memfs.model.time import time_in
 from memfs.state.archives import Archiver, ArchiveResult, Archives, Progress, iterations_text
-from memfs.store.parts import READ_LIMIT, Parts
+from memfs.store.parts import Parts
 from memfs.store.state_files import StateFiles
-from memfs.store.values import RETENTION_POLICY
 
 _EVERY = 3600.0
 _GATHERING = timedelta(days=1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionPolicy:
-    """What the retention policy says of iterations and archives.
-
-    Attributes:
-        active_days: iterations closed for longer go into an archive.
-        automatic: whether they do so by themselves.
-        level: of zstd.
-        delete_days: archives older than this are deleted; 0 for never.
-    """
-
-    active_days: int = 30
-    automatic: bool = True
-    level: int = 10
-    delete_days: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,19 +58,7 @@ class Retention:
         Raises:
             ContentError: it is invalid: nothing is due until it is right.
         """
-        try:
-            data = self._parts.seen.read(RETENTION_POLICY, READ_LIMIT).data
-        except FileNotFoundError:
-            return RetentionPolicy()
-        self._parts.codec.read_document(data, RETENTION_POLICY, "retention_policy")
-        said: Mapping[str, Any] = json.loads(data)
-        archive, delete = said.get("archive", {}), said.get("delete", {})
-        return RetentionPolicy(
-            active_days=said.get("active_days", 30),
-            automatic=archive.get("enabled", True),
-            level=archive.get("compression_level", 10),
-            delete_days=delete.get("archives_after_days", 0),
-        )
+        return read_retention_policy(self._parts.seen, self._parts.codec)
 
     def due(self, now: datetime | None = None, *, active_days: float | None = None) -> Due:
         """What is due at a moment. An iteration that was unpacked is due again when it was back for as long.

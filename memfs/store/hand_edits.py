@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected, StorageIO
 from memfs.format.codec import schema_of
 from memfs.format.conflict_markers import has_markers
@@ -27,7 +28,7 @@ from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.plan import FilePlan
 from memfs.store.values import is_own_file
 
-ROOT_FILES = ("memfs.toml",)
+ROOT_FILES = (SETTINGS_FILE,)
 _CLOCKS_DIFFER_NS = 60_000_000_000
 _RETRY_NS = 1_000_000_000
 _LOOKED = "looked"

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import IndexUnavailable, ItemNotFound
 from memfs.model import Candidate, KindTable, MemoryItem, Query
 from memfs.model.ids import of_mount
@@ -44,7 +45,7 @@ def find(store: Store, reference: str) -> MemoryItem:
 def path_of(reference: str) -> str:
     """The path below the workspace that a person's path means, whether or not it begins with ``ContextMemory/``."""
     cleaned = reference.removeprefix("./")
-    return cleaned if cleaned.startswith((CONTENT + "/", "memfs.toml")) else f"{CONTENT}/{cleaned}"
+    return cleaned if cleaned.startswith((CONTENT + "/", SETTINGS_FILE)) else f"{CONTENT}/{cleaned}"
 
 
 def in_types(query: Query, kinds: KindTable) -> Query:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from memfs.config_paths import CONFIGURATION, SETTINGS_FILE
 from memfs.errors import Conflict
 from memfs.format.codec import CONTEXTS as CONTEXTS
-from memfs.format.codec import MEMORY_CONTEXT as MEMORY_CONTEXT
-from memfs.format.codec import MEMORY_CONTEXTS as MEMORY_CONTEXTS
 from memfs.format.codec import PRUNED as PRUNED
 from memfs.format.codec import SCHEMAS
 from memfs.format.codec import schema_of as schema_of
@@ -104,17 +103,14 @@ class FlushResult:
     notes: tuple[Problem, ...] = ()
 
 
-_OWN_NAMES = ("memfs.toml", f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
-_OWN_FOLDERS = (f"{CONTENT}/configuration/", f"{CONTENT}/context/", f"{PRUNED}/")
+_OWN_NAMES = (SETTINGS_FILE, f"{CONTENT}/.gitattributes", f"{CONTENT}/.gitignore")
+_OWN_FOLDERS = (f"{CONFIGURATION}/", f"{CONTENT}/context/", f"{PRUNED}/")
 
 
 def is_own_file(path: str) -> bool:
     """Whether memfs keeps this file in git: settings, context, pruned items, state documents."""
     named = path in SCHEMAS or path in _OWN_NAMES or path.startswith(_OWN_FOLDERS)
     return named or document_kind(path) != ""
-
-
-RETENTION_POLICY = f"{CONTENT}/configuration/retention_policy.json"
 
 
 class Batch:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
+from memfs.config_paths import QUESTIONS
 from memfs.errors import ContentError, MemfsError
-from memfs.format.codec import QUESTIONS
 from memfs.format.text_guard import shown
 from memfs.git.repository import Repository
 from memfs.intake.neighbours import NeighbourSource

@@ -21,8 +21,9 @@ from weakref import WeakKeyDictionary
 
 from memfs import settings
 from memfs.admin.format import check_format
-from memfs.admin.kind_file import load_kinds
 from memfs.admin.usage_by_area import MemoryTally
+from memfs.config import load_kinds
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import MemfsError, SettingInvalid
 from memfs.format import toml_text
 from memfs.format.codec import Codec
@@ -282,8 +283,8 @@ class Travel:
         return (*((_MOUNTS,) if self._settings.mounts else ()), *(meaning.notes() if meaning is not None else ()))
 
     def _recall_settings(self, files: PastFiles) -> RecallSettings:
-        """How recall was set then; this process's arguments and environment take precedence."""
-        then = _written(files.get(toml_text.FILE))
+        """How recall was set then; what this process was told by argument or environment goes before."""
+        then = _written(files.get(SETTINGS_FILE))
         chosen: dict[str, Any] = {}
         for field in fields(RecallSettings):
             key = f"recall.{field.name}"
@@ -316,7 +317,7 @@ def _written(data: bytes | None) -> Mapping[str, Any]:
     try:
         tables = toml_text.parse((data or b"").decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise SettingInvalid("not UTF-8 text", path=toml_text.FILE, hint="ask at another revision") from error
+        raise SettingInvalid("not UTF-8 text", path=SETTINGS_FILE, hint="ask at another revision") from error
     found = tables.get("recall", {})
     return found if isinstance(found, Mapping) else {}
 

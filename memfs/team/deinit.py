@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from memfs import private, trust
 from memfs.admin import merge_driver_setup
+from memfs.config_paths import SETTINGS_FILE
 from memfs.context.agents_md import FILE, AgentsBlock, BlockResult, BlockStatus
 from memfs.errors import DeinitRefused, GitBusy, MemfsError, StorageIO
 from memfs.fs import append_log, io
@@ -22,7 +23,7 @@ from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH, place_in
-from memfs.fs.workspace_location import SETTINGS_FILE, is_workspace
+from memfs.fs.workspace_location import is_workspace
 from memfs.git.busy import users_of
 from memfs.git.config import read_config
 from memfs.git.layout import discover, state_path

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from memfs.admin.kind_file import load_kinds
 from memfs.admin.merge_spool import MergeSpool, MissedConflict, can_wait, records_of
+from memfs.config import load_kinds
 from memfs.errors import HistoryError, MemfsError
 from memfs.format.codec import DOCUMENT_LIMIT, Codec, schema_of
 from memfs.format.field_merge import whole_marked

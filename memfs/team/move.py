@@ -15,6 +15,7 @@ from pathlib import Path
 
 from memfs import trust
 from memfs.config import first_policies
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import BranchRefused, GitBusy, NotRegularFile, RepoUnsupported
 from memfs.format import toml_text
 from memfs.fs import io, own_branch
@@ -22,7 +23,7 @@ from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH
 from memfs.fs.tree import Tree
-from memfs.fs.workspace_location import MEMORY_FOLDER, SETTINGS_FILE, is_own
+from memfs.fs.workspace_location import MEMORY_FOLDER, is_own
 from memfs.git.ancestry import is_ancestor
 from memfs.git.commits import build, store
 from memfs.git.identity import CommitChange, CommitWriter, Group

@@ -15,11 +15,12 @@ from pathlib import Path
 from memfs import resources, trust
 from memfs.admin import layout, merge_driver_setup
 from memfs.config import first_policies
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import BranchRefused, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
 from memfs.fs import io, own_branch, shared_file
 from memfs.fs.lock import FileLock
 from memfs.fs.own_branch import BRANCH
-from memfs.fs.workspace_location import MEMORY_FOLDER, SETTINGS_FILE
+from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.git.commits import build, store
 from memfs.git.config import read_config
 from memfs.git.identity import CommitChange, CommitWriter, Group

@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from memfs import trust
-from memfs.admin.kind_file import PATH as KINDS
 from memfs.admin.merge_spool import SEEN, MergeSpool, Record, can_be_recorded, can_wait, digest, is_due, records_of
 from memfs.admin.store_builder import has_states
+from memfs.config_paths import KINDS, SETTINGS_FILE
 from memfs.errors import (
     Conflict,
     ContentError,
@@ -37,7 +37,6 @@ from memfs.format.file_merge import FileMerger
 from memfs.format.merge_conflicts import DELETED, replaced_at, value_at
 from memfs.format.merge_forms import Form, form_of
 from memfs.format.schema import Schemas
-from memfs.format.toml_text import FILE as SETTINGS
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.lock import FileLock
@@ -580,7 +579,7 @@ def _means(reference: str, path: str) -> bool:
     return not schema_of(path) and stem_of(path).casefold().startswith(reference.casefold())
 
 
-FILES = (SETTINGS, KINDS)
+FILES = (SETTINGS_FILE, KINDS)
 _HINT = "'memfs resolve' shows both values and joins them; --ours or --theirs takes one version whole"
 
 
@@ -626,7 +625,7 @@ class Foundations:
         """
         found = Repository.find(root, trusted=trust.repository)
         if found is None:
-            raise ContentError("a merge left conflict markers, and there is no repository", path=SETTINGS)
+            raise ContentError("a merge left conflict markers, and there is no repository", path=SETTINGS_FILE)
         self.repository = found
         self.tree = Tree(root)
         self.kinds = KindTable()

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.errors import MemfsError
 from memfs.format.item_fields import values
 from memfs.format.plain import DOCUMENT_PARTS
 from memfs.format.render import parse
-from memfs.format.toml_text import FILE as SETTINGS
 from memfs.learning.conventions import Convention
 from memfs.model import MemoryItem
 from memfs.model.ids import stem_of
@@ -236,7 +236,7 @@ def mapping_in(data: bytes | None, path: str) -> Mapping[str, Any] | None:
     if data is None:
         return {}
     try:
-        if path == SETTINGS:
+        if path == SETTINGS_FILE:
             return tomllib.loads(data.decode("utf-8-sig"))
         return parse(data, path, allow_invisible=True, parts=DOCUMENT_PARTS).mapping
     except (MemfsError, ValueError, RecursionError):

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from memfs.config import elsewhere
+from memfs.config_paths import SETTINGS_FILE
 from memfs.context.builtin_sources import ConventionsMemory, PreferencesMemory
 from memfs.context.deliver import Room, SourceReply, choose, frame_cost, introduction_of
 from memfs.context.plugin import ContextSelection, Delivery
@@ -26,7 +27,6 @@ from memfs.format.render import parse
 from memfs.format.schema import Schemas
 from memfs.format.secrets import ALLOWED, SecretFinding, find, find_likely, found_in_file, reason_in_file, secret_error
 from memfs.format.text_guard import shown
-from memfs.format.toml_text import FILE as SETTINGS
 from memfs.git.ancestry import beyond, cut_off
 from memfs.git.commit_object import AGENT, ParsedCommit
 from memfs.git.identity import agent as agent_person
@@ -111,7 +111,7 @@ def _content(before: Side, after: Side, path: str) -> Iterator[ReviewFinding]:
         yield from _form(after, path, data)
     yield from _secrets(before, path, data)
     yield from _orders(after, path, data)
-    if path == SETTINGS:
+    if path == SETTINGS_FILE:
         yield from _settings(before, path, data)
     elif path == f"{CONTENT}/.gitattributes" and data != template_text("gitattributes").encode():
         yield finding("AttributesChanged", "not as memfs lays them", path=path, hint="memfs check names conflicts")
@@ -150,7 +150,7 @@ def _document(after: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
     try:
         if schema:
             after.codec.read_document(data, path, schema)
-        elif path == SETTINGS:
+        elif path == SETTINGS_FILE:
             yield from _settings_form(data)
         text = decode(data).text if data.strip() else ""
     except MemfsError as error:
@@ -168,11 +168,11 @@ def _settings_form(data: bytes) -> Iterator[ReviewFinding]:
         mapping = toml_text.parse(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         error = SettingInvalid("not UTF-8 text", hint="save it as UTF-8")
-        yield of_error(error, SETTINGS)
+        yield of_error(error, SETTINGS_FILE)
     else:
         for wrong in Schemas().check_document(mapping, "memfs_toml")[:_MOST_IN_FILE]:
             found = SettingInvalid(wrong.message, field=dotted(wrong.path) or None, hint=wrong.hint or None)
-            yield of_error(found, SETTINGS)
+            yield of_error(found, SETTINGS_FILE)
 
 
 def _settings(before: Side, path: str, data: bytes) -> Iterator[ReviewFinding]:
@@ -512,7 +512,9 @@ def _paths(repository: Repository, commit: str, parsed: ParsedCommit) -> set[str
     if not parsed.parents:
         return {*repository.tree(commit, CONTENT)}
     sides = [{*changed_paths(repository, parent, commit, CONTENT)} for parent in parsed.parents]
-    settings = [{SETTINGS} & {*changed_paths(repository, parent, commit, SETTINGS)} for parent in parsed.parents]
+    settings = [
+        {SETTINGS_FILE} & {*changed_paths(repository, parent, commit, SETTINGS_FILE)} for parent in parsed.parents
+    ]
     return set.intersection(*sides) | set.intersection(*settings)
 
 
@@ -560,7 +562,7 @@ def memory_of(side: Side, here: Settings) -> MemorySettings:
             that cannot be read, which is found with all others.
     """
     try:
-        return elsewhere((side.data(SETTINGS) or b"").decode("utf-8-sig"), here).memory
+        return elsewhere((side.data(SETTINGS_FILE) or b"").decode("utf-8-sig"), here).memory
     except (SettingInvalid, UnicodeDecodeError):
         return here.memory
 

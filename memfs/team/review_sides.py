@@ -13,12 +13,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from memfs.admin.kind_file import PATH as KINDS
-from memfs.admin.kind_file import kinds_in
+from memfs.config import kinds_in
+from memfs.config_paths import KINDS, SETTINGS_FILE
 from memfs.errors import ContentError, MemfsError, SchemaRefForbidden, SchemaTooComplex, SettingInvalid
 from memfs.format.codec import PRUNED, Codec
 from memfs.format.schema import Schemas
-from memfs.format.toml_text import FILE as SETTINGS
 from memfs.git import process, tree
 from memfs.git.index import staged_changes
 from memfs.git.objects import FOLDER, REGULAR, TreeEntry
@@ -156,7 +155,7 @@ def staged_side(repository: Repository, index: Path | None = None, invisible: bo
     unmerged = []
     for name, entry in staged_changes(repository.git, head, index, planned=False).items():
         path = repository.below(name)
-        if path is None or not (path.startswith(f"{CONTENT}/") or path == SETTINGS):
+        if path is None or not (path.startswith(f"{CONTENT}/") or path == SETTINGS_FILE):
             continue
         if entry.blob:
             files[path] = TreeEntry(entry.mode, entry.blob)
@@ -174,7 +173,7 @@ def _files(repository: Repository, commit: str) -> dict[str, TreeEntry]:
         found = {f"{CONTENT}/{os.fsdecode(name)}": entry for name, entry in walked}
     elif top is not None:
         found = {CONTENT: top}
-    settings = repository.entry(commit, SETTINGS)
+    settings = repository.entry(commit, SETTINGS_FILE)
     if settings is not None and settings.mode != FOLDER:
-        found[SETTINGS] = settings
+        found[SETTINGS_FILE] = settings
     return found

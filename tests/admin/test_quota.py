@@ -17,8 +17,9 @@ import pytest
 
 from memfs import MemoryItem
 from memfs.admin.layout import export_schemas
-from memfs.admin.quota import CONFIG, Account, Ledger, sentence
+from memfs.admin.quota import Account, Ledger, sentence
 from memfs.admin.usage_by_area import AREAS, area_of, measure, weigh
+from memfs.config_paths import SYSTEM_CONFIG
 from memfs.doors.cli.app import run
 from memfs.errors import QuotaExceeded, StorageIO
 from memfs.testing.faults import Fault, injected
@@ -30,7 +31,7 @@ SETTINGS = {"index.engine": "memory", "history.commit": "manual", "history.adopt
 
 def set_quotas(root: Path, **quotas: float) -> None:
     """Write quotas as a person would."""
-    (root / CONFIG).write_text(json.dumps({"quotas": quotas}))
+    (root / SYSTEM_CONFIG).write_text(json.dumps({"quotas": quotas}))
 
 
 def put(workspace: Workspace, name: str, size: int = 1000, **options: Any) -> MemoryItem:
@@ -109,7 +110,7 @@ def test_each_threshold_is_told_once_and_then_the_write_is_refused(workspace: Wo
     assert told[1]["limit"] == 20_000
     assert stored > 15
     assert items_weight(workspace) <= 20_000
-    assert refused.value.path == CONFIG
+    assert refused.value.path == SYSTEM_CONFIG
     assert refused.value.field == "quotas.items_bytes"
     assert "20,000" in str(refused.value)
     assert refused.value.hint is not None
@@ -361,14 +362,14 @@ def test_a_callback_may_write(workspace: Workspace) -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '{"quotas": {"items_bytes": "many"}}', None])
 def test_a_configuration_that_is_invalid_sets_no_quota(workspace: Workspace, text: str | None) -> None:
     """Invalid quotas refuse nothing; ``check`` names the file."""
-    path = workspace.root / CONFIG
+    path = workspace.root / SYSTEM_CONFIG
     if text is None:
         path.unlink()
     else:
         path.write_text(text)
     put(workspace, "big", 30_000)
     assert workspace.quota.standings() == []
-    assert text is None or any(problem.path == CONFIG for problem in workspace.checker.check())
+    assert text is None or any(problem.path == SYSTEM_CONFIG for problem in workspace.checker.check())
 
 
 def test_a_changed_quota_counts_at_once(workspace: Workspace) -> None:
@@ -500,11 +501,11 @@ def test_a_write_measures_only_where_nothing_is_known(workspace: Workspace, monk
 def test_an_invalid_quota_is_told_and_the_last_good_one_counts(workspace: Workspace, value: str) -> None:
     """A typing error in the configuration does not switch the quotas off unseen."""
     put(workspace, "one", 18_000)
-    (workspace.root / CONFIG).write_text(f'{{"quotas": {{"items_bytes": {value}}}}}')
+    (workspace.root / SYSTEM_CONFIG).write_text(f'{{"quotas": {{"items_bytes": {value}}}}}')
     with pytest.raises(QuotaExceeded):
         put(workspace, "two", 10_000)
     assert workspace.quota.problem is not None
-    assert workspace.quota.problem.path == CONFIG
+    assert workspace.quota.problem.path == SYSTEM_CONFIG
     set_quotas(workspace.root, items_bytes=40_000)
     put(workspace, "two", 10_000)
     assert workspace.quota.problem is None
@@ -514,7 +515,7 @@ def test_status_stats_and_writes_name_an_invalid_quota(
     workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whoever looks, and whoever writes, reads which file is wrong."""
-    (workspace.root / CONFIG).write_text('{"quotas": {"items_bytes": "10"}}')
+    (workspace.root / SYSTEM_CONFIG).write_text('{"quotas": {"items_bytes": "10"}}')
     for words in (["status"], ["stats"], ["remember", "something"]):
         run(["-C", str(workspace.root), *words])
         told = capsys.readouterr()

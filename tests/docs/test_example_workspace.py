@@ -14,9 +14,9 @@ import pytest
 
 from memfs import ContextMemory
 from memfs.admin.check import Checker
-from memfs.admin.kind_file import load_kinds
 from memfs.admin.layout import files
-from memfs.config import load
+from memfs.config import load, load_kinds
+from memfs.config_paths import FEEDBACK_TEMPLATE
 from memfs.doors.cli.app import run
 from memfs.doors.langgraph import MemfsSaver
 from memfs.format.codec import Codec, schema_of
@@ -25,7 +25,6 @@ from memfs.fs.tree import Tree
 from memfs.model import KindTable, MemoryItem
 from memfs.model.episode import StateSnapshot
 from memfs.model.state_paths import ARCHIVE
-from memfs.trust import FEEDBACK_TEMPLATE
 from memfs.workspace import open_workspace
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "example-workspace"

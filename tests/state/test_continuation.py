@@ -15,7 +15,6 @@ import pytest
 from memfs import SchemaInvalid, Workspace
 from memfs.errors import TokenInvalid
 from memfs.state.continuation import expires_hours
-from memfs.state.iterations import read_configuration
 from tests.state.rig import NOON, Rig
 
 Opened = Callable[..., Workspace]
@@ -220,7 +219,7 @@ def test_the_configuration_says_for_how_long(opened: Opened) -> None:
     config: Path = workspace.root / "ContextMemory/configuration/system_config.json"
 
     def hours() -> float:
-        return expires_hours(lambda: read_configuration(workspace.parts))
+        return expires_hours(workspace.parts)
 
     assert hours() == 168
     config.write_text('{"continuation": {"expires_hours": 0.5}}')

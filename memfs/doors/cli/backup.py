@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.admin.quota import sentence
+from memfs.config_paths import SETTINGS_FILE
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.output import (
     clean,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from memfs.model import Problem
     from memfs.workspace import Workspace
 
-_OWN = ("ContextMemory", "memfs.toml")
+_OWN = ("ContextMemory", SETTINGS_FILE)
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.doors.cli.output import note
 from memfs.errors import ContentError, MemfsError, PathEscape, SecretDetected
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
@@ -91,9 +92,6 @@ def note_likely(item: MemoryItem) -> None:
         note(f"memfs forget {item.id}")
 
 
-_ROOT_FILE = "memfs.toml"
-
-
 def reference(workspace: Workspace, written: str) -> str:
     """What a person means by an id or a path: an id stays as it is, a path becomes one from the workspace's folder.
 
@@ -129,7 +127,7 @@ def place(workspace: Workspace, written: str) -> str:
 
 def is_path(written: str) -> bool:
     """Whether a text is written as a path, not as an id."""
-    return "/" in written or written.endswith(ITEM_SUFFIXES) or written in (".", "..", CONTENT, _ROOT_FILE)
+    return "/" in written or written.endswith(ITEM_SUFFIXES) or written in (".", "..", CONTENT, SETTINGS_FILE)
 
 
 def _stands_here(workspace: Workspace, written: str) -> bool:
@@ -141,7 +139,7 @@ def _stands_here(workspace: Workspace, written: str) -> bool:
 def _candidates(root: Path, written: str) -> Iterator[str]:
     """Where the path may lead, in the order to be tried; only what belongs to the memory."""
     plain = written.replace("\\", "/")
-    whole = os.path.normpath(plain).partition("/")[0] in (CONTENT, _ROOT_FILE)
+    whole = os.path.normpath(plain).partition("/")[0] in (CONTENT, SETTINGS_FILE)
     bases = (os.getcwd(), str(root), *(() if whole else (str(root / CONTENT),)))
     for base in bases[:1] if os.path.isabs(plain) else bases:
         found = _below(root, os.path.join(base, plain))
@@ -157,4 +155,4 @@ def _below(root: Path, path: str) -> str | None:
     inner = os.path.relpath(real, root).replace(os.sep, "/")
     if inner == ".":
         return CONTENT
-    return inner if inner in (CONTENT, _ROOT_FILE) or inner.startswith(CONTENT + "/") else None
+    return inner if inner in (CONTENT, SETTINGS_FILE) or inner.startswith(CONTENT + "/") else None

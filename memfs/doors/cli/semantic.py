@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.config_paths import SETTINGS_FILE
 from memfs.doors.cli.backup import size
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.commit_report import land
@@ -68,7 +69,7 @@ def semantic(ctx: click.Context, action: str, model: str | None, as_json: bool) 
         if action == "on":
             print_raw(f"embedded {count(made, 'memory', 'memories')} in {seconds:.1f} s")
     if change.reason:
-        note(f"the commit of {toml_text.FILE} waits: {change.reason}")
+        note(f"the commit of {SETTINGS_FILE} waits: {change.reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def _refuse_overruled(workspace: Workspace, wanted: str) -> None:
     origin = workspace.settings.origins.get(_KEY, "")
     given = origin == "argument" or origin.startswith("MEMFS_")
     if given and workspace.settings.semantic.model != wanted:
-        message = f"{toml_text.FILE} was changed, but {origin} goes before it"
+        message = f"{SETTINGS_FILE} was changed, but {origin} goes before it"
         raise SettingInvalid(message, field=_KEY, hint="take that away")
 
 
@@ -129,7 +130,7 @@ def _write(workspace: Workspace, model: str, message: str) -> _Change:
     """Change ``semantic.model`` in ``memfs.toml``, "" to take it out, as a write of its own."""
     text = toml_text.read(workspace.root)
     changed = toml_text.with_text(text, _TABLE, _MODEL, model) if model else toml_text.without(text, _TABLE, _MODEL)
-    plan = workspace.store.plan_restore(toml_text.FILE, changed.encode() if changed else None)
+    plan = workspace.store.plan_restore(SETTINGS_FILE, changed.encode() if changed else None)
     if plan is None:
         return _Change()
     workspace.store.carry_out([replace(plan, expected=plan.old_sha)], message, source="semantic")

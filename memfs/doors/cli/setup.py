@@ -16,6 +16,7 @@ from memfs import private, trust
 from memfs.admin import merge_driver_setup
 from memfs.admin.format import EDITOR_FOLDER
 from memfs.config import first_policies
+from memfs.config_paths import SETTINGS_FILE
 from memfs.doors.cli.command import Invocation, check_key, opened, verb
 from memfs.doors.cli.output import clean, count, note, print_json, print_raw, print_table, styled
 from memfs.doors.cli.streams import somebody_types
@@ -138,7 +139,7 @@ def _own_top(ctx: click.Context, path: str | None, own: bool, dry_run: bool) -> 
     if own:
         return place
     layout = discover(place)
-    if layout is None or root != layout.work_tree or (root / "memfs.toml").exists():
+    if layout is None or root != layout.work_tree or (root / SETTINGS_FILE).exists():
         return None
     there = place_in(layout.common_dir) is not None
     return place if there or (not (root / MEMORY_FOLDER).is_dir() and is_offered(layout, ask=not dry_run)) else None
@@ -356,7 +357,7 @@ def _print_created(root: str, created: CreateResult, found: FlushResult) -> None
         print_raw("  and a git repository for it")
     for path in created.files:
         print_raw(f"  wrote {clean(path)}")
-    if "memfs.toml" in created.files:
+    if SETTINGS_FILE in created.files:
         print_raw(f"  chose {clean(_chosen(created.policies))}")
     for commit in filter(None, (created.commit, *found.commits)):
         print_raw(f"  committed as {styled(commit[:12], fg='yellow')}")
