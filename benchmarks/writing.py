@@ -8,7 +8,7 @@ from benchmarks.bench import Bench
 from benchmarks.rows import ACCOUNTED, COMMIT_1, COMMIT_50, PUT, SCAN, UPDATE, Row, timed
 from benchmarks.samples import Samples
 from benchmarks.yardsticks import GIT, WRITE, BareWrites, GitFolder
-from memfs.config_paths import SYSTEM_CONFIG
+from memfs.config_names import SYSTEM_CONFIG
 from memfs.format.secrets import refuse_item
 from memfs.workspace import Workspace
 

@@ -1,6 +1,7 @@
-"""Reads the settings of a workspace from arguments, ``MEMFS_*`` variables and ``memfs.toml``, and makes its folder.
+"""Configuration: what a workspace's files and the environment say, as values with their defaults filled in.
 
-Every value knows where it came from, and an error names the line.
+The only reader of ``memfs.toml``, the ``MEMFS_*`` variables, ``system_config.json``, ``retention_policy.json`` and
+``kinds.yaml``. The parts of a workspace are given the values.
 """
 
 from __future__ import annotations
@@ -9,32 +10,49 @@ import json
 import os
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from memfs.config_paths import KINDS, MEMORY_CONTEXT, RETENTION_POLICY, SETTINGS_FILE, SYSTEM_CONFIG
+from memfs.config_names import (
+    EMBEDDING_KEY,
+    KINDS,
+    MEMORY_CONTEXT,
+    RETENTION_POLICY,
+    REVIEW_KEY,
+    SETTINGS_FILE,
+    SYSTEM_CONFIG,
+    VARIABLES,
+)
 from memfs.errors import SettingInvalid, WorkspaceNotFound
 from memfs.format import toml_text
 from memfs.format.codec import DOCUMENT_LIMIT, SCHEMAS, Codec
 from memfs.format.schema import Schemas
 from memfs.fs.tree import View
 from memfs.fs.workspace_location import MEMORY_FOLDER as MEMORY_FOLDER
-from memfs.fs.workspace_location import WORKSPACE_VARIABLE as WORKSPACE_VARIABLE
 from memfs.fs.workspace_location import find_workspace as find_workspace
 from memfs.fs.workspace_location import workspace_at
 from memfs.model.kinds import BUILT_IN, Kind, KindTable, Layer, nearest
 from memfs.resources import template_text
-from memfs.settings import MOUNTS, SOURCE_TABLES, SPECS, TABLES, Settings, checked, from_text, spec_of, toml
+from memfs.settings import (
+    MOUNTS,
+    SOURCE_TABLES,
+    SPECS,
+    TABLES,
+    RecallSettings,
+    Settings,
+    checked,
+    from_text,
+    spec_of,
+    toml,
+)
 from memfs.trust import TrustStatus, standing
 
-KEY_VARIABLES = frozenset({"MEMFS_REVIEW_KEY", "MEMFS_EMBEDDING_KEY"})
-"""Keys of services: no settings, since a setting may be in a file and is shown (``memfs.endpoint`` reads them)."""
-_PREFIX = "MEMFS_"
-_MOUNT_VARIABLE = f"{_PREFIX}MOUNTS_"
-_OF_THE_PROCESS = ("argument", _PREFIX)
+KEY_VARIABLES = frozenset({REVIEW_KEY, EMBEDDING_KEY})
+"""Keys of services: no settings, since a setting may stand in a file and is shown (``memfs.endpoint`` reads them)."""
+_MOUNT_VARIABLE = f"{VARIABLES}MOUNTS_"
 _TOP = (*(table for table in TABLES if "." not in table), MOUNTS)
 
 
@@ -134,10 +152,39 @@ def elsewhere(text: str, told: Settings) -> Settings:
     for key, value, line in written.entries():
         found.from_file(key, value, line)
     for key, origin in told.origins.items():
-        if key in SPECS and origin.startswith(_OF_THE_PROCESS):
+        if key in SPECS and is_of_the_process(origin):
             found.put(key, told.get(key), origin)
     written.check_sources(found.named())
     return found.settings()
+
+
+def recall_elsewhere(data: bytes | None, told: Settings) -> RecallSettings:
+    """How the ``[recall]`` of another revision's ``memfs.toml`` sets recall; nothing else in that file counts.
+
+    Args:
+        data: the file, None where there was none.
+        told: settings of which those of an argument or variable go before.
+
+    Raises:
+        SettingInvalid: the file or the table is invalid.
+    """
+    try:
+        then = toml_text.parse((data or b"").decode("utf-8-sig")).get("recall", {})
+    except UnicodeDecodeError as error:
+        raise SettingInvalid("not UTF-8 text", path=SETTINGS_FILE, hint="ask at another revision") from error
+    chosen: dict[str, Any] = {}
+    for name in (entry.name for entry in fields(RecallSettings)):
+        key = f"recall.{name}"
+        if is_of_the_process(told.origins.get(key, "")):
+            chosen[name] = told.get(key)
+        elif isinstance(then, Mapping) and name in then:
+            chosen[name] = checked(then[name], spec_of(key))
+    return RecallSettings(**chosen)
+
+
+def is_of_the_process(origin: str) -> bool:
+    """Whether a value was given to this process, by an argument or a variable, and not by a file."""
+    return origin.startswith(("argument", VARIABLES))
 
 
 def _is_source_table(key: str) -> bool:
@@ -293,7 +340,7 @@ class _Table:
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     known = {spec.variable: spec.key for spec in SPECS.values()}
-    beginnings = tuple(f"{_PREFIX}{table.upper()}_" for table in _TOP)
+    beginnings = tuple(f"{VARIABLES}{table.upper()}_" for table in _TOP)
     for variable, written in sorted(environ.items()):
         if variable in known:
             yield known[variable], written, variable

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 
+from memfs.config_names import EMBEDDING_KEY, REVIEW_KEY
 from memfs.errors import EndpointFailed, ExtraMissing, SettingInvalid
 from memfs.version import __version__
 
@@ -309,8 +310,6 @@ def _late(seconds: float) -> Silence:
     return Silence(f"no answer within {seconds:.3g} s", again=False)
 
 
-REVIEW_KEY, EMBEDDING_KEY = "MEMFS_REVIEW_KEY", "MEMFS_EMBEDDING_KEY"
-"""Environment variables with the keys; a key is never read from a file."""
 _CHAT_BYTES = 1 << 20
 _VECTOR_BYTES = 128 << 10
 _BACKOFF = 0.2
@@ -327,7 +326,7 @@ _HINTS = {
 
 
 def key_of(variable: str, environ: Mapping[str, str] | None = None) -> str:
-    """The key in an environment variable, "" where there is none."""
+    """The key in an environment variable, "" where there is none; a key is never read from a file."""
     return (os.environ if environ is None else environ).get(variable, "").strip()
 
 

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import FormatUnsupported, MemfsError, StorageReadOnly
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release

@@ -14,11 +14,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE, VARIABLES
 from memfs.errors import SettingInvalid
 from memfs.model.kinds import nearest
-
-_PREFIX = "MEMFS_"
 
 
 def _setting(default: Any, summary: str, **rule: Any) -> Any:
@@ -342,7 +340,7 @@ class Spec:
     @property
     def variable(self) -> str:
         """The environment variable that sets it, such as ``MEMFS_INDEX_ENGINE``."""
-        return _PREFIX + self.key.replace(".", "_").upper()
+        return VARIABLES + self.key.replace(".", "_").upper()
 
     def foreign(self, names: Iterable[Any]) -> list[Any]:
         """Those of a list that are personal, because they are not harmless; none where all of them may be named."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memfs.config_paths import FEEDBACK_TEMPLATE, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
+from memfs.config_names import FEEDBACK_TEMPLATE, MEMORY_CONTEXT, MEMORY_CONTEXTS, SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import ContentError, CorruptRecord, MemfsError
 from memfs.format import json_text, toml_text, yaml_text
 from memfs.format.decode import decode

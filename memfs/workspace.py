@@ -26,7 +26,7 @@ from memfs.admin.store_builder import (
     usage_of,
 )
 from memfs.config import elsewhere, load
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.repository import Repository

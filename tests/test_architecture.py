@@ -41,7 +41,7 @@ ROWS: list[set[str]] = [
     {"memfs.fs"},
     {"memfs.model"},
     {"memfs.home"},
-    {"memfs.config_paths", "memfs.resources", "memfs.version", "memfs.errors"},
+    {"memfs.config_names", "memfs.resources", "memfs.version", "memfs.errors"},
 ]
 # Every layer's writes pass the one module with the fault hook, its locks the one that knows how they are let go; what
 # holds threads, or locks between them, is known to the one that begins them anew in a forked child.
@@ -118,12 +118,13 @@ class Facts:
 @cache
 def modules() -> Mapping[str, Facts]:
     """Every module of memfs by name; read once, which takes longer than all that is asked."""
-    found = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = facts_of(ast.parse(path.read_text(encoding="utf-8")))
-    return found
+    return {name: facts_of(tree) for name, tree in trees().items()}
+
+
+def name_of(path: Path) -> str:
+    """A file's dotted name."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def facts_of(tree: ast.Module) -> Facts:
@@ -224,6 +225,67 @@ def test_the_command_line_prints_in_one_place() -> None:
         if path.name not in own and printing.search(path.read_text(encoding="utf-8"))
     ]
     assert wrong == []
+
+
+SPELLED = re.compile(
+    r"(?:[\w./]*/)?(?:memfs\.toml|system_config\.json|retention_policy\.json|kinds\.yaml|memory_context\.yaml)"
+    r"|(?:ContextMemory)?/configuration(?:/.*)?|MEMFS_\w*"
+)
+# Besides ``memfs.config``: who still reads a file of configuration or a variable by itself. The lists may only shrink.
+READERS = {
+    "memfs.trust",  # judges what the files would enable before a byte of them is believed
+    "memfs.admin.format",  # brings files of an older format to the present one
+    "memfs.admin.memory_context",
+    "memfs.admin.secondary",
+    "memfs.doors.cli.semantic",
+    "memfs.state.checkpoint_payload",  # keeps the document as it is, valid or not
+    "memfs.team.move",
+    "memfs.team.review_findings",
+}
+READERS_OF_VARIABLES = {
+    "memfs.doors.mcp.http",
+    "memfs.endpoint",
+    "memfs.fs.workspace_location",  # a hook that only keeps an event reads no configuration
+    "memfs.git.signing",
+}
+
+
+def test_the_names_of_configuration_stand_in_one_module() -> None:
+    """No other module than ``config_names`` spells a file of configuration or a variable of memfs's own."""
+    wrong = []
+    for name, tree in trees().items():
+        texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings
+        for node in ast.walk(tree):
+            said = node.value if isinstance(node, ast.Constant) and id(node) not in texts else None
+            if isinstance(said, str) and SPELLED.fullmatch(said):
+                wrong.append(f"{name}:{said}")
+    assert [one for one in wrong if not one.startswith("memfs.config_names:")] == []
+
+
+def test_configuration_has_one_reader() -> None:
+    """What a file of configuration says, only ``memfs.config`` takes out of it, and of the environment alike."""
+    reading = re.compile(
+        r"\btoml_text\.(?:parse|read)\("
+        r"|\bread\w*\([^()]*(?:SYSTEM_CONFIG|RETENTION_POLICY|KINDS|MEMORY_CONTEXT|\"memory_context\")"
+        r"|\b_document\(root, SYSTEM_CONFIG"
+    )
+    variables = {"WORKSPACE_VARIABLE", "REVIEW_KEY", "EMBEDDING_KEY", "SIGNING_KEY", "MCP_TOKEN"}
+    files, environment = set(), set()
+    for name, tree in trees().items():
+        text = ast.unparse(tree).replace("'", '"')
+        if reading.search(text):
+            files.add(name)
+        if variables & {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} and re.search(
+            r"\benviron\b", text
+        ):
+            environment.add(name)
+    assert (files - {"memfs.config"}, environment - {"memfs.config"}) == (READERS, READERS_OF_VARIABLES)
+
+
+@cache
+def trees() -> Mapping[str, ast.Module]:
+    """Every module of memfs, parsed, by name."""
+    return {name_of(path): ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def test_no_clock_on_the_wall_decides_a_test() -> None:

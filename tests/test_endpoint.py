@@ -16,7 +16,8 @@ import pytest
 
 from kit.patience import LONG
 from memfs.config import KEY_VARIABLES, load
-from memfs.endpoint import EMBEDDING_KEY, REVIEW_KEY, AnswerUnusable, Endpoint, chat_answer, key_of
+from memfs.config_names import EMBEDDING_KEY, REVIEW_KEY
+from memfs.endpoint import AnswerUnusable, Endpoint, chat_answer, key_of
 from memfs.errors import EndpointFailed, ExtraMissing, SettingInvalid
 from memfs.testing.model_server import ModelReply, ModelServer, Request, embeds, says
 

@@ -38,7 +38,7 @@ from memfs.admin.backup_file import (
     sweep_proofs,
     verify,
 )
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import (
     BackupInvalid,
     Conflict,

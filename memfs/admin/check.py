@@ -25,7 +25,7 @@ from memfs.admin.memory_context import memory_context_problems
 from memfs.admin.prune import PrunedItems
 from memfs.admin.recover import RecoveryCopies
 from memfs.admin.repair import Repairer
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import (
     ArchiveInvalid,
     AttributeConflict,

@@ -18,7 +18,7 @@ from memfs.admin.erase_proof import Prover
 from memfs.admin.erase_purge import holds, out_of_reach, purge, states_of
 from memfs.admin.erase_record import ErasePlan, EraseResult
 from memfs.admin.erase_target import EraseName, Target, TargetFinder
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import (
     CorruptRecord,
     EraseRefused,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memfs.config_paths import SETTINGS_FILE, SYSTEM_CONFIG
+from memfs.config_names import SETTINGS_FILE, SYSTEM_CONFIG
 from memfs.errors import SettingInvalid
 from memfs.format import toml_text
 from memfs.format.render import parse

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import Conflict, HistoryUnavailable, ItemNotFound
 from memfs.fs.lock import FileLock
 from memfs.git import log, maintenance

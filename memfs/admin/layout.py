@@ -12,7 +12,7 @@ from pathlib import Path
 from memfs import resources
 from memfs.admin import merge_driver_setup
 from memfs.config import first_policies, first_toml
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError
 from memfs.format.schema import Schemas
 from memfs.fs import io

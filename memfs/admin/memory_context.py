@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Any
 
-from memfs.config_paths import MEMORY_CONTEXT, MEMORY_CONTEXTS
+from memfs.config_names import MEMORY_CONTEXT, MEMORY_CONTEXTS
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SchemaInvalid, SettingInvalid
 from memfs.format.codec import SUFFIXES, Codec
 from memfs.format.render import parse

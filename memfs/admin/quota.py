@@ -31,7 +31,7 @@ from memfs.admin.usage_by_area import (
     weigh_history,
 )
 from memfs.config import LEVELS, Limits, read_system_config
-from memfs.config_paths import SYSTEM_CONFIG
+from memfs.config_names import SYSTEM_CONFIG
 from memfs.errors import MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.model.occasion import Fire

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from memfs.admin import integrity
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import CorruptItem, FormatUnsupported, HistoryError, ItemNotFound, MemfsError
 from memfs.format.codec import schema_of
 from memfs.fs import io, journal

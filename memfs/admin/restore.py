@@ -29,7 +29,7 @@ from memfs.admin.backup_file import (
     verify,
 )
 from memfs.admin.usage_by_area import free_bytes
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import BackupInvalid, Conflict, HistoryError, MemfsError
 from memfs.fs import io
 from memfs.fs.journal import Journal

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from memfs.config_paths import SYSTEM_CONFIG
+from memfs.config_names import SYSTEM_CONFIG
 from memfs.errors import FormatUnsupported, MemfsError, SettingInvalid
 from memfs.fs.journal import Journal
 from memfs.fs.tree import Tree

@@ -20,7 +20,7 @@ from memfs import private, trust
 from memfs.admin.format import check_format
 from memfs.admin.secondary import find_secondary
 from memfs.config import first_policies, load, load_kinds, make_root
-from memfs.config_paths import RETENTION_POLICY, SETTINGS_FILE
+from memfs.config_names import RETENTION_POLICY, SETTINGS_FILE
 from memfs.errors import BranchQuarantined, MemfsError, RepoUnsupported
 from memfs.format.codec import Codec
 from memfs.fs import io, own_branch

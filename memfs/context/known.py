@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.scan import ScanEntry

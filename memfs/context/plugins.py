@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.context.isolation import LoadedSource, SourceAnswer, SourceGuard
 from memfs.context.plugin import Delivery, ItemSource
 from memfs.context.plugin_failures import FILE as FAILURES

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, TypeVar
 from memfs.admin.memory_context import checked_values
 from memfs.errors import MemfsError, StorageIO, WorkspaceClosed, WorkspaceNotFound
 from memfs.fs import io
-from memfs.fs.workspace_location import WORKSPACE_VARIABLE, find_workspace, user_folder
+from memfs.fs.workspace_location import find_workspace, named_workspace, user_folder
 from memfs.model.memory_config import MemoryConfig
 from memfs.search.cache_folders import index_folder
 from memfs.workspace import Workspace, open_workspace
@@ -180,7 +180,7 @@ def _root(path: str | os.PathLike[str] | None) -> Path:
     try:
         return find_workspace()
     except WorkspaceNotFound:
-        if os.environ.get(WORKSPACE_VARIABLE):  # somebody named one: another would be a surprise
+        if named_workspace():  # somebody named one: another would be a surprise
             raise
     with contextlib.closing(open_user_workspace(watch=False)) as own:
         return own.root

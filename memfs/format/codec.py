@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from memfs.config_paths import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, QUESTIONS, RETENTION_POLICY, SYSTEM_CONFIG
+from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, QUESTIONS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.errors import IdInvalid, ItemTooLarge, MemfsError, SchemaInvalid
 from memfs.format import item_fields, yaml_text
 from memfs.format.decode import Text, decode, position

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import FormatUnsupported, SettingInvalid
 from memfs.format.conflict_markers import has_markers
 from memfs.fs import io

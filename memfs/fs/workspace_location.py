@@ -6,21 +6,30 @@ Imports little, so that a hook that only records an event starts fast.
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import CONFIGURATION, SETTINGS_FILE, WORKSPACE_VARIABLE
 from memfs.errors import PathEscape, StorageIO, WorkspaceNotFound
 from memfs.fs.own_branch import memory_of
 from memfs.home import base_folder
 
 MEMORY_FOLDER = "ContextMemory"
-WORKSPACE_VARIABLE = "MEMFS_WORKSPACE"
 _LOOKED_AT = 100
 _DOCUMENTS = (".yaml", ".yml", ".json")
+
+
+def named_workspace(environ: Mapping[str, str] | None = None) -> str:
+    """What ``MEMFS_WORKSPACE`` names, "" where it is not set.
+
+    Args:
+        environ: the environment, the process's own by default.
+    """
+    return (os.environ if environ is None else environ).get(WORKSPACE_VARIABLE, "")
 
 
 def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None) -> Path:
@@ -29,7 +38,7 @@ def find_workspace(start: str | os.PathLike[str] | None = None, environ: Mapping
     Raises:
         WorkspaceNotFound: no such folder, or none at or above it is a workspace (``is_workspace``).
     """
-    named = (os.environ if environ is None else environ).get(WORKSPACE_VARIABLE, "")
+    named = named_workspace(environ)
     asked = Path(start) if start is not None else Path(named).expanduser() if named else Path()
     if not os.path.isdir(asked):
         hint = f"{WORKSPACE_VARIABLE} names it" if start is None and named else "name one that exists"
@@ -71,7 +80,7 @@ def _has_memory(content: Path) -> bool:
             return True
         folders[:] = [name for name in folders if not name.startswith(".")]
         if place == str(content):
-            folders[:] = [name for name in folders if name != "configuration"]
+            folders[:] = [name for name in folders if name != posixpath.basename(CONFIGURATION)]
     return False
 
 

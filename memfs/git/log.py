@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import HistoryUnavailable, ItemTooLarge, NotRegularFile
 from memfs.fs import io
 from memfs.git.commit_object import parse_commit

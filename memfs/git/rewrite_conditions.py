@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import EraseRefused, GitFailed, MemfsError
 from memfs.fs import io
 from memfs.git.busy import running_git, situation

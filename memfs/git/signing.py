@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memfs.config_names import SIGNING_KEY
 from memfs.errors import MemfsError, SigningFailed
 from memfs.fs import io
 from memfs.fs.lock import renewed_in_child
@@ -249,7 +250,6 @@ def _run(
 
 
 OFF, TRY, REQUIRE = "off", "try", "require"
-VARIABLE = "MEMFS_SIGNING_KEY"
 _KEYS = r"^(memfs\.(.*\.)?signingkey|user\.signingkey|gpg\.format|gpg\.ssh\.(allowedsignersfile|revocationfile))$"
 _AS_GIT = r"^(commit\.gpgsign|gpg\.format|user\.signingkey)$"
 _PROGRAMS = r"^gpg\.(.*\.)?program$"
@@ -323,7 +323,7 @@ class Signing:
         """
         settings = self.settings()
         own = next((settings[name] for name in _names(agent) if name in settings), "") if agent else ""
-        named = own or os.environ.get(VARIABLE, "") or settings.get("memfs.signingkey", "")
+        named = own or os.environ.get(SIGNING_KEY, "") or settings.get("memfs.signingkey", "")
         if not named and settings.get("gpg.format") == "ssh":
             named = settings.get("user.signingkey", "")
         return _path(named) if named else None

@@ -397,6 +397,7 @@ def file_name(model: str) -> str:
 
 def service_of(address: str) -> Endpoint:
     """The service at an address, asked with this user's key."""
-    from memfs.endpoint import EMBEDDING_KEY, Endpoint, key_of  # only a service needs it
+    from memfs.config_names import EMBEDDING_KEY
+    from memfs.endpoint import Endpoint, key_of  # only a service needs it
 
     return Endpoint(address, key_of(EMBEDDING_KEY))

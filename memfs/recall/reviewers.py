@@ -291,7 +291,8 @@ def model_of(settings: ReviewSettings) -> list[LlmReviewer]:
     """
     if not settings.endpoint:
         return []
-    from memfs.endpoint import REVIEW_KEY, Endpoint, key_of  # a workspace without a model is spared them
+    from memfs.config_names import REVIEW_KEY
+    from memfs.endpoint import Endpoint, key_of  # a workspace without a model is spared them
     from memfs.recall.llm_reviewer import LlmReviewer
 
     client = Endpoint(settings.endpoint, key_of(REVIEW_KEY), settings.seconds)

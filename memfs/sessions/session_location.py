@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memfs import private
 from memfs.errors import RepoUnsupported, WorkspaceNotFound
-from memfs.fs.workspace_location import WORKSPACE_VARIABLE, find_workspace
+from memfs.fs.workspace_location import find_workspace, named_workspace
 from memfs.git.layout import Layout, discover, state_folder
 from memfs.private import Project
 
@@ -102,7 +102,7 @@ def whereabouts(cwd: str = "", environ: Mapping[str, str] | None = None, *, fold
     named = (folder, known.get(PROJECT_VARIABLE, ""), cwd)
     start = next((one for one in named if one and _is_folder(one)), ".")
     project = private.project_at(start)
-    if not folder and known.get(WORKSPACE_VARIABLE):
+    if not folder and named_workspace(known):
         return Whereabouts(project, find_workspace(environ=known))
     memory = _around(start) if project.git is not None else None
     if memory is not None and private.project_at(memory).place != project.place:

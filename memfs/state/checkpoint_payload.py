@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memfs.admin.backup_file import END, TarMember, header, members, padding
-from memfs.config_paths import CONFIGURATION, SYSTEM_CONFIG
+from memfs.config_names import CONFIGURATION, SYSTEM_CONFIG
 from memfs.errors import BackupInvalid, CheckpointInvalid, ContentError, CorruptRecord, HistoryError, MemfsError
 from memfs.format import json_text
 from memfs.fs import io, zstd

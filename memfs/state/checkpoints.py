@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memfs.admin.backup_file import remove_folder
 from memfs.admin.usage_by_area import weigh
 from memfs.config import SystemConfig, read_retention_policy, read_system_config
-from memfs.config_paths import SYSTEM_CONFIG
+from memfs.config_names import SYSTEM_CONFIG
 from memfs.errors import CheckpointInvalid, LockTimeout, MemfsError, PathEscape, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.fs.append_log import SharedCounter

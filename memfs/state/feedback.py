@@ -15,7 +15,7 @@ from itertools import islice
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from memfs.config_paths import FEEDBACK_TEMPLATE
+from memfs.config_names import FEEDBACK_TEMPLATE
 from memfs.errors import Conflict, ContentError, CorruptRecord, IterationInvalid, MemfsError, QueryInvalid, StorageIO
 from memfs.format.decode import decode
 from memfs.format.text_guard import shown

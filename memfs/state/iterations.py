@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.admin.archive_file import INDEX_SUFFIX, decode
 from memfs.config import first_retention_policy
-from memfs.config_paths import RETENTION_POLICY
+from memfs.config_names import RETENTION_POLICY
 from memfs.errors import ArchiveInvalid, Conflict, IterationInvalid, MemfsError
 from memfs.fs.tree import View
 from memfs.model import state_paths

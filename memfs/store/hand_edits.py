@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError, NotRegularFile, PathEscape, SecretDetected, StorageIO
 from memfs.format.codec import schema_of
 from memfs.format.conflict_markers import has_markers

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import IndexUnavailable, ItemNotFound
 from memfs.model import Candidate, KindTable, MemoryItem, Query
 from memfs.model.ids import of_mount

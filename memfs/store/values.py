@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from memfs.config_paths import CONFIGURATION, SETTINGS_FILE
+from memfs.config_names import CONFIGURATION, SETTINGS_FILE
 from memfs.errors import Conflict
 from memfs.format.codec import CONTEXTS as CONTEXTS
 from memfs.format.codec import PRUNED as PRUNED

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
-from memfs.config_paths import QUESTIONS
+from memfs.config_names import QUESTIONS
 from memfs.errors import ContentError, MemfsError
 from memfs.format.text_guard import shown
 from memfs.git.repository import Repository

@@ -11,21 +11,19 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from weakref import WeakKeyDictionary
 
-from memfs import settings
 from memfs.admin.format import check_format
 from memfs.admin.usage_by_area import MemoryTally
-from memfs.config import load_kinds
-from memfs.config_paths import SETTINGS_FILE
-from memfs.errors import MemfsError, SettingInvalid
-from memfs.format import toml_text
+from memfs.config import load_kinds, recall_elsewhere
+from memfs.config_names import SETTINGS_FILE
+from memfs.errors import MemfsError
 from memfs.format.codec import Codec
 from memfs.fs.lock import renewed_in_child
 from memfs.git.objects import TreeEntry
@@ -44,7 +42,7 @@ from memfs.search.cache_folders import past_folder
 from memfs.search.documents import micros
 from memfs.search.revision_index import DocumentCache, TreeShelf
 from memfs.search.vectors import Near, VectorRow, VectorStore
-from memfs.settings import RecallSettings, Settings, spec_of
+from memfs.settings import RecallSettings, Settings
 from memfs.store.parts import below_content
 from memfs.team.revision_reader import Built, PastFiles, PastStore, Progress, RevisionItems, built
 from memfs.version import __version__
@@ -61,7 +59,6 @@ if TYPE_CHECKING:
 
 _OPEN = 8
 _MOUNTS = "mounted workspaces were not asked: each has a history of its own"
-_FROM_THE_PERSON = ("argument", "MEMFS_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -208,7 +205,7 @@ class Travel:
         try:
             check_format(files)
             kinds, schemas = load_kinds(files)
-            settings = self._recall_settings(files)
+            settings = recall_elsewhere(files.get(SETTINGS_FILE), self._settings)
         except MemfsError as error:
             error.message = f"{error.message} ({f'at {files.commit[:10]}' if files.commit else 'as staged'})"
             raise
@@ -282,18 +279,6 @@ class Travel:
         meaning = self._meaning(store)
         return (*((_MOUNTS,) if self._settings.mounts else ()), *(meaning.notes() if meaning is not None else ()))
 
-    def _recall_settings(self, files: PastFiles) -> RecallSettings:
-        """How recall was set then; what this process was told by argument or environment goes before."""
-        then = _written(files.get(SETTINGS_FILE))
-        chosen: dict[str, Any] = {}
-        for field in fields(RecallSettings):
-            key = f"recall.{field.name}"
-            if self._settings.origins.get(key, "").startswith(_FROM_THE_PERSON):
-                chosen[field.name] = getattr(self._settings.recall, field.name)
-            elif field.name in then:
-                chosen[field.name] = settings.checked(then[field.name], spec_of(key))
-        return RecallSettings(**chosen)
-
     def close(self) -> None:
         """Release what was opened. May be repeated."""
         with self._turn:
@@ -306,20 +291,6 @@ class Travel:
             meanings, self._meanings = self._meanings, None
             if meanings is not None:
                 meanings[1].close()
-
-
-def _written(data: bytes | None) -> Mapping[str, Any]:
-    """The table ``[recall]`` of a ``memfs.toml``.
-
-    Raises:
-        SettingInvalid: it is none.
-    """
-    try:
-        tables = toml_text.parse((data or b"").decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise SettingInvalid("not UTF-8 text", path=SETTINGS_FILE, hint="ask at another revision") from error
-    found = tables.get("recall", {})
-    return found if isinstance(found, Mapping) else {}
 
 
 PATIENCE_SECONDS = 5.0

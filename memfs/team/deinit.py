@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from memfs import private, trust
 from memfs.admin import merge_driver_setup
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.context.agents_md import FILE, AgentsBlock, BlockResult, BlockStatus
 from memfs.errors import DeinitRefused, GitBusy, MemfsError, StorageIO
 from memfs.fs import append_log, io

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memfs import trust
 from memfs.config import first_policies
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import BranchRefused, GitBusy, NotRegularFile, RepoUnsupported
 from memfs.format import toml_text
 from memfs.fs import io, own_branch

@@ -15,7 +15,7 @@ from pathlib import Path
 from memfs import resources, trust
 from memfs.admin import layout, merge_driver_setup
 from memfs.config import first_policies
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.errors import BranchRefused, MemfsError, NotRegularFile, RemoteUnreachable, RepoUnsupported
 from memfs.fs import io, own_branch, shared_file
 from memfs.fs.lock import FileLock

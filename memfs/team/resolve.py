@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from memfs import trust
 from memfs.admin.merge_spool import SEEN, MergeSpool, Record, can_be_recorded, can_wait, digest, is_due, records_of
 from memfs.admin.store_builder import has_states
-from memfs.config_paths import KINDS, SETTINGS_FILE
+from memfs.config_names import KINDS, SETTINGS_FILE
 from memfs.errors import (
     Conflict,
     ContentError,

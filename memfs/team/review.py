@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memfs.config_paths import KINDS
+from memfs.config_names import KINDS
 from memfs.errors import HistoryUnavailable, MemfsError
 from memfs.format.secrets import redacted, redacted_value
 from memfs.fs.own_branch import BRANCH

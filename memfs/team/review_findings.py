@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from itertools import chain
 
 from memfs.config import elsewhere
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.context.builtin_sources import ConventionsMemory, PreferencesMemory
 from memfs.context.deliver import Room, SourceReply, choose, frame_cost, introduction_of
 from memfs.context.plugin import ContextSelection, Delivery

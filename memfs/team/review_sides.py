@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from memfs.config import kinds_in
-from memfs.config_paths import KINDS, SETTINGS_FILE
+from memfs.config_names import KINDS, SETTINGS_FILE
 from memfs.errors import ContentError, MemfsError, SchemaRefForbidden, SchemaTooComplex, SettingInvalid
 from memfs.format.codec import PRUNED, Codec
 from memfs.format.schema import Schemas

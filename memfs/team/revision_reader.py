@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import accumulate, islice
 
-from memfs.config_paths import KINDS as KINDS_FILE
+from memfs.config_names import KINDS as KINDS_FILE
 from memfs.errors import ContentError, DuplicateId, HistoryError, ItemNotFound, ItemTooLarge, MemfsError
 from memfs.format.codec import Codec
 from memfs.format.secrets import refuse_file

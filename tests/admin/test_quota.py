@@ -19,7 +19,7 @@ from memfs import MemoryItem
 from memfs.admin.layout import export_schemas
 from memfs.admin.quota import Account, Ledger, sentence
 from memfs.admin.usage_by_area import AREAS, area_of, measure, weigh
-from memfs.config_paths import SYSTEM_CONFIG
+from memfs.config_names import SYSTEM_CONFIG
 from memfs.doors.cli.app import run
 from memfs.errors import QuotaExceeded, StorageIO
 from memfs.testing.faults import Fault, injected

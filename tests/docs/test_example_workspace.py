@@ -16,7 +16,7 @@ from memfs import ContextMemory
 from memfs.admin.check import Checker
 from memfs.admin.layout import files
 from memfs.config import load, load_kinds
-from memfs.config_paths import FEEDBACK_TEMPLATE
+from memfs.config_names import FEEDBACK_TEMPLATE
 from memfs.doors.cli.app import run
 from memfs.doors.langgraph import MemfsSaver
 from memfs.format.codec import Codec, schema_of

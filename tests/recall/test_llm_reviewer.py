@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from memfs.endpoint import REVIEW_KEY, Endpoint
+from memfs.config_names import REVIEW_KEY
+from memfs.endpoint import Endpoint
 from memfs.errors import EndpointFailed, SecretDetected
 from memfs.model import MemoryItem
 from memfs.recall.llm_reviewer import MOST_ITEMS, LlmReviewer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.admin.quota import sentence
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.output import (
     clean,

@@ -71,13 +71,13 @@ def _workspace(asked: Invocation) -> tuple[str, Callable[[], Workspace]]:
     """
     from memfs import private  # these cost start-up time, which --help must not pay
     from memfs.errors import WorkspaceNotFound
-    from memfs.fs.workspace_location import WORKSPACE_VARIABLE, find_workspace
+    from memfs.fs.workspace_location import find_workspace, named_workspace
 
     settings: dict[str, Any] = dict(asked.settings)
     try:
         root = find_workspace(asked.workspace)
     except WorkspaceNotFound:
-        if asked.workspace is not None or os.environ.get(WORKSPACE_VARIABLE):
+        if asked.workspace is not None or named_workspace():
             raise
         found = private.find(private.project_at("."))
         if found is None:

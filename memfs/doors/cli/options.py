@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.output import note
 from memfs.errors import ContentError, MemfsError, PathEscape, SecretDetected
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES

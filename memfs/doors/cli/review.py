@@ -109,12 +109,12 @@ def _folder(named: str | None) -> tuple[Path, WorkspaceNotFound | None]:
         WorkspaceNotFound: there is no such folder, and no repository either.
     """
     from memfs.errors import WorkspaceNotFound
-    from memfs.fs.workspace_location import WORKSPACE_VARIABLE, find_workspace
+    from memfs.fs.workspace_location import find_workspace, named_workspace
 
     try:
         return find_workspace(named), None
     except WorkspaceNotFound as error:
-        folder = Path(named or os.environ.get(WORKSPACE_VARIABLE, "") or ".").resolve()
+        folder = Path(named or named_workspace() or ".").resolve()
         if not (folder / ".git").exists():
             raise
         return folder, error

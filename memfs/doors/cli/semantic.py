@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config import is_of_the_process
+from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.backup import size
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.commit_report import land
@@ -120,8 +121,7 @@ def _refuse_overruled(workspace: Workspace, wanted: str) -> None:
         SettingInvalid: naming it.
     """
     origin = workspace.settings.origins.get(_KEY, "")
-    given = origin == "argument" or origin.startswith("MEMFS_")
-    if given and workspace.settings.semantic.model != wanted:
+    if is_of_the_process(origin) and workspace.settings.semantic.model != wanted:
         message = f"{SETTINGS_FILE} was changed, but {origin} goes before it"
         raise SettingInvalid(message, field=_KEY, hint="take that away")
 

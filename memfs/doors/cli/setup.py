@@ -16,7 +16,7 @@ from memfs import private, trust
 from memfs.admin import merge_driver_setup
 from memfs.admin.format import EDITOR_FOLDER
 from memfs.config import first_policies
-from memfs.config_paths import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import Invocation, check_key, opened, verb
 from memfs.doors.cli.output import clean, count, note, print_json, print_raw, print_table, styled
 from memfs.doors.cli.streams import somebody_types

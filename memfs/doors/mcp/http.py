@@ -27,6 +27,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from memfs.config_names import MCP_TOKEN
 from memfs.doors.mcp.server import MemoryServer
 from memfs.errors import SettingInvalid, StorageIO
 from memfs.fs import io
@@ -330,7 +331,6 @@ def _outliving(number: signal.Signals) -> Iterator[None]:
         signal.signal(number, before)
 
 
-VARIABLE = "MEMFS_MCP_TOKEN"
 _FIT = re.compile(r"[\x21-\x7e]{16,512}")
 _MOST = 4096
 
@@ -357,8 +357,8 @@ def token_from(file: str | None, environ: Mapping[str, str]) -> Token:
     """
     if file is not None:
         return Token(_kept(Path(file)), f"in {file}")
-    if environ.get(VARIABLE):
-        return Token(_checked(environ[VARIABLE], VARIABLE), f"from {VARIABLE}")
+    if environ.get(MCP_TOKEN):
+        return Token(_checked(environ[MCP_TOKEN], MCP_TOKEN), f"from {MCP_TOKEN}")
     return Token(secrets.token_hex(24), "made for this start", fresh=True)
 
 

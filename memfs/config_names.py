@@ -1,0 +1,25 @@
+"""The names of configuration: files below the workspace, and variables of the environment.
+
+``memfs.config`` reads them. Modules beneath it that commit, list or erase the files, or that are given a key, have the
+names from here.
+"""
+
+from __future__ import annotations
+
+SETTINGS_FILE = "memfs.toml"
+CONFIGURATION = "ContextMemory/configuration"
+SYSTEM_CONFIG = f"{CONFIGURATION}/system_config.json"
+RETENTION_POLICY = f"{CONFIGURATION}/retention_policy.json"
+KINDS = f"{CONFIGURATION}/kinds.yaml"
+MEMORY_CONTEXT = f"{CONFIGURATION}/memory_context.yaml"
+MEMORY_CONTEXTS = f"{CONFIGURATION}/contexts"
+QUESTIONS = f"{CONFIGURATION}/questions.yaml"
+FEEDBACK_TEMPLATE = f"{CONFIGURATION}/feedback_template.md"
+
+VARIABLES = "MEMFS_"
+"""How the variables begin; each setting has one: ``MEMFS_INDEX_ENGINE``."""
+WORKSPACE_VARIABLE = f"{VARIABLES}WORKSPACE"
+REVIEW_KEY = f"{VARIABLES}REVIEW_KEY"
+EMBEDDING_KEY = f"{VARIABLES}EMBEDDING_KEY"
+SIGNING_KEY = f"{VARIABLES}SIGNING_KEY"
+MCP_TOKEN = f"{VARIABLES}MCP_TOKEN"
