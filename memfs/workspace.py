@@ -16,7 +16,6 @@ from memfs.admin.secondary import problems_of
 from memfs.admin.store_builder import (
     Foundation,
     arrange_watching,
-    checked_values,
     foundation,
     has_states,
     lay_out,
@@ -25,7 +24,7 @@ from memfs.admin.store_builder import (
     repository_at,
     usage_of,
 )
-from memfs.config import elsewhere, load
+from memfs.config import FollowedContext, checked_values, elsewhere, load
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError, WorkspaceClosed
 from memfs.git.busy import ERASE_FOLDER
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from memfs.admin.erase import Eraser
     from memfs.admin.history import History
     from memfs.admin.layout import CreateResult
-    from memfs.admin.memory_context import FollowedContext
     from memfs.admin.prune import Pruner
     from memfs.admin.recover import RecoveryCopies
     from memfs.admin.repair import Repairer
@@ -272,8 +270,6 @@ class Workspace:
 
     @cached_property
     def _context_file(self) -> FollowedContext:
-        from memfs.admin.memory_context import FollowedContext
-
         return FollowedContext(self.parts.seen, self.settings.memory.context, self.store.note_failure)
 
     @property

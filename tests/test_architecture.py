@@ -235,7 +235,6 @@ SPELLED = re.compile(
 READERS = {
     "memfs.trust",  # judges what the files would enable before a byte of them is believed
     "memfs.admin.format",  # brings files of an older format to the present one
-    "memfs.admin.memory_context",
     "memfs.admin.secondary",
     "memfs.doors.cli.semantic",
     "memfs.state.checkpoint_payload",  # keeps the document as it is, valid or not

@@ -21,10 +21,10 @@ from memfs.admin.format import problems as format_problems
 from memfs.admin.integrity import BEFORE, document_problems, read_documents, read_items
 from memfs.admin.integrity import EXAMINATIONS as INTEGRITY_EXAMINATIONS
 from memfs.admin.layout import files
-from memfs.admin.memory_context import memory_context_problems
 from memfs.admin.prune import PrunedItems
 from memfs.admin.recover import RecoveryCopies
 from memfs.admin.repair import Repairer
+from memfs.config import memory_context_problems
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import (
     ArchiveInvalid,

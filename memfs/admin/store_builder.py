@@ -228,13 +228,6 @@ def usage_of(parts: Parts, store: Store, settings: Settings, notes: Path) -> Usa
     return Usage(notes / USAGE_FILE, served, unnamed)
 
 
-def checked_values(memory: Mapping[str, Any]) -> dict[str, Any]:
-    """What a caller gives of the memory context, as its file would say it (``memfs.admin.memory_context``)."""
-    from memfs.admin import memory_context
-
-    return memory_context.checked_values(memory)
-
-
 def lay_out(store: Store, repository: Repository, repository_made: bool) -> CreateResult:
     """Write the first files of a workspace (``memfs.admin.layout``)."""
     from memfs.admin import layout

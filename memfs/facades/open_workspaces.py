@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, TypeVar
 
-from memfs.admin.memory_context import checked_values
+from memfs.config import checked_values
 from memfs.errors import MemfsError, StorageIO, WorkspaceClosed, WorkspaceNotFound
 from memfs.fs import io
 from memfs.fs.workspace_location import find_workspace, named_workspace, user_folder

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memfs.config_names import SETTINGS_FILE
+from memfs.config_names import SETTINGS_FILE as FILE
 from memfs.errors import FormatUnsupported, SettingInvalid
 from memfs.format.conflict_markers import has_markers
 from memfs.fs import io
@@ -34,11 +34,11 @@ def read(root: Path) -> str:
         NotRegularFile, ItemTooLarge, StorageIO: it cannot be read as a file.
     """
     try:
-        return io.read_file(root / SETTINGS_FILE, _LIMIT).decode("utf-8-sig")
+        return io.read_file(root / FILE, _LIMIT).decode("utf-8-sig")
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:
-        raise SettingInvalid("not UTF-8 text", path=SETTINGS_FILE, hint="save it as UTF-8") from error
+        raise SettingInvalid("not UTF-8 text", path=FILE, hint="save it as UTF-8") from error
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -50,9 +50,7 @@ def parse(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError as error:
-        raise SettingInvalid(
-            "nested too deeply", path=SETTINGS_FILE, hint="settings are plain values in tables"
-        ) from error
+        raise SettingInvalid("nested too deeply", path=FILE, hint="settings are plain values in tables") from error
     except ValueError as error:  # also what no TOML error is made of, such as a number of 5,000 digits
         place = _AT_LINE.search(str(error))
         line, column = (int(place[1]), int(place[2])) if place else (None, None)
@@ -64,7 +62,7 @@ def parse(text: str) -> dict[str, Any]:
         if has_markers(text.encode()):
             reason = "a merge left conflict markers in it"
             hint = "'memfs resolve' shows both values and joins them, or keep what is right and take the markers out"
-        raise SettingInvalid(reason, path=SETTINGS_FILE, line=line, column=column, hint=hint) from error
+        raise SettingInvalid(reason, path=FILE, line=line, column=column, hint=hint) from error
 
 
 def line_of(text: str, table: str, name: str | None = None) -> int | None:
@@ -93,12 +91,10 @@ def format_version(tables: Mapping[str, Any], text: str = "") -> int | None:
     if version is None or (isinstance(version, int) and not isinstance(version, bool) and version >= 1):
         return version
     hint = f"this memfs writes {FORMAT} = {FORMAT_VERSION}"
-    raise SettingInvalid(
-        "a version is a whole number from 1", path=SETTINGS_FILE, line=_line(text), field=FORMAT, hint=hint
-    )
+    raise SettingInvalid("a version is a whole number from 1", path=FILE, line=_line(text), field=FORMAT, hint=hint)
 
 
-def require_known_format(version: int | None, path: str = SETTINGS_FILE) -> None:
+def require_known_format(version: int | None, path: str = FILE) -> None:
     """Refuse a workspace that a newer memfs wrote.
 
     Raises:
@@ -228,8 +224,8 @@ def _proved(text: str, wanted: dict[str, Any], table: str, name: str, value: str
         pass
     said = f"{name} = {json.dumps(value, ensure_ascii=False)}" if value else f"take {name} out"
     raise SettingInvalid(
-        f"the way {SETTINGS_FILE} is written leaves no room to change {table}.{name} safely",
-        path=SETTINGS_FILE,
+        f"the way {FILE} is written leaves no room to change {table}.{name} safely",
+        path=FILE,
         field=f"{table}.{name}",
         hint=f"change it by hand: below [{table}], {said}",
     )

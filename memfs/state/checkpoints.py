@@ -107,20 +107,10 @@ class CheckpointTriggers:
                 self._seen = entry
         return self._settings
 
-    @property
-    def minutes(self) -> float:
-        """After how many minutes one is due, 0 for never."""
-        return self.settings().checkpoint_minutes
-
-    @property
-    def tasks(self) -> int:
-        """After how many outputs one is due, 0 for never."""
-        return self.settings().checkpoint_tasks
-
     # -- counting -------------------------------------------------------------------------------------------------
     def count_output(self) -> None:
         """Note one more output. A count that cannot be kept costs a later checkpoint, never an output."""
-        if self.tasks:
+        if self.settings().checkpoint_tasks:
             self._tally.add()
 
     def outputs(self) -> int:
@@ -138,9 +128,10 @@ class CheckpointTriggers:
         Args:
             last: when the newest was made.
         """
-        if self.tasks and self.outputs() >= self.tasks:
+        tasks, minutes = self.settings().checkpoint_tasks, self.settings().checkpoint_minutes
+        if tasks and self.outputs() >= tasks:
             return "tasks"
-        if self.minutes and (last is None or self._parts.clock() - last >= timedelta(minutes=self.minutes)):
+        if minutes and (last is None or self._parts.clock() - last >= timedelta(minutes=minutes)):
             return "interval"
         return ""
 
@@ -577,7 +568,8 @@ class Checkpoints:
     def due(self) -> str:
         """Why a checkpoint is due: ``interval``, ``tasks``, or ""."""
         self._parts.require_open()
-        return self._triggers.due(self._newest()) if self._triggers.minutes or self._triggers.tasks else ""
+        config = self._triggers.settings()
+        return self._triggers.due(self._newest()) if config.checkpoint_minutes or config.checkpoint_tasks else ""
 
     def _newest(self) -> datetime | None:
         try:

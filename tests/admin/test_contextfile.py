@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memfs import trust
-from memfs.admin.memory_context import (
+from memfs.config import (
     FollowedContext,
     load_memory_context,
     memory_context_names,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from memfs.admin.memory_context import load_memory_context
+from memfs.config import load_memory_context
 from memfs.fs.tree import Tree
 from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
 from memfs.occasions import OCCASIONS

@@ -224,7 +224,7 @@ def _status(workspace: Workspace) -> SemanticStatus:
 
 def _context(workspace: Workspace) -> MemoryConfig:
     """What the memory context's files say by themselves."""
-    from memfs.admin.memory_context import load_memory_context
+    from memfs.config import load_memory_context
 
     return load_memory_context(workspace.parts.seen, workspace.settings.memory.context)
 
