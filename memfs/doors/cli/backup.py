@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.admin.quota import sentence
-from memfs.config_names import SETTINGS_FILE
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.output import (
     clean,
@@ -24,6 +23,7 @@ from memfs.doors.cli.output import (
     styled,
     time_text,
 )
+from memfs.git.log import OWN_PATHS
 
 if TYPE_CHECKING:
     from memfs.admin.backup import BackupResult, Backups
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from memfs.model import Problem
     from memfs.workspace import Workspace
 
-_OWN = ("ContextMemory", SETTINGS_FILE)
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 
@@ -154,7 +153,7 @@ def _print_restored(made: RestoreResult, items: int, problems: list[Problem], as
     for row in made.manifest.left_out:
         note(f"the backup was made without {clean(row)}")
     if made.others:
-        own = [f"':(top,exclude){made.manifest.prefix and made.manifest.prefix + '/'}{name}'" for name in _OWN]
+        own = [f"':(top,exclude){made.manifest.prefix and made.manifest.prefix + '/'}{name}'" for name in OWN_PATHS]
         note(f"the repository's other files: git checkout HEAD -- ':(top)' {' '.join(own)}")
     note_problems(problems)
 
