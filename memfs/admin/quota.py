@@ -32,9 +32,8 @@ from memfs.admin.usage_by_area import (
 )
 from memfs.errors import MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
-from memfs.model.occasion import Fire
 from memfs.model.problem import Problem
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts
+from memfs.store.parts import CONTENT, READ_LIMIT, Fire, Parts
 from memfs.store.plan import FilePlan
 
 FILE = "ledger"

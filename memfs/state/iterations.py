@@ -30,8 +30,8 @@ from memfs.store.state_files import DocumentChange, State
 from memfs.store.values import RETENTION_POLICY
 
 if TYPE_CHECKING:
-    from memfs.model.occasion import Fire
     from memfs.state.reader import StateReader
+    from memfs.store.parts import Fire
     from memfs.store.state_files import StateFiles
 
 
