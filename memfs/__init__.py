@@ -8,8 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from memfs.version import __version__
-
 if TYPE_CHECKING:
     from memfs.context.builtin_sources import EpisodicMemory, PreferencesMemory, SemanticMemory
     from memfs.context.plugin import MemoryPlugin
@@ -114,6 +112,7 @@ if TYPE_CHECKING:
     from memfs.recall.ranking import register_strategy
     from memfs.recall.reviewers import Score, register_reviewer
     from memfs.search.embedder import Embedder, register_embedder
+    from memfs.version import __version__
     from memfs.workspace import Workspace, open_workspace
 
 _HOMES = {
@@ -164,6 +163,7 @@ _HOMES = {
     "StoreResult": "memfs.model.review",
     "TimeWeightedRetrieval": "memfs.facades.pipelines",
     "TrivialFilter": "memfs.intake.filter",
+    "__version__": "memfs.version",
     "Workspace": "memfs.workspace",
     "consolidate_session_memory": "memfs.facades.hooks",
     "on_session_start": "memfs.facades.hooks",

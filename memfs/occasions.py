@@ -17,6 +17,7 @@ from memfs.errors import SettingInvalid
 from memfs.fs.lock import renewed_in_child
 from memfs.model.kinds import nearest
 from memfs.model.memory_config import Trigger
+from memfs.store.parts import Facts
 
 if TYPE_CHECKING:
     from memfs.admin.cleanup import Cleaner
@@ -73,7 +74,6 @@ def _tell_states(workspace: ReactionRunner, occasion: str, facts: Mapping[str, A
         workspace.states.react(occasion, facts)
 
 
-Facts = Mapping[str, Any]
 Reaction = Callable[[Facts], object]
 
 # Each occasion with what it means and the facts that come with it.

@@ -23,8 +23,8 @@ from memfs.format.decode import decode
 from memfs.fs import io
 from memfs.fs.lock import FileLock
 from memfs.fs.tree import Tree
+from memfs.fs.workspace_location import base_folder
 from memfs.git.layout import Trusted, discover
-from memfs.home import base_folder
 from memfs.model.kinds import nearest
 from memfs.model.problem import WARNING, Problem
 from memfs.model.time import format_time, utc_now

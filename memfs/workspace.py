@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from memfs.admin.quota import Quota
 from memfs.admin.secondary import problems_of
@@ -27,6 +26,7 @@ from memfs.admin.store_builder import (
 from memfs.config import FollowedContext, checked_values, elsewhere, load
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import MemfsError, WorkspaceClosed
+from memfs.fs.lock import shared_property
 from memfs.git.busy import ERASE_FOLDER
 from memfs.git.repository import Repository
 from memfs.model import KindTable
@@ -67,8 +67,6 @@ if TYPE_CHECKING:
     from memfs.store.context import Contexts
     from memfs.team.parts import Teams
 
-Part = TypeVar("Part")
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Workspace:
@@ -77,7 +75,6 @@ class Workspace:
     Attributes:
         root: the folder that holds ``ContextMemory/``.
         store: the only door for durable change.
-        recall: answers questions.
         usage: how often each item was recalled.
         notes: the folder where it is noted what was recalled and to whom: the workspace's state, unless another is
             given.
@@ -91,7 +88,6 @@ class Workspace:
     kinds: KindTable
     repository: Repository
     store: Store
-    recall: Recaller
     parts: Parts
     behaviours: Behaviours
     quota: Quota
@@ -102,21 +98,32 @@ class Workspace:
     one_shot: bool = False
 
     # The parts below are made when first used: a process that only recalls is spared what they import.
-    @cached_property
+    @shared_property
+    def recall(self) -> Recaller:
+        """Answers questions."""
+        helpers = Helpers(
+            usage=self.usage,
+            repository=self.repository,
+            relevance=lambda: self.relevance,
+            meaning=self._by_meaning,
+        )
+        return Recaller(self.store, self.settings.recall.preset, self.parts.clock, self.kinds, helpers=helpers)
+
+    @shared_property
     def history(self) -> History:
         """Reads and rewinds git history."""
         from memfs.admin.history import History
 
         return History(self.store, self.repository, self.parts.commit_lock)
 
-    @cached_property
+    @shared_property
     def recovered(self) -> RecoveryCopies:
         """Contents displaced by a person's change."""
         from memfs.admin.recover import RecoveryCopies
 
         return RecoveryCopies(self.store, self.repository)
 
-    @cached_property
+    @shared_property
     def checker(self) -> Checker:
         """Finds what is wrong, and repairs it."""
         from memfs.admin.check import Checker
@@ -131,14 +138,14 @@ class Workspace:
             embedder=lambda: self.meaning.wanted(),
         )
 
-    @cached_property
+    @shared_property
     def backups(self) -> Backups:
         """Makes and keeps backups."""
         from memfs.admin.backup import Backups
 
         return Backups(self.parts, self.settings.backup, self.behaviours.fire)
 
-    @cached_property
+    @shared_property
     def cleaner(self) -> Cleaner:
         """Makes room without losing anything."""
         from memfs.admin.cleanup import Cleaner
@@ -166,77 +173,75 @@ class Workspace:
         if has_states(self.parts.seen):
             self.states.keep_up()
 
-    @cached_property
+    @shared_property
     def eraser(self) -> Eraser:
         """Takes an item out of history, too."""
         from memfs.admin.erase import Eraser
 
         return Eraser(self.store, self.parts, self.backups)
 
-    @cached_property
+    @shared_property
     def cutter(self) -> HistoryCut:
         """Takes old history out of a repository that memfs made."""
         from memfs.admin.cut import HistoryCut
 
         return HistoryCut(self.store, self.parts)
 
-    @cached_property
+    @shared_property
     def repairer(self) -> Repairer:
         """Puts right what the disk damaged."""
         from memfs.admin.repair import Repairer
 
         return Repairer(self.store, self.parts)
 
-    @cached_property
+    @shared_property
     def intake(self) -> Intake:
         """Filters, reviews, links and stores drafts."""
         from memfs.intake.intake import intake_of
 
-        made = intake_of(self.store, self.parts, self.usage, self.settings.review, self.behaviours.fire)
-        return self._first("intake", made)
+        return intake_of(self.store, self.parts, self.usage, self.settings.review, self.behaviours.fire)
 
-    @cached_property
+    @shared_property
     def relevance(self) -> Relevance:
         """Asks reviewers what hits have to do with a question."""
         from memfs.recall.rerank import relevance_of
 
         return relevance_of(self.settings.review)
 
-    @cached_property
+    @shared_property
     def feedback(self) -> Feedback:
         """Changes what an item counts for."""
         from memfs.learning.feedback import Feedback
 
         return Feedback(self.store)
 
-    @cached_property
+    @shared_property
     def pruner(self) -> Pruner:
         """Moves weak memories into the archive."""
         from memfs.admin.prune import Pruner
 
         return Pruner(self.store, self.parts, self.usage, lambda: self.memory_config)
 
-    @cached_property
+    @shared_property
     def contexts(self) -> Contexts:
         """Keys and values of a session or workflow."""
         from memfs.store.context import Contexts
 
         return Contexts(self.store, self.parts)
 
-    @cached_property
+    @shared_property
     def states(self) -> States:
         """What a long-running multi-agent system keeps: iterations, checkpoints, feedback, archives."""
         from memfs.state.parts import states_of
 
-        made = states_of(self.store, self.parts, self.settings, self.history, self.behaviours.fire, self.quota)
-        return self._first("states", made)
+        return states_of(self.store, self.parts, self.settings, self.history, self.behaviours.fire, self.quota)
 
-    @cached_property
+    @shared_property
     def sources(self) -> Sources:
         """What brings memory to an agent by itself, and learns from what became of it."""
         from memfs.context.parts import Sources
 
-        made = Sources(
+        return Sources(
             root=self.root,
             store=self.store,
             parts=self.parts,
@@ -250,14 +255,13 @@ class Workspace:
             inbox=lambda: self.inbox,
             notes=self.notes,
         )
-        return self._first("sources", made)
 
-    @cached_property
+    @shared_property
     def teams(self) -> Teams:
         """What a team does with memory in git: reviews, merges, time travel, undoing."""
         from memfs.team.parts import Teams
 
-        made = Teams(
+        return Teams(
             store=self.store,
             parts=self.parts,
             settings=self.settings,
@@ -266,9 +270,8 @@ class Workspace:
             states=lambda: self.states,
             memory_config=lambda: self.memory_config,
         )
-        return self._first("teams", made)
 
-    @cached_property
+    @shared_property
     def _context_file(self) -> FollowedContext:
         return FollowedContext(self.parts.seen, self.settings.memory.context, self.store.note_failure)
 
@@ -279,13 +282,12 @@ class Workspace:
         chosen = self.settings.semantic
         return replace(self._context_file.config().searched_with(chosen.model, chosen.endpoint), **self.memory_values)
 
-    @cached_property
+    @shared_property
     def meaning(self) -> EmbeddingIndex:
         """What finds by meaning, as the settings, or else the memory context, ask for it."""
         from memfs.recall.embeddings import EmbeddingIndex
 
-        made = EmbeddingIndex(self.store, self.parts.index, lambda: self.memory_config, resident=not self.one_shot)
-        return self._first("meaning", made)
+        return EmbeddingIndex(self.store, self.parts.index, lambda: self.memory_config, resident=not self.one_shot)
 
     @property
     def by_meaning(self) -> bool:
@@ -302,7 +304,7 @@ class Workspace:
         model = self.settings.semantic.model
         return model == OFF or (not model and self._context_file.surely_words_only())
 
-    @cached_property
+    @shared_property
     def reactions(self) -> Reactions:
         """What happens when something happens."""
         from memfs.learning.reactions import Reactions
@@ -316,12 +318,12 @@ class Workspace:
             inbox=lambda: self.inbox,
         )
 
-    @cached_property
+    @shared_property
     def patterns(self) -> PatternStore:
         """What memories have in common: found, kept and suggested."""
         from memfs.learning.pattern_learner import patterns_of
 
-        made = patterns_of(
+        return patterns_of(
             self.store,
             self.parts,
             lambda: self.memory_config,
@@ -330,21 +332,20 @@ class Workspace:
             keep=lambda: self.learner.keep("patterns"),
             meaning=lambda: self._by_meaning(),
         )
-        return self._first("patterns", made)
 
-    @cached_property
+    @shared_property
     def inbox(self) -> Inbox:
         """What is suggested to remember, until somebody decides about it."""
         from memfs.learning.inbox import Inbox
 
-        return self._first("inbox", Inbox(self.store, self.parts))
+        return Inbox(self.store, self.parts)
 
-    @cached_property
+    @shared_property
     def learner(self) -> Learner:
         """Learns from what is new, and decides what becomes of it."""
         from memfs.learning.learner import Learner
 
-        made = Learner(
+        return Learner(
             self.store,
             self.parts,
             self.settings,
@@ -353,9 +354,8 @@ class Workspace:
             inbox=lambda: self.inbox,
             one_shot=self.one_shot,
         )
-        return self._first("learner", made)
 
-    @cached_property
+    @shared_property
     def consolidation(self) -> Consolidation:
         """Turns the working memory of a session that ended into lasting knowledge."""
         from memfs.learning.consolidation import Consolidation
@@ -369,17 +369,12 @@ class Workspace:
             lambda: self.inbox,
         )
 
-    @cached_property
+    @shared_property
     def conflicts(self) -> Conflicts:
         """Memories that cannot both hold, until somebody decides about them."""
         from memfs.learning.conflicts import Conflicts
 
-        return self._first("conflicts", Conflicts(self.store, self.parts))
-
-    def _first(self, name: str, made: Part) -> Part:
-        """The part that threads share which make it at once: two would not know of each other's work."""
-        found: Part = self.__dict__.setdefault(name, made)
-        return found
+        return Conflicts(self.store, self.parts)
 
     def __repr__(self) -> str:
         return f"<Workspace {self.root}>"
@@ -396,7 +391,8 @@ class Workspace:
             ending.callback(setattr, self.quota, "written", False)  # closing again has nothing to do
             ending.callback(self.store.close)
             ending.callback(self.usage.close)
-            self.recall.close()
+            if "recall" in self.__dict__:
+                self.recall.close()
             for begun in ("teams", "patterns", "meaning", "sources", "states"):
                 if begun in self.__dict__:
                     ending.callback(getattr(self, begun).close)
@@ -476,7 +472,6 @@ def _opened(
         kinds=parts.kinds,
         repository=repository,
         store=store,
-        recall=Recaller(store, chosen.recall.preset, parts.clock, parts.kinds, helpers=_helpers(lambda: workspace)),
         parts=parts,
         behaviours=behaviours,
         quota=quota,
@@ -493,12 +488,3 @@ def _opened(
         workspace.eraser.take_up()
     store.take_up()
     return workspace
-
-
-def _helpers(workspace: Callable[[], Workspace]) -> Helpers:
-    return Helpers(
-        usage=lambda: workspace().usage,
-        relevance=lambda: workspace().relevance,
-        meaning=lambda: workspace()._by_meaning(),
-        permit=lambda: workspace().repository.require_readable(),
-    )

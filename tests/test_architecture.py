@@ -40,7 +40,6 @@ ROWS: list[set[str]] = [
     {"memfs.format"},
     {"memfs.fs"},
     {"memfs.model"},
-    {"memfs.home"},
     {"memfs.config_names", "memfs.resources", "memfs.version", "memfs.errors"},
 ]
 # Every layer's writes pass the one module with the fault hook, its locks the one that knows how they are let go; what

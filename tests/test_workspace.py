@@ -26,8 +26,8 @@ Opened = Callable[..., Workspace]
 def test_threads_that_make_a_part_at_once_share_it(opened: Opened, name: str) -> None:
     """What keeps a lock, a thread or a file of its own is there once, also where Python makes it twice."""
     workspace = opened()
-    make = vars(Workspace)[name].func
-    assert make(workspace) is make(workspace) is getattr(workspace, name)
+    part = vars(Workspace)[name]
+    assert part.__get__(workspace) is part.__get__(workspace) is getattr(workspace, name)
 
 
 def test_a_part_that_cannot_be_closed_keeps_no_other_open(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,13 +53,12 @@ from memfs.fs import io
 from memfs.fs.atomic_replace import is_temporary
 from memfs.fs.lock import FileLock
 from memfs.fs.scan import ScanEntry
+from memfs.fs.workspace_location import base_folder
 from memfs.git.bundle import RepositorySnapshot, snapshot, write_bundle
-from memfs.home import base_folder
 from memfs.learning.inbox import FILE as INBOX
-from memfs.model.occasion import Fire
 from memfs.model.time import format_time, parse_time
 from memfs.settings import BackupSettings
-from memfs.store.parts import CONTENT, Parts
+from memfs.store.parts import CONTENT, Fire, Parts
 from memfs.usage import FILE as USES
 from memfs.usage import snapshot as uses
 

@@ -22,7 +22,7 @@ from memfs.model import Problem, Stamp
 from memfs.model.problem import WARNING
 from memfs.model.state_paths import ITERATIONS
 from memfs.model.state_query import StateRow
-from memfs.search.engines import engine
+from memfs.search.engine import engine
 from memfs.search.generations import NOBODY, Generations
 from memfs.search.state_index import StateIndex
 from memfs.search.state_tables import FILE as STATES

@@ -34,9 +34,8 @@ from memfs.config import LEVELS, Limits, read_system_config
 from memfs.config_names import SYSTEM_CONFIG
 from memfs.errors import MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
-from memfs.model.occasion import Fire
 from memfs.model.problem import Problem
-from memfs.store.parts import Parts
+from memfs.store.parts import Fire, Parts
 from memfs.store.plan import FilePlan
 
 FILE = "ledger"

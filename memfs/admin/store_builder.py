@@ -181,7 +181,7 @@ def parts_of(root: Path, repository: Repository, settings: Settings, clock: Call
         check_format(tree)
         kinds, schemas = load_kinds(tree)
         state = repository.state
-        repository.signing.mode = settings.history.sign
+        repository.sign = settings.history.sign
         journal = Journal(state / "journal")
         return Parts(
             tree=tree,

@@ -22,7 +22,6 @@ from memfs.context.plugin import ContextEntry, ContextSelection, Delivery
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.format.text_guard import shown
 from memfs.intake.episode_item import episode_of
-from memfs.learning.conventions import withheld
 from memfs.learning.failures import signature
 from memfs.model import Hit, MemoryItem, Query, Recall
 from memfs.model.episode import RULE, StateSnapshot
@@ -32,7 +31,7 @@ from memfs.model.memory_config import Trigger, injects
 from memfs.model.problem import WARNING, Problem
 from memfs.private import NAME
 from memfs.recall.conflict_notes import unresolved_note
-from memfs.recall.fence import QUOTE, around, enclosed, frame, quoted
+from memfs.recall.fence import QUOTE, around, enclosed, frame, quoted, withheld
 from memfs.recall.similarity import SAME, TextShape, alike, normalised
 from memfs.recall.tokens import count_tokens, gist, whole
 from memfs.store.access_log import not_handed_out

@@ -14,7 +14,7 @@ from typing import Any
 from memfs.doors.claude_code import installer
 from memfs.doors.claude_code.settings_file import Change, InstallScope, SettingsChange, SettingsFile, carry_out
 from memfs.errors import MemfsError
-from memfs.home import home
+from memfs.fs.workspace_location import home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

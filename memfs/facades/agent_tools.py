@@ -29,7 +29,6 @@ from memfs.errors import (
 )
 from memfs.facades.open_workspaces import Facade
 from memfs.git.quarantine import require_clean
-from memfs.learning.conventions import withheld
 from memfs.model import Candidate, MemoryItem, Origin, Query, Recall
 from memfs.model.ids import check_id, of_mount, stem_of, without_mount
 from memfs.model.item import BY_TRUST, Trust, lower_trust
@@ -37,6 +36,7 @@ from memfs.model.kinds import CONVENTION, ITEM_LIMIT, PROPOSED
 from memfs.model.query import MOST
 from memfs.model.suggestion import Keep
 from memfs.model.time import parse_time, utc_now
+from memfs.recall.fence import withheld
 from memfs.sessions.respond import Reminder, pending
 from memfs.sessions.store import keep_heard
 from memfs.store.authorship import signed_by

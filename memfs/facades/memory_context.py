@@ -15,13 +15,13 @@ from memfs.errors import IdInvalid, ItemNotFound, MemfsError, SchemaInvalid
 from memfs.facades.memory import Memory, memories_of, memory_of
 from memfs.facades.open_workspaces import Facade
 from memfs.learning import patterns
-from memfs.learning.conventions import withheld
 from memfs.learning.learner import as_program
 from memfs.learning.patterns import Pattern
 from memfs.model import Hit, MemoryItem, Query, Trust
 from memfs.model.item import lower_trust
 from memfs.model.kinds import nearest
 from memfs.model.memory_config import MemoryConfig
+from memfs.recall.fence import withheld
 from memfs.usage import NEVER
 from memfs.workspace import Workspace
 

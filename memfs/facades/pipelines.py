@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from memfs.facades.memory import Memory, memories_of, memory_of
 from memfs.facades.open_workspaces import Facade
 from memfs.intake.filter import TrivialFilter
-from memfs.learning.conventions import withheld
 from memfs.learning.learner import as_program
 from memfs.model import MemoryItem, Query, Recall
 from memfs.model.item import Trust
 from memfs.model.review import ReviewResult, StoreResult
 from memfs.recall import ranking
+from memfs.recall.fence import withheld
 from memfs.recall.rerank import Relevance
 from memfs.recall.review import Review
 from memfs.recall.reviewers import (

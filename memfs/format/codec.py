@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memfs.config_names import KINDS, MEMORY_CONTEXT, MEMORY_CONTEXTS, QUESTIONS, RETENTION_POLICY, SYSTEM_CONFIG
 from memfs.errors import IdInvalid, ItemTooLarge, MemfsError, SchemaInvalid
@@ -19,7 +19,6 @@ from memfs.format.decode import Text, decode, position
 from memfs.format.plain import DOCUMENT_PARTS, Node, dotted, plain, refuse_hidden, same
 from memfs.format.render import EncodedFile, ParsedFile, parse, render
 from memfs.format.schema import Schemas
-from memfs.format.schema_errors import SchemaError
 from memfs.format.text_guard import findings
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.ids import check_id
@@ -27,6 +26,9 @@ from memfs.model.item import MemoryItem
 from memfs.model.kinds import ITEM_LIMIT, Kind, KindTable, nearest
 from memfs.model.problem import WARNING, Problem
 from memfs.model.state_paths import document_kind
+
+if TYPE_CHECKING:
+    from memfs.format.schema_errors import SchemaError
 
 _MAX_UNSEEN = 20
 _ENDS_IN_ZERO = re.compile(r"\.[0-9]*0(?![0-9])")
@@ -256,12 +258,16 @@ class Codec:
         try:
             return item_fields.to_item(parsed.mapping, kind.name, fallback, **where)
         except SchemaInvalid as error:
+            from memfs.format.schema_errors import SchemaError  # only wanted once something is wrong
+
             key = error.field or "content"
             raise self._located(
                 parsed, where["path"], SchemaError(path=(key,), message=error.message, hint=error.hint or "")
             ) from error
 
     def _wrong_type(self, parsed: ParsedFile, named: str, kind: Kind, path: str) -> SchemaInvalid:
+        from memfs.format.schema_errors import SchemaError
+
         hint = nearest(named, [kind.name]) or f"write 'type: {kind.name}', remove the line, or move the file"
         message = f"type {named!r} in the folder of {kind.name!r}"
         return self._located(parsed, path, SchemaError(path=("type",), message=message, hint=hint))

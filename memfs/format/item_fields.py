@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memfs.format.plain import FieldPath, plain, same
-from memfs.format.splice import Order
 from memfs.model.item import Link, MemoryItem, Origin, RecordedConflict
 from memfs.model.time import format_time, parse_time
+
+if TYPE_CHECKING:
+    from memfs.format.splice import Order
 
 _TIMES = ("timestamp", "created", "updated", "expires")
 _ORIGIN = ("speaker", "role", "agent", "session", "sequence", "task", "tool", "phase")

@@ -12,13 +12,13 @@ from memfs.format import item_fields
 from memfs.format.codec import DOCUMENT_LIMIT, PRUNED, SUFFIXES, schema_of
 from memfs.format.plain import DOCUMENT_PARTS, MAX_PARTS, FieldPath
 from memfs.format.render import EncodedFile, ParsedFile, parse, render
-from memfs.format.splice import Order
 from memfs.fs.workspace_location import MEMORY_FOLDER
 from memfs.model.kinds import ITEM_LIMIT, Kind
 
 if TYPE_CHECKING:
     from memfs.format.codec import Codec
     from memfs.format.schema_errors import SchemaError
+    from memfs.format.splice import Order
 
 CONFLICTS = "conflicts"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

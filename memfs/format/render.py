@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import ContentError, ItemSyntaxError
-from memfs.format import json_text, yaml_emit, yaml_text
+from memfs.format import json_text, yaml_text
 from memfs.format.decode import Text, decode, position
 from memfs.format.plain import MAX_PARTS, FieldPath, Node, NodePlace, dotted, hidden, hidden_error, place, same
-from memfs.format.splice import Order, Unspliceable, splice, with_last_newline
 from memfs.format.text_guard import findings
+
+if TYPE_CHECKING:
+    from memfs.format.splice import Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ def render(
         spliced = _spliced(parsed, mapping, order)
         if spliced is not None:
             return EncodedFile(spliced, rewritten=False)
+    from memfs.format import yaml_emit
+
     text = (_heading(parsed.text.text) if parsed else "") + yaml_emit.document(ordered)
     return EncodedFile(_proved(text, mapping, path, parsed), rewritten=parsed is not None)
 
@@ -104,6 +108,8 @@ def _proved(
 
 def _spliced(parsed: ParsedFile, mapping: Mapping[str, Any], order: Order) -> bytes | None:
     """The old text with single fields changed, or None where that cannot be done or proved."""
+    from memfs.format.splice import Unspliceable, splice, with_last_newline  # what only reads is spared it
+
     text = parsed.text.text
     try:
         root = yaml_text.tree(text)

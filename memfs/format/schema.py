@@ -11,16 +11,18 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import SchemaTooComplex, SettingInvalid
 from memfs.format import untrusted_schema
 from memfs.format.plain import canonical
-from memfs.format.schema_errors import SchemaError, explained
 from memfs.format.untrusted_schema import inline, nodes, rebuilt, vetted
 from memfs.model.kinds import Kind, nearest
 from memfs.model.time import parse_time
 from memfs.resources import schema_names, schema_text
+
+if TYPE_CHECKING:
+    from memfs.format.schema_errors import SchemaError
 
 
 def quick_check(
@@ -157,6 +159,8 @@ class _Check:
             )
         if self._quick is not None and self._quick(value):
             return []
+        from memfs.format.schema_errors import SchemaError, explained  # only wanted once something is wrong
+
         if self._slow is None:
             self._slow = _compile(self._schema)
         _spent.steps = 0

@@ -19,15 +19,16 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.fs import io
 
 _PAUSE = 0.01
+_Value = TypeVar("_Value")
 
 
 def locked(fd: int, *, shared: bool = False) -> bool:
@@ -367,3 +368,32 @@ def _stopped(pid: int) -> bool:
             return facts.read().rpartition(")")[2].split()[0] in ("T", "t")
     except (OSError, IndexError):
         return False
+
+
+class shared_property(Generic[_Value]):  # noqa: N801  named as the property that it is
+    """A cached property of which all threads get the same value, also those that ask for it first at once.
+
+    What a thread made in vain is dropped, so making it must not open anything.
+    """
+
+    def __init__(self, make: Callable[[Any], _Value]) -> None:
+        """``make``: makes the value for an object, which must have a ``__dict__``."""
+        self._make = make
+        self._name = ""
+        self.__doc__ = make.__doc__
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> _Value: ...
+
+    def __get__(self, instance: object | None, owner: type[Any] | None = None) -> Self | _Value:
+        """The value; the property itself where the class is asked."""
+        if instance is None:
+            return self
+        value: _Value = instance.__dict__.setdefault(self._name, self._make(instance))
+        return value

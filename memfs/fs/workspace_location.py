@@ -1,4 +1,4 @@
-"""Finds the folder of a workspace and the workspace of this user, and checks paths below it.
+"""Finds the folder of a workspace and the folders of this user, and checks paths below a workspace.
 
 Imports little, so that a hook that only records an event starts fast.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
@@ -16,7 +17,6 @@ from pathlib import Path
 from memfs.config_names import CONFIGURATION, SETTINGS_FILE, WORKSPACE_VARIABLE
 from memfs.errors import PathEscape, StorageIO, WorkspaceNotFound
 from memfs.fs.own_branch import memory_of
-from memfs.home import base_folder
 
 MEMORY_FOLDER = "ContextMemory"
 _LOOKED_AT = 100
@@ -167,3 +167,38 @@ def _can_be_a_name(path: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def home() -> Path:
+    """This user's home folder: what ``HOME`` names, or what the system knows where that is not an absolute path.
+
+    Raises:
+        StorageIO: there is none: no ``HOME``, and the system does not know the user, as in some containers.
+    """
+    try:
+        found = Path.home()
+        if not found.is_absolute():
+            import pwd  # few processes have such a HOME
+
+            found = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except (RuntimeError, KeyError):
+        raise StorageIO("this user has no home folder", hint="set HOME to a folder of this user's") from None
+    return found
+
+
+def base_folder(variable: str, below_home: str, on_macs: str = "") -> Path:
+    """What a variable of the XDG base directory specification names; without one, a folder below home.
+
+    A relative path is ignored, as the specification says: it would be another folder wherever one works.
+
+    Args:
+        below_home: the folder that the specification gives where the variable is not set.
+        on_macs: the folder on macOS, "" for the same one.
+
+    Raises:
+        StorageIO: it is needed, and there is no home.
+    """
+    named = os.environ.get(variable, "")
+    if os.path.isabs(named):
+        return Path(named)
+    return home() / (on_macs if on_macs and sys.platform == "darwin" else below_home)

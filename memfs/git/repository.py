@@ -9,23 +9,25 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import GitFailed, HistoryError, HistoryUnavailable, MemfsError, PathEscape
+from memfs.fs.lock import shared_property
 from memfs.git import objects
-from memfs.git import tree as trees
 from memfs.git.busy import Obstacle, obstacle
-from memfs.git.commit_object import ParsedCommit, parse_commit
-from memfs.git.identity import Identity, identity
-from memfs.git.index import StagedEntry, left_out, staged_changes
 from memfs.git.layout import Layout, Trusted, discover, require_own_folder, require_owner, state_folder
 from memfs.git.objects import Object, Tree, TreeEntry
 from memfs.git.process import GitCommands
 from memfs.git.quarantine import QuarantinedBranch, listed, require_readable, require_unmixed
 from memfs.git.refs import HEX, Head, Refs
-from memfs.git.signing import Signing
 from memfs.model.item import object_id
 from memfs.model.time import parse_until, parse_when, utc_now
+
+if TYPE_CHECKING:
+    from memfs.git.commit_object import ParsedCommit
+    from memfs.git.identity import Identity
+    from memfs.git.index import StagedEntry
+    from memfs.git.signing import Signing
 
 _LONGEST = 250
 _HINT = "give a commit, a branch, HEAD~2, a date such as 2026-03-01 or an age such as '3 days ago'"
@@ -100,7 +102,7 @@ class Repository:
         state: this workspace's own folder inside the git common folder, private to the user.
         allow_detached: whether commits may go to a detached HEAD.
         git: the commands that may be run in it.
-        signing: signs its commits.
+        sign: when commits are signed: ``off``, ``try`` or ``require``.
     """
 
     def __init__(self, layout: Layout, allow_detached: bool = False, state: Path | None = None) -> None:
@@ -110,7 +112,7 @@ class Repository:
         self.allow_detached = allow_detached
         self.state = state or state_folder(layout)
         self.git = GitCommands(layout, self.state)
-        self.signing = Signing(self.git)
+        self.sign = "off"
         self._refs = Refs(layout)
         self._trees: dict[str, Tree] = {}
         self._roots: dict[str, str] = {}
@@ -214,6 +216,13 @@ class Repository:
             require_unmixed(self, head, entries)
             self._unmixed = (head, entries)
 
+    @shared_property
+    def signing(self) -> Signing:
+        """Signs commits, as ``sign`` says when it is first asked."""
+        from memfs.git.signing import Signing
+
+        return Signing(self.git, self.sign)
+
     def busy(self) -> str:
         """Why commits must wait, in words; "" when they need not."""
         found = self.obstacle()
@@ -237,6 +246,8 @@ class Repository:
         )
         kept = self._identity
         if kept is None or kept[0] != key:
+            from memfs.git.identity import identity
+
             kept = self._identity = (key, identity(os.environ, dict(self.git.settings(_PERSON))))
         return kept[1]
 
@@ -256,6 +267,8 @@ class Repository:
             name = os.fsencode(f"{self.prefix}/{path}" if self.prefix else path)
         except UnicodeEncodeError:
             raise PathEscape("no file can have such a name", path=ascii(path)[1:-1], hint="use a valid path") from None
+        from memfs.git import tree as trees  # what asks nothing of history does without
+
         trees.split(name)
         return name
 
@@ -297,6 +310,8 @@ class Repository:
 
     def commit_object(self, commit: str) -> ParsedCommit:
         """A commit, read."""
+        from memfs.git.commit_object import parse_commit
+
         return parse_commit(self._of_kind(commit, "commit"))
 
     def _of_kind(self, name: str, kind: str) -> bytes:
@@ -346,11 +361,15 @@ class Repository:
 
     def entry(self, commit: str | None, path: str) -> TreeEntry | None:
         """What a workspace path names at a commit."""
+        from memfs.git import tree as trees
+
         parts = trees.split(self.full(path))
         return trees.find(self.read_tree, self.root(commit) if commit else None, parts)
 
     def tree(self, revision: str, folder: str = "ContextMemory") -> dict[str, str]:
         """Every file below a workspace folder at a revision: path to blob id. Links are left out."""
+        from memfs.git import tree as trees
+
         commit = self.resolve(revision)
         entry = self.entry(commit, folder)
         if entry is None or entry.mode != objects.FOLDER:
@@ -393,6 +412,8 @@ class Repository:
 
     def left_out(self, paths: Iterable[str]) -> set[str]:
         """Those of the paths that git keeps out of the working tree by the person's wish (sparse checkout)."""
+        from memfs.git.index import left_out
+
         absent = left_out(self.git)
         return {path for path in paths if self.full(path) in absent}
 
@@ -407,6 +428,8 @@ class Repository:
         """
         kept = self._staged
         if kept is None or kept[0] != (facts, commit):
+            from memfs.git.index import staged_changes
+
             kept = self._staged = ((facts, commit), staged_changes(self.git, commit, index))
         return kept[1]
 

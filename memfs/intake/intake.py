@@ -22,7 +22,6 @@ from memfs.intake.filter import TrivialFilter
 from memfs.intake.neighbours import Neighbourhood, Neighbours
 from memfs.model import MemoryItem, Phase
 from memfs.model.item import BY_TRUST, Link
-from memfs.model.occasion import Fire
 from memfs.model.review import ReviewResult, StoreResult
 from memfs.recall.review import Review
 from memfs.recall.reviewers import reviewers_of
@@ -30,7 +29,7 @@ from memfs.recall.tokens import gist
 from memfs.settings import ReviewSettings
 from memfs.store import Store
 from memfs.store.commit_message import of_items
-from memfs.store.parts import Parts
+from memfs.store.parts import Fire, Parts
 from memfs.usage import Usage
 
 

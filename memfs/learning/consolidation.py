@@ -21,7 +21,6 @@ from memfs.learning.patterns import Pattern, find_common_context, when
 from memfs.model import Candidate, Layer, Link, MemoryItem, Origin, Query, Trust
 from memfs.model.ids import slug, stem_of
 from memfs.model.item import BY_TRUST
-from memfs.model.occasion import Fire
 from memfs.model.query import MOST
 from memfs.model.suggestion import Source, Suggestion
 from memfs.model.time import utc_now
@@ -30,7 +29,7 @@ from memfs.recall.similarity import SAME, TextShape, alike, normalised
 from memfs.recall.tokens import gist
 from memfs.store import Store
 from memfs.store.authorship import current_signer, signed_by
-from memfs.store.parts import CONTENT
+from memfs.store.parts import CONTENT, Fire
 from memfs.store.values import Batch
 from memfs.usage import NEVER, Usage
 

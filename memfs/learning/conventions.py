@@ -24,11 +24,6 @@ from memfs.store.reader import Browsable
 STATUSES = (ACCEPTED, PROPOSED, RETIRED)
 
 
-def withheld(item: MemoryItem) -> bool:
-    """Whether no agent is given an item: a convention that is not accepted, or that no person stands behind."""
-    return item.type == CONVENTION and not (item.status.strip() == ACCEPTED and item.trust in VOUCHED)
-
-
 @dataclass(frozen=True, slots=True)
 class Convention:
     """One convention as its item has it; ``str`` is its title and its text on one line.

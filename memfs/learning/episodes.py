@@ -10,8 +10,8 @@ from memfs.learning.triggers import THRESHOLD, Triggers
 from memfs.model import MemoryItem
 from memfs.model.episode import Episode, StateSnapshot
 from memfs.model.item import Trust
-from memfs.model.occasion import Fire
 from memfs.store import Store
+from memfs.store.parts import Fire
 
 SOURCE = "episodes"
 

@@ -35,14 +35,13 @@ from memfs.learning.patterns import (
 )
 from memfs.model import Candidate, Hit, KindTable, MemoryItem, Query
 from memfs.model.memory_config import MemoryConfig
-from memfs.model.occasion import Fire
 from memfs.model.query import MOST
 from memfs.model.suggestion import Keep, Source, Suggestion, SuggestionDecision
 from memfs.model.time import parse_time
 from memfs.recall.executor import Background
 from memfs.recall.tokens import gist
 from memfs.store import Store
-from memfs.store.parts import Parts
+from memfs.store.parts import Fire, Parts
 
 if TYPE_CHECKING:
     from memfs.learning.inbox import Inbox

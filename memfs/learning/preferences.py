@@ -24,7 +24,6 @@ from memfs.learning.conflicts import covers, record_of
 from memfs.model import Candidate, MemoryItem, Origin
 from memfs.model.ids import slug
 from memfs.model.item import VOUCHED, Trust
-from memfs.model.occasion import Fire
 from memfs.model.suggestion import Source, Suggestion
 from memfs.recall.conflict_notes import OVER, contradicted, disputes_among
 from memfs.recall.similarity import normalised
@@ -35,7 +34,7 @@ from memfs.search.terms import weights
 from memfs.search.trigger_table import RowBase
 from memfs.store import Store
 from memfs.store.commit_message import of_items
-from memfs.store.parts import CONTENT, Parts
+from memfs.store.parts import CONTENT, Fire, Parts
 from memfs.usage import Usage
 
 if TYPE_CHECKING:

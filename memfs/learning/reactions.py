@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from memfs.errors import IdExists, MemfsError
 from memfs.learning.consolidation import extract_learnings
-from memfs.learning.conventions import withheld
 from memfs.learning.patterns import VARIABLE, Pattern, item_of
 from memfs.model import Link, MemoryItem, Query
 from memfs.model.memory_config import FITTING, BehaviorAction, MemoryConfig, Trigger
-from memfs.model.occasion import Facts, Fire
 from memfs.model.suggestion import Keep
 from memfs.recall.conflict_notes import unresolved_note
+from memfs.recall.fence import withheld
 from memfs.recall.recaller import Recaller
 from memfs.recall.rerank import relevances
 from memfs.recall.tokens import gist
 from memfs.store import Store
+from memfs.store.parts import Facts, Fire
 
 if TYPE_CHECKING:
     from memfs.learning.inbox import Inbox

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from memfs.format.text_guard import shown
 from memfs.model import Hit, MemoryItem
 from memfs.model.ids import of_mount
+from memfs.model.item import VOUCHED
+from memfs.model.kinds import ACCEPTED, CONVENTION
 from memfs.recall.conflict_notes import CONTRADICTS, unresolved_note
 
 QUOTE = "| "
@@ -103,3 +105,8 @@ def _origin(item: MemoryItem) -> str:
 
 def _line(text: str) -> str:
     return shown(" ".join(text.split()))
+
+
+def withheld(item: MemoryItem) -> bool:
+    """Whether no agent is given an item: a convention that is not accepted, or that no person stands behind."""
+    return item.type == CONVENTION and not (item.status.strip() == ACCEPTED and item.trust in VOUCHED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -35,13 +35,14 @@ from memfs.recall.ranking import (
     reranked,
     strategy,
 )
-from memfs.store.reader import Readable
-from memfs.usage import Usage
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from memfs.git.repository import Repository
     from memfs.recall.rerank import Relevance
+    from memfs.store.reader import Readable
+    from memfs.usage import Usage
 
 
 _PER_HIT = 3
@@ -70,13 +71,18 @@ class SemanticFinder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Helpers:
-    """What an answer can do without; each is asked for when it is first needed, None where there is none."""
+    """What an answer can do without.
 
-    usage: Callable[[], Usage | None] = lambda: None
+    Attributes:
+        usage: counts what is brought back.
+        repository: nothing is given while a quarantined branch is in what it has checked out.
+        relevance, meaning: what judges hits and what finds by meaning, asked for when first needed; None for none.
+    """
+
+    usage: Usage | None = None
+    repository: Repository | None = None
     relevance: Callable[[], Relevance | None] = lambda: None
     meaning: Callable[[], SemanticFinder | None] = lambda: None
-    permit: Callable[[], None] = lambda: None
-    """Raises where nothing may be given at present."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +99,10 @@ class CandidateSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankOrder:
-    """Candidates, best first, and the factors of each; the rest as what was found."""
+    """Candidates, best first, with what ranked them; the rest as what was found."""
 
-    ranked: Sequence[RankedCandidate] = ()
-    reasons: Callable[[RankCandidate], Mapping[str, float]] = lambda _: {}
+    ranked: Sequence[RankedCandidate]
+    ranking: Ranking
     cut: bool = False
     behind: bool = False
     semantic: bool = False
@@ -130,20 +136,21 @@ class CandidateFinder:
 
     def find(self, query: Query, wider: int = 1) -> CandidateSet:
         """The candidates for a query, ``wider`` times as many as usual."""
-        return self._find(query, wider, self._prepare)
+        return self._find(query, wider)
 
     def _prepare(self, queries: Sequence[Query]) -> None:
         meaning = self._helpers.meaning()
         if meaning is not None:
             meaning.prepare(queries)
 
-    def _find(self, query: Query, wider: int, prepare: Callable[[Sequence[Query]], None]) -> CandidateSet:
+    def _find(self, query: Query, wider: int = 1, *, prepared: bool = False) -> CandidateSet:
         seeking = self._store.seeking
         found, cut = self._candidates(query, query.limit * _PER_HIT * wider)
         if not query.text:
             return CandidateSet(matches=[RankCandidate(one) for one in found], cut=cut)
         together: Sequence[tuple[Candidate, Shares]] = gathered(found, lambda places: seeking.beside(places, query))
-        prepare([query])
+        if not prepared:
+            self._prepare([query])
         meaning = self._helpers.meaning()
         if meaning is not None:
             together = meaning.joined(together, query)
@@ -171,7 +178,7 @@ class CandidateFinder:
         for _ in range(_TRIES):
             try:
                 with self._store.seeking.snapshot():
-                    return [self._find(query, 1, _prepared) for query in queries]
+                    return [self._find(query, prepared=True) for query in queries]
             except IndexUnavailable:
                 self._store.refresh()
         return [self.find(query) for query in queries]
@@ -180,17 +187,11 @@ class CandidateFinder:
         """What was found, ordered by the query's strategy."""
         chosen = self.strategy(query)
         ranking = Ranking(query, chosen.weights, self._clock(), self._kinds)
-        usage = self._helpers.usage() if ranking.counts_use else None
+        usage = self._helpers.usage if ranking.counts_use else None
         uses = usage.of(match.candidate.id for match in found.matches) if usage is not None else {}
         ranked = ranking.ranked(ranking.completed(found.matches, uses))
         ranked = reranked(chosen, query, ranked)
-        return RankOrder(
-            ranked=ranked, reasons=ranking.reasons, cut=found.cut, behind=found.behind, semantic=found.semantic
-        )
-
-
-def _prepared(queries: Sequence[Query]) -> None:
-    """In place of preparing what is prepared."""
+        return RankOrder(ranked=ranked, ranking=ranking, cut=found.cut, behind=found.behind, semantic=found.semantic)
 
 
 _NAMED = 3
@@ -205,7 +206,7 @@ class HitCollector:
         store: Readable,
         query: Query,
         deadline: Deadline,
-        relevance: Callable[[], Relevance | None],
+        relevance: Relevance | None,
         fenced: bool,
         leave_out: Callable[[MemoryItem], bool] | None = None,
         mark: Mark | None = None,
@@ -232,7 +233,7 @@ class HitCollector:
         if order is None:
             self._late = True
             return
-        relevance = self._relevance() if self._query.text else None
+        relevance = self._relevance
         hits = self._loaded(order)
         if relevance is not None:
             first = list(islice(hits, relevance.room(self._query.limit)))
@@ -296,7 +297,7 @@ class HitCollector:
         if loaded is None:
             self.missing.append(candidate.path)
             return None
-        reasons = {**order.reasons(one.match), **one.reasons}
+        reasons = {**order.ranking.reasons(one.match), **one.reasons}
         return Hit(item=loaded.item, score=one.score, reasons=reasons, stale=loaded.stale)
 
     def _judged(self, relevance: Relevance, hits: list[Hit]) -> list[Hit]:
@@ -457,7 +458,8 @@ class Recaller:
         query = Query(text=query) if isinstance(query, str) else query
         if not isinstance(query, Query):
             raise QueryInvalid(f"expected a Query or a text, got {ascii(query)[:60]}", field="query")
-        self._helpers.permit()
+        if self._helpers.repository is not None:
+            self._helpers.repository.require_readable()
         _check_known("layers", query.layers, [layer.value for layer in Layer])
         _check_known("phases", query.phases, [phase.value for phase in Phase])
         if self._kinds is not None:
@@ -490,7 +492,7 @@ class Recaller:
             wider *= _WIDER
             collector = answer_with(self._found(query, deadline, wider))
         answer = collector.answer(self._store.unread(query))
-        usage = self._helpers.usage() if answer.hits else None
+        usage = self._helpers.usage if answer.hits else None
         if usage is not None:
             places, now = {hit.item.id: hit.item.path for hit in answer.hits}, self._clock()
             usage.touch(list(places), now)
@@ -529,7 +531,8 @@ class Recaller:
         mark: Mark | None,
         found: CandidateSet | None,
     ) -> HitCollector:
-        collector = HitCollector(self._store, query, deadline, self._helpers.relevance, fenced, leave_out, mark)
+        relevance = self._helpers.relevance() if found is not None and query.text else None
+        collector = HitCollector(self._store, query, deadline, relevance, fenced, leave_out, mark)
         collector.take(None if found is None else self._finder.order(query, found))
         return collector
 

@@ -13,12 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import SettingInvalid
 from memfs.fs.lock import renewed_in_child
 from memfs.model import MemoryItem
-from memfs.model.review import ReviewResult
 from memfs.recall.reviewers import (
     RELEVANCE_SCALE,
     STORAGE_SCALE,
@@ -32,6 +31,9 @@ from memfs.recall.reviewers import (
     Reviewer,
     Score,
 )
+
+if TYPE_CHECKING:
+    from memfs.model.review import ReviewResult
 
 # They neither wait nor fail: threads of their own would take longer than they do.
 _IMMEDIATE = frozenset({Analyzer, PatternsReviewer, KnowledgeArchaeologist})
@@ -92,6 +94,8 @@ class Review:
                 scores[name] = found
             else:
                 absent[name] = found
+        from memfs.model.review import ReviewResult
+
         return ReviewResult(
             consensus_score=sum(score.value for score in scores.values()) / len(scores) if scores else 0.0,
             agent_scores={name: score.value for name, score in scores.items()},

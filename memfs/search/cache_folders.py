@@ -18,8 +18,8 @@ from pathlib import Path
 
 from memfs.errors import LockTimeout, MemfsError, StorageIO
 from memfs.fs import io
-from memfs.home import base_folder
-from memfs.search.engines import engine
+from memfs.fs.workspace_location import base_folder
+from memfs.search.engine import engine
 from memfs.search.generations import LOCK, Generations
 
 PAST = "past"

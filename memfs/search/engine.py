@@ -1,16 +1,20 @@
-"""The Index protocol: what every search engine promises.
+"""Search engines: what each of them promises, and the table of those that ``index.engine`` may name.
 
 An engine keeps one folder of files and answers queries from it. It is a cache: it never decides what is true, it may be
-deleted at any time, and it is only ever opened from the user's own cache folder.
+deleted at any time, and it is only ever opened from the user's own cache folder. A new engine is a module that passes
+the contract class in ``memfs.testing``, and a row in the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
+from memfs.errors import SettingInvalid
 from memfs.model import Candidate, MemoryItem, Query
+from memfs.model.kinds import nearest
 from memfs.search.documents import Place
 
 
@@ -115,3 +119,68 @@ class Index(Protocol):
 
     def close(self) -> None:
         """Release files; the engine is not used afterwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """One engine.
+
+    Attributes:
+        name: what the settings call it.
+        form: names the form of its files; another form is never opened.
+        stored: whether it keeps files at all.
+        rewrites: names of its files that it changes in place; all others it only ever makes, replaces or removes, so
+            that two generations may share them.
+        open: makes the engine for a folder.
+    """
+
+    name: str
+    form: str
+    stored: bool
+    rewrites: frozenset[str]
+    open: Callable[[Path], Index]
+
+
+def _memory(_: Path) -> Index:
+    from memfs.search.memory import MemoryIndex
+
+    return MemoryIndex()
+
+
+def _whoosh(folder: Path) -> Index:
+    from memfs.search.whoosh import WhooshIndex
+
+    return WhooshIndex(folder)
+
+
+def _sqlite(folder: Path) -> Index:
+    from memfs.search.sqlite import SqliteIndex
+
+    return SqliteIndex(folder)
+
+
+ENGINES = {
+    engine.name: engine
+    for engine in (
+        Engine(name="memory", form="memory-1", stored=False, rewrites=frozenset(), open=_memory),
+        Engine(name="whoosh", form="whoosh-4", stored=True, rewrites=frozenset(), open=_whoosh),
+        Engine(name="sqlite", form="sqlite-3", stored=True, rewrites=frozenset({"index.sqlite"}), open=_sqlite),
+    )
+}
+
+
+def engine(name: str) -> Engine:
+    """The engine of that name.
+
+    Raises:
+        SettingInvalid: there is none.
+    """
+    found = ENGINES.get(name)
+    if found is None:
+        names: Collection[str] = ENGINES
+        raise SettingInvalid(
+            f"unknown search engine {name!r}",
+            field="index.engine",
+            hint=nearest(name, names) or f"choose one of {', '.join(names)}",
+        )
+    return found

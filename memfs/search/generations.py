@@ -23,7 +23,7 @@ from memfs.errors import IndexUnavailable, MemfsError, StorageIO
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release
 from memfs.search.analyzer import identity
-from memfs.search.engines import Engine
+from memfs.search.engine import Engine
 
 FORMAT = 1
 POINTER = "current"

@@ -18,7 +18,7 @@ from memfs.fs.lock import renewed_in_child
 from memfs.model import Candidate, MemoryItem, Query, Stamp
 from memfs.search.documents import Place
 from memfs.search.engine import Index, IndexStats, TermStatistics
-from memfs.search.engines import engine as engine_named
+from memfs.search.engine import engine as engine_named
 from memfs.search.generations import FILES, NOBODY, Generation, Generations, number_of
 from memfs.search.merged_search import Asked, Changes, Overlay, among, beside, filled, known_terms, search, statistics
 from memfs.search.stamps import Entry, LayeredStamps, StampTable

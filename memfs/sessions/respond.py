@@ -23,13 +23,12 @@ from memfs.errors import MemfsError
 from memfs.fs import io
 from memfs.fs.lock import locked_within, release
 from memfs.intake.filter import TrivialFilter
-from memfs.learning.conventions import withheld
 from memfs.learning.situations import GENERIC
 from memfs.model import Hit, MemoryItem, Query
 from memfs.model.episode import StateSnapshot
 from memfs.model.ids import of_mount
 from memfs.recall.conflict_notes import FINISHED, unresolved_note
-from memfs.recall.fence import enclosed
+from memfs.recall.fence import enclosed, withheld
 from memfs.recall.tokens import count_tokens, gist, whole
 from memfs.search.analyzer import terms
 from memfs.search.merged_search import TermCounts

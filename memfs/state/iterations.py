@@ -30,8 +30,8 @@ from memfs.store.parts import READ_LIMIT
 from memfs.store.state_files import DocumentChange, State
 
 if TYPE_CHECKING:
-    from memfs.model.occasion import Fire
     from memfs.state.reader import StateReader
+    from memfs.store.parts import Fire
     from memfs.store.state_files import StateFiles
 
 

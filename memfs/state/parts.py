@@ -9,16 +9,15 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from memfs.errors import MemfsError
+from memfs.fs.lock import shared_property
 from memfs.model.state_paths import MERGES
 
 if TYPE_CHECKING:
     from memfs.admin.history import History
     from memfs.admin.quota import Quota
-    from memfs.model.occasion import Fire
     from memfs.search.state_index import StateIndex
     from memfs.settings import Settings
     from memfs.state.aggregates import Aggregates
@@ -38,10 +37,8 @@ if TYPE_CHECKING:
     from memfs.state.threads import Threads, ThreadTidier
     from memfs.state.trends import Trends
     from memfs.store import Store
-    from memfs.store.parts import Parts
+    from memfs.store.parts import Fire, Parts
     from memfs.store.state_files import StateFiles
-
-Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -61,53 +58,51 @@ class States:
     quota: Quota
 
     # -- documents on disk ----------------------------------------------------------------------------------------
-    @cached_property
+    @shared_property
     def files(self) -> StateFiles:
         """Reads and writes state documents."""
         from memfs.store.state_files import StateFiles
 
         made = StateFiles(self.store, self.parts)
         made.learned.append(lambda written, values: self.reading.learned(written, values))
-        return self._first("files", made)
+        return made
 
     # -- reading --------------------------------------------------------------------------------------------------
-    @cached_property
+    @shared_property
     def index(self) -> StateIndex:
         """Knows where each document lies and what it is about."""
         from memfs.search.state_index import StateIndex
 
-        return self._first("index", StateIndex(self.parts.index.folder))
+        return StateIndex(self.parts.index.folder)
 
-    @cached_property
+    @shared_property
     def reading(self) -> StateReader:
         """Finds and loads documents, those of archived iterations too."""
         from memfs.state.reader import StateReader
 
-        return self._first("reading", StateReader(self.files, self.index, self.archives, self.parts))
+        return StateReader(self.files, self.index, self.archives, self.parts)
 
-    @cached_property
+    @shared_property
     def retrieval(self) -> Retrieval:
         """Answers questions for the system's state."""
         from memfs.state.retrieval import Retrieval
 
-        return self._first("retrieval", Retrieval(self.reading, self.settings.recall.state_seconds or None))
+        return Retrieval(self.reading, self.settings.recall.state_seconds or None)
 
     # -- writing --------------------------------------------------------------------------------------------------
-    @cached_property
+    @shared_property
     def iterations(self) -> Iterations:
         """Starts, closes and lists iterations."""
         from memfs.state.iterations import Iterations
 
-        return self._first(
-            "iterations", Iterations(self.files, self.reading, self.parts.clock, self.fire, self.parts.tree.root)
-        )
+        return Iterations(self.files, self.reading, self.parts.clock, self.fire, self.parts.tree.root)
 
-    @cached_property
+    @shared_property
     def recorder(self) -> StateRecorder:
         """Takes in what the agents hand over."""
         from memfs.state.record import StateRecorder
 
-        made = StateRecorder(
+        return StateRecorder(
             self.files,
             self.reading,
             self.iterations,
@@ -116,117 +111,115 @@ class States:
             clock=self.parts.clock,
             fire=self.fire,
         )
-        return self._first("recorder", made)
 
-    @cached_property
+    @shared_property
     def clashes(self) -> Clashes:
         """Fields in which one writer's value was displaced, until somebody decides about them."""
         from memfs.state.concurrent_documents import Clashes
 
-        return self._first("clashes", Clashes(self.files, self.reading))
+        return Clashes(self.files, self.reading)
 
-    @cached_property
+    @shared_property
     def continuations(self) -> Continuations:
         """Keeps an agent's state under a token."""
         from memfs.state.continuation import Continuations, expires_hours
 
-        made = Continuations(
+        return Continuations(
             self.files,
             self.reading,
             self.iterations,
             self.parts.clock,
             lambda: expires_hours(self.parts),
         )
-        return self._first("continuations", made)
 
     # -- checkpoints ----------------------------------------------------------------------------------------------
-    @cached_property
+    @shared_property
     def checkpoints(self) -> Checkpoints:
         """Creates, verifies and recovers checkpoints."""
         from memfs.state.checkpoints import Checkpoints
 
-        return self._first("checkpoints", Checkpoints(self.store, self.parts, self._is_archived, self.archives))
+        return Checkpoints(self.store, self.parts, self._is_archived, self.archives)
 
     def _is_archived(self, path: str) -> bool:
         return bool(self.archives.period_of(path))
 
     # -- graphs ---------------------------------------------------------------------------------------------------
-    @cached_property
+    @shared_property
     def threads(self) -> Threads:
         """Keeps the checkpoints of agent graphs."""
         from memfs.state.threads import Threads
         from memfs.store.state_files import StateFiles
 
         # files of its own: what belongs to no iteration is not for the index to learn
-        return self._first("threads", Threads(StateFiles(self.store, self.parts), self.parts.clock))
+        return Threads(StateFiles(self.store, self.parts), self.parts.clock)
 
-    @cached_property
+    @shared_property
     def thread_tidier(self) -> ThreadTidier:
         """Removes and copies the threads of agent graphs."""
         from memfs.state.threads import ThreadTidier
 
-        return self._first("thread_tidier", ThreadTidier(self.threads))
+        return ThreadTidier(self.threads)
 
     # -- feedback and analysis ------------------------------------------------------------------------------------
-    @cached_property
+    @shared_property
     def aggregates(self) -> Aggregates:
         """Sums up iterations."""
         from memfs.state.aggregates import Aggregates
 
-        return self._first("aggregates", Aggregates(self.files, self.reading))
+        return Aggregates(self.files, self.reading)
 
-    @cached_property
+    @shared_property
     def feedback(self) -> FeedbackStore:
         """Gives the meta-review's feedback to agents."""
         from memfs.state.feedback import FeedbackStore
 
-        return self._first("feedback", FeedbackStore(self.files, self.reading, self.aggregates, self.parts))
+        return FeedbackStore(self.files, self.reading, self.aggregates, self.parts)
 
-    @cached_property
+    @shared_property
     def trends(self) -> Trends:
         """Follows patterns through the iterations."""
         from memfs.state.trends import Trends
 
-        return self._first("trends", Trends(self.reading))
+        return Trends(self.reading)
 
-    @cached_property
+    @shared_property
     def analysis(self) -> AgentAnalyst:
         """Says how well an agent does."""
         from memfs.state.analysis import AgentAnalyst
 
-        return self._first("analysis", AgentAnalyst(self.reading, self.aggregates, self.feedback, self.parts))
+        return AgentAnalyst(self.reading, self.aggregates, self.feedback, self.parts)
 
     # -- archive --------------------------------------------------------------------------------------------------
-    @cached_property
+    @shared_property
     def archives(self) -> Archives:
         """Reads what archives hold."""
         from memfs.state.archives import Archives
 
-        return self._first("archives", Archives(self.parts))
+        return Archives(self.parts)
 
-    @cached_property
+    @shared_property
     def archiver(self) -> Archiver:
         """Packs closed iterations, and unpacks them."""
         from memfs.state.archives import Archiver
 
-        return self._first("archiver", Archiver(self.store, self.parts, self.files, self.archives))
+        return Archiver(self.store, self.parts, self.files, self.archives)
 
-    @cached_property
+    @shared_property
     def retention(self) -> Retention:
         """Does what the retention policy says."""
         from memfs.state.retention import Retention
 
-        return self._first("retention", Retention(self.parts, self.files, self.archives, self.archiver))
+        return Retention(self.parts, self.files, self.archives, self.archiver)
 
     # -- transfer -------------------------------------------------------------------------------------------------
-    @cached_property
+    @shared_property
     def exporter(self) -> Exporter:
         """Writes documents and memories to a stream, for analysis elsewhere."""
         from memfs.state.export import Exporter
 
-        return self._first("exporter", Exporter(self.reading, self.store, self.parts))
+        return Exporter(self.reading, self.store, self.parts)
 
-    @cached_property
+    @shared_property
     def importer(self) -> Importer:
         """Takes in what an export holds."""
         from memfs.state.import_documents import Importer
@@ -234,8 +227,7 @@ class States:
         def sum_up(touched: Sequence[int]) -> None:
             self.aggregates.update(touched[0] if len(touched) == 1 else None)
 
-        made = Importer(self.files, self.reading, self.store, self.parts, after=sum_up)
-        return self._first("importer", made)
+        return Importer(self.files, self.reading, self.store, self.parts, after=sum_up)
 
     # -- occasions and upkeep -------------------------------------------------------------------------------------
     def react(self, occasion: str, facts: Mapping[str, Any]) -> None:
@@ -276,11 +268,6 @@ class States:
                 closing = getattr(self.__dict__.get(name), "close", None)
                 if closing is not None:
                     ending.callback(closing)
-
-    def _first(self, name: str, made: Part) -> Part:
-        """The part that threads share which make it at once: two would not know of each other's work."""
-        found: Part = self.__dict__.setdefault(name, made)
-        return found
 
 
 def states_of(store: Store, parts: Parts, settings: Settings, history: History, fire: Fire, quota: Quota) -> States:

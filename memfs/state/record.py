@@ -33,10 +33,10 @@ from memfs.state.hypotheses import HypothesisVersion
 from memfs.store.state_files import DocumentChange, State, Written
 
 if TYPE_CHECKING:
-    from memfs.model.occasion import Fire
     from memfs.state.continuation import Continuations
     from memfs.state.iterations import Iterations
     from memfs.state.reader import StateReader
+    from memfs.store.parts import Fire
     from memfs.store.state_files import StateFiles
 
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from memfs.errors import (
     ContentError,
@@ -26,11 +27,8 @@ from memfs.format.secrets import refuse_text
 from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.lock import renewed_in_child
 from memfs.fs.operation import FileChange, Operation
-from memfs.git import commits, maintenance
 from memfs.git.busy import let_moves_end
-from memfs.git.identity import CommitChange, CommitWriter, Group
 from memfs.git.refs import Head
-from memfs.git.transaction import index_lock
 from memfs.model import Problem
 from memfs.model.time import utc_now
 from memfs.store.commit_message import and_more, called, gathered
@@ -42,6 +40,9 @@ from memfs.store.recovery import content_now, set_aside, sweep
 from memfs.store.secret_gate import told
 from memfs.store.values import FlushResult
 from memfs.store.write import FileWriter
+
+if TYPE_CHECKING:
+    from memfs.git.identity import CommitWriter, Group
 
 _PIECE = 40
 _DETACHED = "HEAD"
@@ -97,7 +98,11 @@ class Committer:
     def maintain_if_due(self) -> None:
         """Pack a repository that memfs made, once about a thousand commits have gathered; never one that it joined."""
         parts = self._parts
-        if parts.policy.adopt == "auto" and maintenance.due(parts.repository):
+        if parts.policy.adopt != "auto":
+            return
+        from memfs.git import maintenance  # only a process that commits needs what makes commits, here and below
+
+        if maintenance.due(parts.repository):
             with contextlib.suppress(LockTimeout), parts.commit_lock.hold("maintenance", timeout=1):
                 maintenance.maintain(parts.repository)
 
@@ -106,6 +111,8 @@ class Committer:
         return len(self._parts.journal.operations())
 
     def _flush(self, adopt: bool, include_staged: bool, quiet_seconds: float, message: str) -> FlushResult:
+        from memfs.git import commits
+
         parts = self._parts
         busy = parts.repository.busy()
         if busy:
@@ -192,6 +199,8 @@ class Committer:
         groups = windows(operations)
         if not groups:
             return False
+        from memfs.git import commits
+
         result = commits.commit(self._parts.repository, groups, ref, self._parts.journal.tip, asked=self._asked)
         done.commits.extend(result.commits)
         done.skipped.extend(result.left_staged)
@@ -291,6 +300,8 @@ class Committer:
         paths = [path for path, digest in last.items() if path not in wanted and self._is_still(path, digest)]
         if not paths:
             return
+        from memfs.git.transaction import index_lock
+
         with index_lock(parts.repository):
             for path, blob in parts.repository.staged(paths).items():
                 theirs = parts.repository.blob(blob) if blob else None
@@ -345,6 +356,8 @@ def _cut(operations: Iterable[Operation]) -> list[list[Operation]]:
 
 
 def _group(operations: Sequence[Operation]) -> Group:
+    from memfs.git.identity import CommitChange, Group
+
     return Group(
         changes=tuple(
             CommitChange(path=change.path, data=change.data) for operation in operations for change in operation.changes
@@ -357,6 +370,8 @@ def _group(operations: Sequence[Operation]) -> Group:
 
 
 def _writer(fields: dict[str, object]) -> CommitWriter:
+    from memfs.git.identity import CommitWriter
+
     return CommitWriter(
         agent=str(fields.get("agent") or ""),
         session=str(fields.get("session") or ""),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from memfs.errors import QuotaExceeded
 from memfs.format.codec import Codec
@@ -173,3 +173,8 @@ def below_content(path: str) -> str:
 def is_item(path: str, kinds: KindTable) -> bool:
     """Whether a file at this path is an item that recall finds, by its folder and ending."""
     return path.endswith(ITEM_SUFFIXES) and "/." not in path and kinds.at(below_content(path)) is not None
+
+
+Facts = Mapping[str, Any]
+Fire = Callable[[str, Facts], object]
+"""Raises an occasion (``memfs.occasions``), by its name, with its facts."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
+
+from memfs.fs.lock import shared_property
 
 if TYPE_CHECKING:
     from memfs.admin.history import History
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from memfs.team.verify import Signatures
     from memfs.usage import Usage
 
-Part = TypeVar("Part")
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Teams:
@@ -51,12 +50,12 @@ class Teams:
     states: Callable[[], States]
     memory_config: Callable[[], MemoryConfig]
 
-    @cached_property
+    @shared_property
     def merger(self) -> Merger:
         """Joins another line of history into the branch that is checked out."""
         from memfs.team.history_merge import Merger
 
-        return self._first("merger", Merger(self.store, self.parts, self._sum_up))
+        return Merger(self.store, self.parts, self._sum_up)
 
     def _sum_up(self, changed: Sequence[str]) -> None:
         """Bring the aggregates up to date where there are some, after a merge that changed what they come from."""
@@ -66,12 +65,12 @@ class Teams:
         if any(path.startswith(f"{ITERATIONS}/") for path in changed) and any(made):
             self.states().aggregates.update()
 
-    @cached_property
+    @shared_property
     def syncer(self) -> Syncer:
         """Exchanges a branch's memory with a remote."""
         from memfs.team.sync import Syncer
 
-        return self._first("syncer", Syncer(self.store, self.parts, self.merger))
+        return Syncer(self.store, self.parts, self.merger)
 
     def deinit(self, recovered: RecoveryCopies, block: AgentsBlock, *, purge: bool) -> Deinit:
         """Takes memfs out of the repository."""
@@ -81,71 +80,69 @@ class Teams:
         branches = self.branches
         return Deinit(self.store, self.parts, branches=branches, recovered=recovered, block=block, purge=purge)
 
-    @cached_property
+    @shared_property
     def past(self) -> Travel:
         """Asks the memory as it was at a revision."""
         from memfs.team.asof import Travel
 
         folder = self.parts.index.folder
-        return self._first("past", Travel(self.parts.repository, self.settings, self.memory_config, folder))
+        return Travel(self.parts.repository, self.settings, self.memory_config, folder)
 
-    @cached_property
+    @shared_property
     def branches(self) -> Branches:
         """Branches of agents, each with a working tree of its own."""
         from memfs.team.branches import Branches
 
-        return self._first("branches", Branches(self.store, self.parts, lambda: self.merger))
+        return Branches(self.store, self.parts, lambda: self.merger)
 
-    @cached_property
+    @shared_property
     def signatures(self) -> Signatures:
         """Tells who signed the commits of the memory."""
         from memfs.team.verify import Signatures
 
-        return self._first("signatures", Signatures(self.parts.repository))
+        return Signatures(self.parts.repository)
 
-    @cached_property
+    @shared_property
     def blame(self) -> Blame:
         """Tells who taught each field of an item."""
         from memfs.team.blame import Blame
 
-        return self._first("blame", Blame(self.store, self.parts, self.history()))
+        return Blame(self.store, self.parts, self.history())
 
-    @cached_property
+    @shared_property
     def undo(self) -> Undo:
         """Takes back what a session, an agent or a commit wrote."""
         from memfs.team.undo import Undo
 
-        return self._first("undo", Undo(self.store, self.parts, self.history(), self.usage))
+        return Undo(self.store, self.parts, self.history(), self.usage)
 
-    @cached_property
+    @shared_property
     def answers(self) -> AnswerDiff:
         """Tells how the answer to a question changed between two revisions."""
         from memfs.team.answer_diff import AnswerDiff
 
-        made = AnswerDiff(lambda revision, now: self.past.at(revision, now=now), self.parts.repository)
-        return self._first("answers", made)
+        return AnswerDiff(lambda revision, now: self.past.at(revision, now=now), self.parts.repository)
 
-    @cached_property
+    @shared_property
     def bisect(self) -> Bisect:
         """Finds the commit that broke an answer."""
         from memfs.team.bisect import Bisect
 
-        made = Bisect(lambda revision, now: self.past.at(revision, now=now), self.parts.repository)
-        return self._first("bisect", made)
+        return Bisect(lambda revision, now: self.past.at(revision, now=now), self.parts.repository)
 
-    @cached_property
+    @shared_property
     def resolver(self) -> Resolver:
         """Lists what merges could not decide, and brings it to an end."""
         from memfs.team.resolve import Resolver
 
-        return self._first("resolver", Resolver(self.store, self.parts, self.states))
+        return Resolver(self.store, self.parts, self.states)
 
-    @cached_property
+    @shared_property
     def review(self) -> Reviews:
         """Tells what a change does to memory, before it goes in."""
         from memfs.team.review import Reviews, by_travel
 
-        return self._first("review", Reviews(self.parts.repository, self.settings, by_travel(self.past)))
+        return Reviews(self.parts.repository, self.settings, by_travel(self.past))
 
     def close(self) -> None:
         """Close whatever was opened. May be repeated."""
@@ -153,8 +150,3 @@ class Teams:
             closing = getattr(part, "close", None)
             if closing is not None and name in type(self).__dict__:
                 closing()
-
-    def _first(self, name: str, made: Part) -> Part:
-        """The part that threads share which make it at once: two would not know of each other's work."""
-        found: Part = self.__dict__.setdefault(name, made)
-        return found

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from memfs.context.parts import WarningHistory
 from memfs.fs import io
-from memfs.learning.triggers import FILE, FILES, OLDER, WarningLog, WarningRecord
+from memfs.learning.triggers import FILE, FILES, OLDER, WarningHistory, WarningLog, WarningRecord
 from memfs.model.episode import StateSnapshot
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import pytest
 
 from memfs import StorageIO, Workspace
+from memfs.fs.lock import shared_property
 from memfs.state.parts import States
 
 Opened = Callable[..., Workspace]
-PARTS = sorted(name for name, value in vars(States).items() if isinstance(value, cached_property))
+PARTS = sorted(name for name, value in vars(States).items() if isinstance(value, shared_property))
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_threads_that_make_a_part_at_once_share_it(opened: Opened, name: str) -> None:
     """Every part is there once, also where Python makes it twice, and can be made on its own."""
     states = opened().states
-    make = vars(States)[name].func
-    assert make(states) is make(states) is getattr(states, name)
+    part = vars(States)[name]
+    assert part.__get__(states) is part.__get__(states) is getattr(states, name)
 
 
 def test_a_workspace_has_its_states_once(opened: Opened) -> None:
     """Two threads that ask at once get the same states."""
     workspace = opened()
-    make = vars(Workspace)["states"].func
-    assert make(workspace) is make(workspace) is workspace.states
+    part = vars(Workspace)["states"]
+    assert part.__get__(workspace) is part.__get__(workspace) is workspace.states
 
 
 def test_a_part_that_cannot_be_closed_keeps_no_other_open(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:

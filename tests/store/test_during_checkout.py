@@ -130,7 +130,7 @@ def test_files_of_a_checkout_that_has_not_moved_head_yet_stay(
             return index_lock(repository)
 
         # the file is as the write left it when that is looked at first, and a checkout's own a moment later
-        monkeypatch.setattr("memfs.store.commits.index_lock", late)
+        monkeypatch.setattr("memfs.git.transaction.index_lock", late)
         monkeypatch.setattr(commits.Committer, "_is_still", lambda *_: True)
         try:
             workspace.store.flush(adopt=False)

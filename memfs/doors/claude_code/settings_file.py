@@ -20,7 +20,7 @@ from memfs.errors import ContentError, MemfsError, PathEscape, StorageIO, Storag
 from memfs.format import json_text, plain
 from memfs.format.plain import Node
 from memfs.fs import io, shared_file
-from memfs.home import home
+from memfs.fs.workspace_location import home
 
 _BOM = b"\xef\xbb\xbf"
 _FOLDER = ".claude"

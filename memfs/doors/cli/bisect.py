@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from memfs.doors.cli.answer_diff import culprit_json, head_line, remarks, whose
 from memfs.doors.cli.command import Unclear, opened, verb
-from memfs.doors.cli.culprit import culprit_json, head_line, remarks, whose
 from memfs.doors.cli.output import clean, count, note, print_json, print_raw, styled
 from memfs.model.query import MOST
 

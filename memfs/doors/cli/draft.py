@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from memfs.doors.cli.command import Unclear
-from memfs.doors.cli.filters import when
+from memfs.doors.cli.filters import pair, when
 from memfs.doors.cli.streams import read_input
 from memfs.errors import ItemSyntaxError, MemfsError
 from memfs.model import MemoryItem, Origin, Trust
@@ -142,18 +141,6 @@ def draft(*, context: tuple[str, ...], data: tuple[str, ...], time: str | None, 
     pairs = dict(pair(written) for written in context)
     own = dict(pair(written, "--data person=Ada") for written in data)
     return Draft(context=pairs, data=own, time=when(time, "time"), **given)
-
-
-def pair(written: str, example: str = "--context branch=main") -> tuple[str, str]:
-    """A circumstance as ``--context`` takes it, or a field as ``--data`` does.
-
-    Raises:
-        Unclear: it has no name, or no value.
-    """
-    name, equals, value = written.partition("=")
-    if not equals or not name.strip():
-        raise Unclear(f"{example.split()[0]}: {written!r} has no name and value", f"write {example}")
-    return name.strip(), value
 
 
 def standard_input() -> str:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Unclear, complete_types
-from memfs.doors.cli.options import place
 from memfs.doors.cli.output import clean, note, progress, time_text
 from memfs.errors import QueryInvalid, SettingInvalid
 from memfs.model import Kind, Layer, Phase, Query
@@ -72,9 +71,17 @@ def query(
         limit=limit,
         since=when(since, "since", now=now),
         until=when(until, "until", end=True, now=now),
-        path=place(workspace, path) if path else "",
+        path=_placed(workspace, path),
         **chosen,
     )
+
+
+def _placed(workspace: Workspace, path: str) -> str:
+    if not path:
+        return ""
+    from memfs.doors.cli.options import place  # few questions name a folder
+
+    return place(workspace, path)
 
 
 def known_type(workspace: Workspace | Past, name: str) -> Kind:
@@ -102,6 +109,18 @@ def when(written: str | None, option: str, *, end: bool = False, now: datetime |
 
 
 _STATE = ("aggregates", "archive", "checkpoints", "configuration", "iterations")
+
+
+def pair(written: str, example: str = "--context branch=main") -> tuple[str, str]:
+    """A circumstance as ``--context`` takes it, or a field as ``--data`` does.
+
+    Raises:
+        Unclear: it has no name, or no value.
+    """
+    name, equals, value = written.partition("=")
+    if not equals or not name.strip():
+        raise Unclear(f"{example.split()[0]}: {written!r} has no name and value", f"write {example}")
+    return name.strip(), value
 
 
 def as_of(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,7 +12,8 @@ import click
 
 from memfs.doors.cli.command import opened, verb
 from memfs.doors.cli.commit_report import SOURCE, land
-from memfs.doors.cli.draft import pair, standard_input
+from memfs.doors.cli.draft import standard_input
+from memfs.doors.cli.filters import pair
 from memfs.doors.cli.options import allow_secret_option
 from memfs.doors.cli.output import clean, count, note, one_line, print_json, print_raw, print_text, problem_json, styled
 from memfs.recall.conflict_notes import CONTRADICTS

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import opened, verb
-from memfs.doors.cli.draft import pair
-from memfs.doors.cli.filters import as_of, as_of_json, note_past, past_at
+from memfs.doors.cli.filters import as_of, as_of_json, note_past, pair, past_at
 from memfs.doors.cli.output import clean, count, note, one_line, print_json, print_raw, print_table, styled
 from memfs.learning.pattern_learner import patterns_in
 from memfs.model.query import MOST

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memfs.doors.cli.command import Unclear, opened, verb
-from memfs.doors.cli.culprit import culprit_json, head_line, remarks, whose
-from memfs.doors.cli.draft import pair
-from memfs.doors.cli.filters import as_of, as_of_json, filters, note_past, past_at, query
+from memfs.doors.cli.filters import as_of, as_of_json, filters, note_past, pair, past_at, query
 from memfs.doors.cli.mounts import left_out, note_left_out, recaller, unread_of
 from memfs.doors.cli.output import (
     clean,
@@ -32,19 +30,16 @@ from memfs.doors.cli.output import (
     width,
 )
 from memfs.errors import QueryInvalid
-from memfs.learning.conventions import withheld
 from memfs.model.ids import of_mount
 from memfs.model.kinds import CONVENTION
 from memfs.model.query import MOST
 from memfs.recall.conflict_notes import OVER, disputes, undecided, unresolved_note
-from memfs.recall.fence import fence
+from memfs.recall.fence import fence, withheld
 from memfs.recall.ranking import strategy
 from memfs.recall.rerank import relevance_percents
 
 if TYPE_CHECKING:
     from memfs.model import Hit, MemoryItem, Problem, Query, Recall
-    from memfs.team.answer_diff import AnswerChange, Difference
-    from memfs.team.answers import PlacedHit, RevisionAnswer
     from memfs.team.asof import Past
     from memfs.workspace import Workspace
 
@@ -147,7 +142,9 @@ def recall(
         past = past_at(workspace, as_of) if as_of is not None else None
         asked = _query(workspace, " ".join(question), limit, chosen, past)
         if diff is not None:
-            _compare(workspace, asked, diff, as_json)
+            from memfs.doors.cli.answer_diff import compare  # rarely asked for
+
+            compare(workspace, asked, diff, as_json)
             return
         answer, lacks = _search(workspace, asked, own, past, prove=as_json, fenced=fenced)
     if as_json:
@@ -215,11 +212,6 @@ def _hint(workspace: Workspace) -> str:
 def _refuse_beside_diff(ctx: click.Context, options: Mapping[str, object]) -> None:
     if given := [word for word, value in options.items() if value]:
         raise click.UsageError(f"--diff and {given[0]} exclude each other", ctx)
-
-
-def _compare(workspace: Workspace, asked: Query, revisions: str, as_json: bool) -> None:
-
-    compare(workspace, asked, revisions, as_json)
 
 
 def _answer_json(answer: Recall, explain: bool) -> dict[str, Any]:
@@ -355,127 +347,3 @@ def _first_lines(item: MemoryItem) -> list[str]:
         if len(lines) > _LINES_SHOWN:
             return [*lines[: _LINES_SHOWN - 1], one_line(lines[_LINES_SHOWN - 1], room - 2).rstrip("…") + " …"]
     return lines
-
-
-_COLOURS = {"came": "green", "went": "red", "moved": "cyan", "changed": "yellow", "slid": "white"}
-_TEXTS = ("title", "content", "status")
-
-
-def revisions_of(written: str) -> tuple[str, str]:
-    """The two revisions of ``A..B``; ``A`` and ``A..`` mean up to the last commit.
-
-    Raises:
-        Unclear: there is no first one, or the dots are three.
-    """
-    older, _, newer = written.partition("..")
-    if not older.strip() or newer.startswith("."):
-        raise Unclear(f"--diff: {written!r} does not name two revisions", "write A..B, such as HEAD~5..HEAD")
-    return older.strip(), newer.strip() or "HEAD"
-
-
-def compare(workspace: Workspace, asked: Query, written: str, as_json: bool) -> None:
-    """Print how the answer to a question differs from one revision to another."""
-    older, newer = revisions_of(written)
-    difference = workspace.teams.answers.between(asked, older, newer)
-    waiting = workspace.store.pending().count
-    if as_json:
-        print_json(_json(difference))
-    else:
-        _print(difference)
-    for sentence in difference.notes:
-        note(sentence)
-    if waiting and newer == "HEAD":
-        note(f"{count(waiting, 'write')} not committed yet, and not in it; 'memfs commit' commits them")
-
-
-# -- for people ---------------------------------------------------------------------------------------------------
-def _print(difference: Difference) -> None:
-    older, newer = difference.older, difference.newer
-    print_raw(f"{_end(older)} .. {_end(newer)}  {styled(_counted(difference), bold=True)}")
-    slid = [one for one in difference.changes if one.fate == "slid"]
-    for change in difference.changes:
-        if change.fate != "slid":
-            print_raw("")
-            _print_change(change)
-    if slid:
-        print_raw("")
-        print_raw(f"slid     {', '.join(f'{clean(one.id)} {_ranks(one)}' for one in slid)}")
-
-
-def _end(answer: RevisionAnswer) -> str:
-    return f"{styled(answer.commit[:10], fg='yellow')} ({answer.time:%Y-%m-%d})"
-
-
-def _counted(difference: Difference) -> str:
-    kinds = [change.fate.value for change in difference.changes]
-    told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in _COLOURS if kind in kinds)
-    return told or f"the same answer: {count(len(difference.newer.ids), 'hit')}"
-
-
-def _ranks(change: AnswerChange) -> str:
-    ranks = [one.rank for one in (change.before, change.after) if one is not None]
-    return " -> ".join(map(str, dict.fromkeys(ranks)))
-
-
-def _print_change(change: AnswerChange) -> None:
-    item = (change.after or change.before).item  # type: ignore[union-attr]
-    word = styled(f"{change.fate.value:<8}", fg=_COLOURS[change.fate.value])
-    said = one_line(item.title or item.content, 60)
-    print_raw(f"{word} {styled(clean(change.id), bold=True)}  {_ranks(change)}  {said}")
-    for line in _texts(change):
-        print_raw(f"         {line}")
-    if change.by is None:
-        print_raw(f"         {styled('no commit can be named', dim=True)}")
-        return
-    back = " (only the older revision has it)" if change.taken_back else ""
-    print_raw(f"         by {head_line(change.by.revision)}{back}")
-    for line in filter(None, (whose(change.by), *remarks(change.by))):
-        print_raw(f"            {line}")
-
-
-def _texts(change: AnswerChange) -> list[str]:
-    if change.before is None or change.after is None or not change.fields:
-        return []
-    lines = []
-    for name in change.fields:
-        if name in _TEXTS:
-            old, new = (one_line(getattr(one.item, name), 50) for one in (change.before, change.after))
-            lines.append(f"{name}: {old or '-'} -> {new or '-'}")
-    others = [name for name in change.fields if name not in (*_TEXTS, "updated")]
-    return [*lines, *([f"also {', '.join(others)}"] if others else [])]
-
-
-# -- for scripts --------------------------------------------------------------------------------------------------
-def _json(difference: Difference) -> dict[str, Any]:
-    return {
-        "query": difference.query.text,
-        "older": _end_json(difference.older),
-        "newer": _end_json(difference.newer),
-        "now": time_text(difference.now),
-        "same": not difference.changes,
-        "changes": [_change_json(change) for change in difference.changes],
-    }
-
-
-def _end_json(answer: RevisionAnswer) -> dict[str, Any]:
-    return {"commit": answer.commit, "time": time_text(answer.time), "hits": list(answer.ids)}
-
-
-def _change_json(change: AnswerChange) -> dict[str, Any]:
-    by = change.by and culprit_json(change.by) | {"taken_back": change.taken_back}
-    return {
-        "id": change.id,
-        "kind": change.fate.value,
-        "before": _place_json(change.before),
-        "after": _place_json(change.after),
-        "fields": list(change.fields),
-        "by": by,
-    }
-
-
-def _place_json(placed: PlacedHit | None) -> dict[str, Any] | None:
-    if placed is None:
-        return None
-    item: MemoryItem = placed.item
-    facts = {"title": item.title, "content": item.content, "status": item.status, "path": item.path}
-    return {"rank": placed.rank, "score": round(placed.score, 6), **facts}

@@ -16,7 +16,7 @@ from memfs.context import agents_md
 from memfs.doors.importers.markdown import Passage, front_matter, passages, rows, texts_of
 from memfs.doors.importers.source_files import SourceContent, SourcePage, decoded, named, page, pages
 from memfs.errors import ContentError, MemfsError
-from memfs.home import home
+from memfs.fs.workspace_location import home
 from memfs.intake.import_service import Arrival
 from memfs.model import MemoryItem
 from memfs.model.item import Origin, Trust

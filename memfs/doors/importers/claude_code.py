@@ -17,7 +17,7 @@ from typing import Any
 from memfs.doors.importers.markdown import front_matter, passages, text_of
 from memfs.doors.importers.source_files import SourceContent, SourcePage, moment, page, pages, tags_of
 from memfs.errors import ContentError
-from memfs.home import home
+from memfs.fs.workspace_location import home
 from memfs.intake.import_service import Arrival
 from memfs.model import MemoryItem
 from memfs.model.item import Origin, Trust

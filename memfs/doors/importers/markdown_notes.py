@@ -14,7 +14,7 @@ from memfs.doors.importers.agents_md import is_file_name
 from memfs.doors.importers.markdown import first_heading, front_matter, text_of, texts_of
 from memfs.doors.importers.source_files import SourceContent, SourcePage, moment, page, pages, tags_of
 from memfs.errors import MemfsError
-from memfs.home import home
+from memfs.fs.workspace_location import home
 from memfs.intake.import_service import Arrival
 from memfs.model import KindTable, MemoryItem
 from memfs.model.item import Origin, Trust

@@ -1,0 +1,184 @@
+"""How the answer to a question differs between two revisions, and the commits that changed it.
+
+A culprit, the commit that changed an answer, is shown here for every verb that names one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from memfs.doors.cli.command import Unclear
+from memfs.doors.cli.history import revision_json
+from memfs.doors.cli.output import clean, count, note, one_line, print_json, print_raw, styled, time_text
+
+if TYPE_CHECKING:
+    from memfs.git.log import Revision
+    from memfs.model import MemoryItem, Query
+    from memfs.team.answer_diff import AnswerChange, Difference
+    from memfs.team.answers import PlacedHit, RevisionAnswer
+    from memfs.team.culprit import Culprit
+    from memfs.workspace import Workspace
+
+_BROUGHT = 5
+
+
+def culprit_json(culprit: Culprit) -> dict[str, Any]:
+    """A culprit as scripts read it: the commit, whose it is, and what is not certain of it."""
+    return {
+        "commit": revision_json(culprit.revision),
+        "agent": ", ".join(culprit.agents),
+        "session": ", ".join(culprit.sessions),
+        "source": ", ".join(culprit.sources),
+        "or_earlier": list(culprit.or_earlier),
+        "brought": [revision_json(one) for one in culprit.brought],
+    }
+
+
+def head_line(revision: Revision) -> str:
+    """A commit on one line: its id, when, by whom, and what it says."""
+    head = f"{styled(revision.short, fg='yellow')} {styled(f'{revision.time:%Y-%m-%d}', dim=True)}"
+    return f"{head} {clean(revision.author)}: {one_line(revision.subject, 0)}"
+
+
+def whose(culprit: Culprit) -> str:
+    """By which agent, in which session, through which door; "" where the commit names none."""
+    named = (("agent", culprit.agents), ("session", culprit.sessions), ("through", culprit.sources))
+    return clean(", ".join(f"{word} {' and '.join(values)}" for word, values in named if values))
+
+
+def remarks(culprit: Culprit) -> list[str]:
+    """What is to be known of how it was found: what it joined, and which commits could not be read."""
+    found = []
+    if culprit.brought:
+        shown = [head_line(one) for one in culprit.brought[:_BROUGHT]]
+        more = len(culprit.brought) - _BROUGHT
+        found.append("it joined a line on which that never held:")
+        found += [f"  {line}" for line in shown] + ([f"  and {count(more, 'more commit')}"] if more > 0 else [])
+    if culprit.or_earlier:
+        names = ", ".join(one[:10] for one in culprit.or_earlier[:_BROUGHT])
+        found.append(f"or one of those before it that could not be read: {names}")
+    return found
+
+
+_COLOURS = {"came": "green", "went": "red", "moved": "cyan", "changed": "yellow", "slid": "white"}
+_TEXTS = ("title", "content", "status")
+
+
+def revisions_of(written: str) -> tuple[str, str]:
+    """The two revisions of ``A..B``; ``A`` and ``A..`` mean up to the last commit.
+
+    Raises:
+        Unclear: there is no first one, or the dots are three.
+    """
+    older, _, newer = written.partition("..")
+    if not older.strip() or newer.startswith("."):
+        raise Unclear(f"--diff: {written!r} does not name two revisions", "write A..B, such as HEAD~5..HEAD")
+    return older.strip(), newer.strip() or "HEAD"
+
+
+def compare(workspace: Workspace, asked: Query, written: str, as_json: bool) -> None:
+    """Print how the answer to a question differs from one revision to another."""
+    older, newer = revisions_of(written)
+    difference = workspace.teams.answers.between(asked, older, newer)
+    waiting = workspace.store.pending().count
+    if as_json:
+        print_json(_json(difference))
+    else:
+        _print(difference)
+    for sentence in difference.notes:
+        note(sentence)
+    if waiting and newer == "HEAD":
+        note(f"{count(waiting, 'write')} not committed yet, and not in it; 'memfs commit' commits them")
+
+
+# -- for people ---------------------------------------------------------------------------------------------------
+def _print(difference: Difference) -> None:
+    older, newer = difference.older, difference.newer
+    print_raw(f"{_end(older)} .. {_end(newer)}  {styled(_counted(difference), bold=True)}")
+    slid = [one for one in difference.changes if one.fate == "slid"]
+    for change in difference.changes:
+        if change.fate != "slid":
+            print_raw("")
+            _print_change(change)
+    if slid:
+        print_raw("")
+        print_raw(f"slid     {', '.join(f'{clean(one.id)} {_ranks(one)}' for one in slid)}")
+
+
+def _end(answer: RevisionAnswer) -> str:
+    return f"{styled(answer.commit[:10], fg='yellow')} ({answer.time:%Y-%m-%d})"
+
+
+def _counted(difference: Difference) -> str:
+    kinds = [change.fate.value for change in difference.changes]
+    told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in _COLOURS if kind in kinds)
+    return told or f"the same answer: {count(len(difference.newer.ids), 'hit')}"
+
+
+def _ranks(change: AnswerChange) -> str:
+    ranks = [one.rank for one in (change.before, change.after) if one is not None]
+    return " -> ".join(map(str, dict.fromkeys(ranks)))
+
+
+def _print_change(change: AnswerChange) -> None:
+    item = (change.after or change.before).item  # type: ignore[union-attr]
+    word = styled(f"{change.fate.value:<8}", fg=_COLOURS[change.fate.value])
+    said = one_line(item.title or item.content, 60)
+    print_raw(f"{word} {styled(clean(change.id), bold=True)}  {_ranks(change)}  {said}")
+    for line in _texts(change):
+        print_raw(f"         {line}")
+    if change.by is None:
+        print_raw(f"         {styled('no commit can be named', dim=True)}")
+        return
+    back = " (only the older revision has it)" if change.taken_back else ""
+    print_raw(f"         by {head_line(change.by.revision)}{back}")
+    for line in filter(None, (whose(change.by), *remarks(change.by))):
+        print_raw(f"            {line}")
+
+
+def _texts(change: AnswerChange) -> list[str]:
+    if change.before is None or change.after is None or not change.fields:
+        return []
+    lines = []
+    for name in change.fields:
+        if name in _TEXTS:
+            old, new = (one_line(getattr(one.item, name), 50) for one in (change.before, change.after))
+            lines.append(f"{name}: {old or '-'} -> {new or '-'}")
+    others = [name for name in change.fields if name not in (*_TEXTS, "updated")]
+    return [*lines, *([f"also {', '.join(others)}"] if others else [])]
+
+
+# -- for scripts --------------------------------------------------------------------------------------------------
+def _json(difference: Difference) -> dict[str, Any]:
+    return {
+        "query": difference.query.text,
+        "older": _end_json(difference.older),
+        "newer": _end_json(difference.newer),
+        "now": time_text(difference.now),
+        "same": not difference.changes,
+        "changes": [_change_json(change) for change in difference.changes],
+    }
+
+
+def _end_json(answer: RevisionAnswer) -> dict[str, Any]:
+    return {"commit": answer.commit, "time": time_text(answer.time), "hits": list(answer.ids)}
+
+
+def _change_json(change: AnswerChange) -> dict[str, Any]:
+    by = change.by and culprit_json(change.by) | {"taken_back": change.taken_back}
+    return {
+        "id": change.id,
+        "kind": change.fate.value,
+        "before": _place_json(change.before),
+        "after": _place_json(change.after),
+        "fields": list(change.fields),
+        "by": by,
+    }
+
+
+def _place_json(placed: PlacedHit | None) -> dict[str, Any] | None:
+    if placed is None:
+        return None
+    item: MemoryItem = placed.item
+    facts = {"title": item.title, "content": item.content, "status": item.status, "path": item.path}
+    return {"rank": placed.rank, "score": round(placed.score, 6), **facts}
