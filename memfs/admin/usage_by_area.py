@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from memfs.config_names import SETTINGS_FILE
-from memfs.errors import HistoryError
+from memfs.errors import HistoryError, MemfsError
 from memfs.fs import io
 from memfs.git import commits, objects
 from memfs.model.state_paths import document_of_sidecar
@@ -47,6 +47,11 @@ _FOLDERS = {
     "threads": "threads",
     "archive": "archive",
 }
+_PATIENCE = 1.0
+_COMMIT = 512
+"""What a commit takes, beside what it holds."""
+_ROW = 26
+"""What a name takes in a folder of git's, beside its letters; an id is 20 bytes that nothing makes shorter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +111,37 @@ def weigh_commit(parts: Parts, plans: Sequence[FilePlan]) -> int:
     shared = [plan for plan in plans if not parts.is_local(plan.path) and not document_of_sidecar(plan.path)]
     if not shared:
         return 0
+    blobs = sum(len(objects.loose_bytes(objects.Object("blob", plan.after))) for plan in shared if plan.after)
+    folders = {folder for plan in shared for folder in PurePosixPath(plan.path).parents}
+    return _COMMIT + blobs + sum(_weigh_tree(parts.tree.root / folder) for folder in folders)
+
+
+def _weigh_tree(folder: Path) -> int:
+    """What git keeps of a folder's names each time that one of its files changes."""
+    try:
+        return sum(_ROW + len(name) // 2 for name in os.listdir(folder))
+    except OSError:  # it is made by the write
+        return _ROW
+
+
+def _pending(parts: Parts, head: str | None) -> int:
+    """What the writes that wait for their commit will add; 0 where git cannot tell."""
+    waiting = parts.journal.operations()
+    shared = [
+        replace(one, changes=tuple(change for change in one.changes if not parts.is_local(change.path)))
+        for one in waiting
+    ]
+    try:
+        return commits.weight(parts.repository, windows(shared), head, parts.journal.tip)
+    except HistoryError:
+        return 0
+
+
+def _committed(parts: Parts, head: str | None) -> int:
+    """What git keeps below a commit; 0 where there is none or git cannot tell."""
+    if head is None:
+        return 0
+    repository = parts.repository
     own = [os.fsdecode(repository.full(path)) for path in (CONTENT, SETTINGS_FILE)]
     try:
         answer = repository.git.run("rev-list", "--objects", "--disk-usage", head, "--", *own)
