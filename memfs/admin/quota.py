@@ -142,8 +142,6 @@ def _sound(account: Account) -> bool:
     )
 
 
-_OBJECT = 512  # what a commit and the names of what it holds take, beside the bytes
-_LISTED = 16  # git lists a folder again for each commit: of so many bytes of items, about one is such a row
 _NOTICED = 0.01  # of the whole quota: the history is measured where it may have grown by more
 _FRESH = 2.0  # no second measurement within so many seconds
 _STALE = 600.0  # hand edits, checkouts and commits change sizes unseen
