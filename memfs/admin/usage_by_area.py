@@ -1,8 +1,4 @@
-"""Areas: what the parts of a workspace weigh on disk.
-
-Owns which path belongs to which area, and measuring each. It changes nothing, and what an area may weigh is
-``memfs.admin.quota``'s business.
-"""
+"""Measure what the parts of a workspace weigh on disk, and count its items. Changes nothing."""
 
 from __future__ import annotations
 
@@ -16,10 +12,9 @@ from pathlib import Path, PurePosixPath
 from memfs.config_names import SETTINGS_FILE
 from memfs.errors import HistoryError, MemfsError
 from memfs.fs import io
-from memfs.git import commits, objects
+from memfs.git import objects
 from memfs.model.state_paths import document_of_sidecar
 from memfs.store import Store
-from memfs.store.commits import windows
 from memfs.store.health import BALLAST, BALLAST_BYTES
 from memfs.store.parts import CONTENT, Parts, below_content
 from memfs.store.plan import FilePlan
@@ -130,6 +125,9 @@ def _weigh_tree(folder: Path) -> int:
 
 def _pending(parts: Parts, head: str | None) -> int:
     """What the writes that wait for their commit will add; 0 where git cannot tell."""
+    from memfs.git import commits  # only once there is something to commit
+    from memfs.store.commits import windows
+
     waiting = parts.journal.operations()
     shared = [
         replace(one, changes=tuple(change for change in one.changes if not parts.is_local(change.path)))
