@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -291,11 +291,11 @@ class Store:
         self.edits = HandEdits(parts, self.following)
         self._people = PersonCommits(parts)
         self._window = Window(self._flush_window, parts.policy.interval, self.note_failure)
-        self.sight = Sight(self.following, self.refresh, self.writing.news)
+        self.sight = Sight(self.following, self.writing)
         self._planning = threading.RLock()
         renewed_in_child(self)
         self.wrote = False  # by anybody who holds this store
-        self.seeking = Searcher(parts, self.follow, self.refresh)
+        self.seeking = Searcher(parts, self.sight)
         ended = end_interrupted(parts)
         self.notes: list[Problem] = [*ended, *self.writing.recover(), *map(Problem.of, parts.journal.damage)]
         self._left = bool(parts.journal.waiting)
@@ -538,11 +538,7 @@ class Store:
 
     def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
         """Bring the index in step with the given files, or with every file."""
-        if paths is None:
-            self.writing.bring_home()
-        if self._parts.index.reload():
-            self.following.forget_owners()
-        return self.following.refresh(paths)
+        return self.sight.refresh() if paths is None else self.following.catch_up(paths)
 
     def follow(self) -> SyncResult:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
@@ -641,8 +637,10 @@ class Store:
             return
         with self._planning:
             try:
-                if self.sight.everywhere(partial(self.edits.find_rested, policy.rest)).plans:
-                    flushed = self._committer.flush(adopt=True, quiet_seconds=policy.rest, patience=0)
+                with self.sight.everywhere():
+                    found = self.edits.find_rested(policy.rest)
+                if found.plans:
+                    flushed = self._committing.flush(adopt=True, quiet_seconds=policy.rest, patience=0)
                     self.notes.extend(flushed.notes)
             except MemfsError as error:
                 self.note_failure(error)

@@ -388,17 +388,13 @@ class FileWriter:
             message=message,
             batch=batch,
             writers=tuple(self._signed(signature).fields() for signature in dict.fromkeys(signatures)),
-            changes=self._as_changes(plans),
+            changes=tuple(FileChange(path=one.path, old=one.old_sha, new=one.new_sha, data=one.after) for one in plans),
         )
 
     def _signed(self, signature: Signature) -> Signature:
         """A signature that names nobody is of the agent whose branch this is, where it is one's."""
         nobody = not signature.agent and not signature.person
         return replace(signature, agent=self._parts.policy.agent) if nobody else signature
-
-    @staticmethod
-    def _as_changes(plans: Sequence[FilePlan]) -> tuple[FileChange, ...]:
-        return tuple(FileChange(path=plan.path, old=plan.old_sha, new=plan.new_sha, data=plan.after) for plan in plans)
 
     def _recording(self, branch: str, message: str, edits: Sequence[FilePlan], batch: bool = False) -> Operation:
         """The operation for edits that are in place: what was there before is not memfs's to bring back."""
