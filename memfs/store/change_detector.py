@@ -20,7 +20,7 @@ class Sight:
 
     def __init__(self, following: IndexSync, writing: FileWriter | None = None) -> None:
         """``writing`` tells what other processes wrote, and brings home what waits; None where nobody writes."""
-        self._following = following
+        self._index_sync = following
         self._writing = writing
         self._eyes: Eyes | None = None
         self._make: Callable[[], Eyes] | None = None
@@ -72,7 +72,7 @@ class Sight:
         """Look at every file."""
         if self._writing is not None:
             self._writing.bring_home()
-        return self._following.catch_up()
+        return self._index_sync.catch_up()
 
     @contextmanager
     def everywhere(self) -> Iterator[None]:

@@ -142,9 +142,9 @@ class MountedStore:
         """``index``: in a folder of this user's own."""
         self.tree, self.codec, self.kinds, self.index, self.clock = tree, codec, kinds, index, clock
         self.following = IndexSync(tree, codec, kinds, index, lambda _: None)
-        self._sight = Sight(self.following)
-        self.seeking = Searcher(self, self._sight)
-        self._decoded = ItemDecoder()
+        self._detector = Sight(self.following)
+        self.seeking = Searcher(self, self._detector)
+        self._decoder = ItemDecoder()
         self._failures: list[Problem] = []
         self._closed = False
 

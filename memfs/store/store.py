@@ -640,7 +640,7 @@ class Store:
                 with self.sight.everywhere():
                     found = self.edits.find_rested(policy.rest)
                 if found.plans:
-                    flushed = self._committing.flush(adopt=True, quiet_seconds=policy.rest, patience=0)
+                    flushed = self._committer.flush(adopt=True, quiet_seconds=policy.rest, patience=0)
                     self.notes.extend(flushed.notes)
             except MemfsError as error:
                 self.note_failure(error)

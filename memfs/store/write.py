@@ -66,13 +66,13 @@ class FileWriter:
     def __init__(self, parts: Parts, following: IndexSync) -> None:
         """``following`` learns of every write before anybody else can write."""
         self._parts = parts
-        self._following = following
+        self._index_sync = following
         self._health = Health(parts.tree.root, parts.repository.state)
         self._files = JournaledFiles(parts, self._health)
         self._away = Away((parts.repository.state, parts.index.folder))
         if parts.secondary is not None:
             parts.secondary.used = str(parts.secondary.folder) in self._away.known()
-        self._homecoming = ReturnHome(parts, self._health, self._files, self._away)
+        self._return_home = ReturnHome(parts, self._health, self._files, self._away)
         self.noticed: list[Problem] = []
 
     def carry_out(
@@ -129,7 +129,7 @@ class FileWriter:
                     refused = self._refusal(error, plans)
             if stamps is None:
                 stamps = self._elsewhere(operations, refused)
-            take_in(self._following, plans, stamps)
+            take_in(self._index_sync, plans, stamps)
             if len(local) == len(plans) and not merges and self._parts.journal.latest(plans[0].path) is not None:
                 self._parts.journal.drop([operation.id])  # no commit waits for it: its files are all there is
         return stamps
@@ -229,7 +229,7 @@ class FileWriter:
         """Finish what came before; where that cannot be known but another place may take the write, say why."""
         try:
             self._notice(redo_all(self._parts, self._health))
-            self._notice(self._homecoming.bring())
+            self._notice(self._return_home.bring())
         except StorageIO as error:
             if self._parts.secondary is None or not spills(error):
                 raise
@@ -363,8 +363,8 @@ class FileWriter:
                 if refused is not None:
                     raise refused
                 problems += redo_all(self._parts, self._health)
-                problems += self._homecoming.bring()
-            waited, waits = waits, self._homecoming.waiting()
+                problems += self._return_home.bring()
+            waited, waits = waits, self._return_home.waiting()
             if not 0 < waits < waited:
                 return problems
 
