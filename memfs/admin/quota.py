@@ -35,7 +35,7 @@ from memfs.config_names import SYSTEM_CONFIG
 from memfs.errors import MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.model.problem import Problem
-from memfs.store.parts import Fire, Parts
+from memfs.store.parts import Fire, Gate, Parts
 from memfs.store.plan import FilePlan
 
 FILE = "ledger"
@@ -174,8 +174,8 @@ class QuotaStatus:
         }  # fmt: skip
 
 
-class Quota:
-    """The gate of one workspace (``memfs.store.parts.Gate``)."""
+class Quota(Gate):
+    """The quotas of one workspace, which every write passes."""
 
     def __init__(self, parts: Parts, fire: Fire) -> None:
         """Keep account for these parts.

@@ -219,6 +219,24 @@ def write_all(fd: int, data: bytes, path: str) -> None:
         raise _lost_bytes(path)
 
 
+def write_at(fd: int, data: bytes, position: int, path: str) -> None:
+    """Write every byte from a position on, continuing after short writes.
+
+    Raises:
+        StorageIO: the system refused.
+    """
+    view = memoryview(data)
+    try:
+        while view:
+            if _hook is not None:
+                _hook("write", path)
+            written = os.pwrite(fd, view, position)
+            position += written
+            view = view[written:]
+    except OSError as error:
+        raise storage_error(error, "write", path) from error
+
+
 def verify(fd: int, data: bytes, position: int, path: str | os.PathLike[str]) -> None:
     """Look whether a file holds what was just written into it.
 

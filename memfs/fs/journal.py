@@ -127,11 +127,6 @@ class Journal:
 
     # -- reading ------------------------------------------------------------------------------------------------
     @property
-    def generation(self) -> int:
-        """Raised whenever the file is replaced."""
-        return self._header.generation
-
-    @property
     def tip(self) -> str:
         """The commit behind the last drop, "" where there was none."""
         return self._header.tip
@@ -454,16 +449,9 @@ class Journal:
 
     def _write(self, payloads: Sequence[bytes]) -> None:
         data = b"".join(_framed(self._header.mark, payload) for payload in payloads)
-        view = memoryview(data)
-        position = self._offset
-        while view:
-            fd = self._writer()
-            with io.operation("write", self.path):
-                written = os.pwrite(fd, view, position)
-            position += written
-            view = view[written:]
+        io.write_at(self._writer(), data, self._offset, str(self.path))
         io.verify(self._fd, data, self._offset, self.path)
-        self._offset = position
+        self._offset += len(data)
 
 
 def _framed(mark: bytes, payload: bytes) -> bytes:
@@ -485,7 +473,7 @@ class SalvageResult:
     @property
     def operations(self) -> int:
         """How many of the records are operations."""
-        return sum(_kind(frame) == "operation" for frame in self.frames)
+        return sum(_kind(frame[_FRAME.size :]) == "operation" for frame in self.frames)
 
 
 def salvage(path: Path) -> SalvageResult | None:
@@ -561,15 +549,11 @@ def _frame(data: bytes, position: int) -> bytes:
     _, length, crc = _FRAME.unpack_from(data, position)
     end = position + _FRAME.size + length
     payload = data[position + _FRAME.size : end]
-    whole = 0 < length == len(payload) and zlib.crc32(payload) == crc and _kind_of(payload)
+    whole = 0 < length == len(payload) and zlib.crc32(payload) == crc and _kind(payload)
     return data[position:end] if whole else b""
 
 
-def _kind(frame: bytes) -> str:
-    return _kind_of(frame[_FRAME.size :])
-
-
-def _kind_of(payload: bytes) -> str:
+def _kind(payload: bytes) -> str:
     try:
         return str(json.loads(payload.partition(b"\n")[0])["kind"])
     except (ValueError, KeyError, TypeError):

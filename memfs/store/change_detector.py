@@ -8,25 +8,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
 
 from memfs.fs.lock import renewed_in_child
 from memfs.store.index_sync import IndexSync, SyncResult
 from memfs.store.values import Eyes
-
-Seen = TypeVar("Seen")
+from memfs.store.write import FileWriter
 
 
 class Sight:
     """Detects the changed files of one store. Watching begins with the first look."""
 
-    def __init__(
-        self, index_sync: IndexSync, look_everywhere: Callable[[], SyncResult], news: Callable[[], set[str] | None]
-    ) -> None:
-        """``news`` gives the paths other processes wrote, None when some may have been missed."""
-        self._index_sync = index_sync
-        self._look_everywhere = look_everywhere
-        self._news = news
+    def __init__(self, following: IndexSync, writing: FileWriter | None = None) -> None:
+        """``writing`` tells what other processes wrote, and brings home what waits; None where nobody writes."""
+        self._index_sync = following
+        self._writing = writing
         self._eyes: Eyes | None = None
         self._make: Callable[[], Eyes] | None = None
         self._made: Callable[[], Eyes] | None = None
@@ -73,21 +68,27 @@ class Sight:
             self._once.looked = True
         return found
 
-    def everywhere(self, look: Callable[[], Seen]) -> Seen:
-        """Look at every file by ``look``, which brings the index in step; for ``once`` that was this thread's look."""
+    def refresh(self) -> SyncResult:
+        """Look at every file."""
+        if self._writing is not None:
+            self._writing.bring_home()
+        return self._index_sync.catch_up()
+
+    @contextmanager
+    def everywhere(self) -> Iterator[None]:
+        """Within, every file is looked at to bring the index in step; for ``once`` that is this thread's look."""
         with self._turn:
-            found = look()
+            yield
         if getattr(self._once, "looked", None) is not None:
             self._once.looked = True
-        return found
 
     def _follow(self) -> SyncResult:
         with self._turn:
             opened = self._open()
-            news = self._news()
+            news = self._writing.news() if self._writing is not None else set()
             seen = self._eyes.drain() if self._eyes else None
             if opened or news is None or seen is None:
-                return self._look_everywhere()
+                return self.refresh()
             try:
                 return self._index_sync.refresh({*news, *seen}) if news or seen else SyncResult()
             except BaseException:

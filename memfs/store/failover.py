@@ -1,7 +1,7 @@
-"""The secondary location, which takes writes while the workspace's own disk does not, and the way home from there.
+"""Failover: the secondary location, which takes writes while the workspace's own disk does not.
 
-Its journal alone is the truth of what it holds. Readers see both places as one, and writes brought home never overwrite
-what a person changed meanwhile.
+Its journal alone is the truth of what lies there; the copies beside it are for people. A view shows readers both places
+as one, and a note in the workspace remembers which folders were ever used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,11 +24,8 @@ from memfs.errors import (
     MemfsError,
     NotRegularFile,
     PathEscape,
-    StorageFull,
     StorageIO,
     StorageReadOnly,
-    StorageUnavailable,
-    WritePending,
 )
 from memfs.fs import io
 from memfs.fs.atomic_replace import FileChanged, sha256
@@ -40,9 +36,9 @@ from memfs.fs.scan import LAST_NS, ScanEntry
 from memfs.fs.tree import Content, Tree, blob_id
 from memfs.model import Problem, Stamp
 from memfs.model.problem import WARNING
-from memfs.store.health import Health, spills, stops_everything, try_out
+from memfs.store.health import try_out
 from memfs.store.parts import CONTENT, READ_LIMIT, Parts
-from memfs.store.plan import FilePlan, PlanOutdated
+from memfs.store.plan import FilePlan
 from memfs.store.recovery import set_aside
 
 DAMAGED = "journal.damaged-"
@@ -452,227 +448,63 @@ def _read(path: Path) -> dict[str, int]:
     return {folder: waiting for folder, waiting in rows if isinstance(waiting, int)}
 
 
-Write = Callable[[Sequence[Operation], Sequence[FilePlan]], dict[str, Stamp]]
-"""Carries out operations in the workspace; all but the last record what is in place already."""
-
-
-class Destination:
-    """Decides for one workspace where its writes go."""
-
-    def __init__(self, parts: Parts, health: Health, write: Write, away: Away) -> None:
-        self._parts = parts
-        self._health = health
-        self._write = write
-        self._away = away
-
-    @contextlib.contextmanager
-    def holding(self, purpose: str, timeout: float = 30.0) -> Iterator[StorageIO | None]:
-        """Hold the locks of both places, as far as both can be had; yield why the workspace's own could not.
-
-        With both, a process that cannot take the one still meets the others at the other.
-
-        Raises:
-            LockTimeout: naming the holder.
-            StorageIO: there is no secondary location, and the lock could not be had.
-        """
-        parts = self._parts
-        with ExitStack() as locks:
-            refused = None
-            try:
-                locks.enter_context(parts.lock.hold(purpose, timeout))
-            except StorageIO as error:
-                if parts.secondary is None or not spills(error):
-                    raise
-                self._health.failed(error)
-                refused = error
-            if parts.secondary is not None:
-                self._join(parts.secondary, locks, purpose, timeout)
-            yield refused
-
-    def _join(self, secondary: Secondary, locks: ExitStack, purpose: str, timeout: float) -> None:
-        known = secondary.used or str(secondary.folder) in self._away.known()
-        secondary.used = known
-        secondary.join(locks, purpose, timeout)
-        if secondary.failure is None and not known:
-            self._away.note(secondary.folder, len(secondary.operations()))
-            secondary.used = True
-
-    # -- where a write goes ---------------------------------------------------------------------------------------
-    def land(
-        self, operations: Sequence[Operation], plans: Sequence[FilePlan], refused: StorageIO | None
-    ) -> dict[str, Stamp]:
-        """Carry out a write in the workspace, or else keep it in the secondary location. The locks are held.
-
-        What is held there already is changed there: the versions of one file stay in order.
-
-        Raises:
-            StorageIO: nothing was written; as ``StorageUnavailable``, the secondary location refused, too; as
-                ``WritePending``, it may be carried out all the same.
-        """
-        secondary = self._parts.secondary
-        held = secondary is not None and any(plan.path in secondary.held() for plan in plans)
-        if not held and refused is None:
-            try:
-                return self._at_home(operations, plans)
-            except StorageIO as error:
-                self._health.failed(error)
-                refused = self._health.explained(error, plans)
-        if secondary is None or (refused is not None and not spills(refused)):
-            assert refused is not None  # nothing is held where there is no secondary location
-            raise refused
-        return self._elsewhere(secondary, operations, refused)
-
-    def _at_home(self, operations: Sequence[Operation], plans: Sequence[FilePlan]) -> dict[str, Stamp]:
-        removal = all(plan.after is None for plan in plans)
-        if not removal:
-            self._health.require()
-        try:
-            stamps = self._write(operations, plans)
-        except StorageFull:
-            if not removal or not self._health.release_ballast():
-                raise
-            stamps = self._write(operations, plans)
-        with contextlib.suppress(StorageIO):  # it is written: what it weighs is measured again at times
-            self._parts.gate.wrote(plans)
-        self._health.keep_ballast()
-        return stamps
-
-    def _elsewhere(
-        self, secondary: Secondary, operations: Sequence[Operation], refused: StorageIO | None
-    ) -> dict[str, Stamp]:
-        try:
-            stamps = secondary.take(operations)
-        except (StorageIO, CorruptRecord, FormatUnsupported) as error:
-            if isinstance(refused, WritePending):
-                raise refused from error
-            first = refused.message if refused else "earlier writes of this file wait in the secondary location"
-            raise StorageUnavailable(
-                f"neither place took the write: {self._parts.tree.root}: {first}; {secondary.place}: {error.message}",
-                hint="make room in one of them, or make it writable, and try again; nothing was acknowledged",
-            ) from error
-        self._away.note(secondary.folder, len(secondary.journal.waiting))
-        return stamps
-
-
-_AT_ONCE = 200
 _DETACHED = "HEAD"
 
 
-class ReturnHome:
-    """Brings writes home for one workspace. Its callers hold the locks of both places.
+def plan_return(
+    parts: Parts, operation: Operation, later: Mapping[str, frozenset[str]]
+) -> tuple[Operation, list[FilePlan], list[Problem]]:
+    """What bringing one operation home does: what is left of it, the files to write for that, and what is told.
 
-    Each operation is carried out in order and once. It keeps its id on the way, and is dropped from the secondary
-    location only when the workspace's journal has it: a process killed at any point leaves it in one place or in both,
-    never in none, and never twice in history.
+    What a person changed meanwhile stands; ours is set aside.
 
-    Attributes:
-        came: paths that came home and that were not reported yet.
+    Args:
+        later: by path, the contents that operations after this one leave or find.
+
+    Raises:
+        StorageIO: a file cannot be read, or what gave way cannot be kept.
     """
-
-    def __init__(self, parts: Parts, health: Health, write: Write, away: Away) -> None:
-        self.came: set[str] = set()
-        self._parts = parts
-        self._health = health
-        self._write = write
-        self._away = away
-
-    def waiting(self) -> int:
-        """How many operations the secondary location has, even if it only has to forget them."""
-        secondary = self._parts.secondary
-        if secondary is None:
-            return 0
-        secondary.operations()  # reads what others appended
-        return len(secondary.journal.waiting)
-
-    def bring(self) -> list[Problem]:
-        """Carry out what waits, the oldest 200 at a time; nothing while the workspace's disk takes no writes.
-
-        What a person changed meanwhile is kept; ours is set aside, and reported.
-        """
-        secondary = self._parts.secondary
-        if secondary is None or secondary.failure is not None or not self.waiting():
-            return []
-        operations = secondary.operations()
-        if operations and not self._health.probe():
-            return []
-        try:
-            return self._bring_in_order(operations)
-        finally:
-            home = [name for name in secondary.journal.waiting if self._parts.journal.knows(name)]
-            with contextlib.suppress(MemfsError):
-                if home:
-                    secondary.drop(home)
-                    self._away.note(secondary.folder, len(secondary.journal.waiting))
-
-    def _bring_in_order(self, operations: Sequence[Operation]) -> list[Problem]:
-        later = _later_contents(operations)
-        stuck: set[str] = set()
-        problems: list[Problem] = []
-        for operation, contents in list(zip(operations, later, strict=True))[:_AT_ONCE]:
-            paths = {change.path for change in operation.changes}
-            if stuck & paths:
-                stuck |= paths
-                continue
-            size = sum(2 * len(change.data or b"") for change in operation.changes)
-            if size and not self._health.has_room(size):  # a failed try would take the room that is kept for removals
-                break
-            try:
-                problems += self._bring(operation, contents)
-            except PlanOutdated:
-                stuck |= paths
-            except StorageIO as error:
-                self._health.failed(error)
-                if stops_everything(error):
-                    break
-                stuck |= paths
-                problems.append(Problem.of(error))
-        return problems
-
-    def _bring(self, operation: Operation, later: Mapping[str, frozenset[str]]) -> list[Problem]:
-        kept: list[FileChange] = []
-        plans: list[FilePlan] = []
-        problems: list[Problem] = []
-        elsewhere = self._is_elsewhere(operation.branch)
-        for number, change in enumerate(operation.changes):
-            if not elsewhere and not self._fits(change, later.get(change.path, frozenset()), plans):
-                problems.append(set_aside(self._parts.repository.state, change, f"{operation.id}-{number}"))
-            else:
-                kept.append(change)
-        self._write([replace(operation, changes=tuple(kept))], plans)
-        with contextlib.suppress(StorageIO):  # it is home: what it weighs is measured again at times
-            self._parts.gate.wrote(plans)
-        self.came.update(change.path for change in operation.changes)
-        return problems
-
-    def _is_elsewhere(self, branch: str) -> bool:
-        """Whether it belongs to a branch that is not checked out: then it goes into history, and the files stay."""
-        repository = self._parts.repository
-        head = repository.head()
-        if not branch or head.damage or (head.ref or _DETACHED) == branch:
-            return False
-        try:
-            return repository.ref_commit(branch) is not None
-        except HistoryError:
-            return False
-
-    def _fits(self, change: FileChange, later: frozenset[str], plans: list[FilePlan]) -> bool:
-        """Whether the file is as the change left or found it, or as a later one found it; plan it where need be."""
-        try:
-            before = self._parts.tree.read(change.path, READ_LIMIT).data
-        except FileNotFoundError:
-            before = None
-        except (PathEscape, NotRegularFile, ItemTooLarge):
-            return False
-        found = "" if before is None else sha256(before)
-        if found == change.new:
-            return True
-        if found == change.old or (change.old == "" and not before):
-            plans.append(FilePlan(path=change.path, before=before, after=change.data, item=None))
-            return True
-        return found in later
+    kept: list[FileChange] = []
+    plans: list[FilePlan] = []
+    problems: list[Problem] = []
+    elsewhere = _is_elsewhere(parts, operation.branch)
+    for number, change in enumerate(operation.changes):
+        if not elsewhere and not _fits(parts, change, later.get(change.path, frozenset()), plans):
+            problems.append(set_aside(parts.repository.state, change, f"{operation.id}-{number}"))
+        else:
+            kept.append(change)
+    return replace(operation, changes=tuple(kept)), plans, problems
 
 
-def _later_contents(operations: Sequence[Operation]) -> list[Mapping[str, frozenset[str]]]:
+def _is_elsewhere(parts: Parts, branch: str) -> bool:
+    """Whether it belongs to a branch that is not checked out: then it goes into history, and the files stay."""
+    head = parts.repository.head()
+    if not branch or head.damage or (head.ref or _DETACHED) == branch:
+        return False
+    try:
+        return parts.repository.ref_commit(branch) is not None
+    except HistoryError:
+        return False
+
+
+def _fits(parts: Parts, change: FileChange, later: frozenset[str], plans: list[FilePlan]) -> bool:
+    """Whether the file is as the change left or found it, or as a later one found it; plan it where need be."""
+    try:
+        before = parts.tree.read(change.path, READ_LIMIT).data
+    except FileNotFoundError:
+        before = None
+    except (PathEscape, NotRegularFile, ItemTooLarge):
+        return False
+    found = "" if before is None else sha256(before)
+    if found == change.new:
+        return True
+    if found == change.old or (change.old == "" and not before):
+        plans.append(FilePlan(path=change.path, before=before, after=change.data, item=None))
+        return True
+    return found in later
+
+
+def later_contents(operations: Sequence[Operation]) -> list[Mapping[str, frozenset[str]]]:
     """For each operation: the contents that those after it leave or find, by path."""
     found: list[Mapping[str, frozenset[str]]] = []
     known: dict[str, frozenset[str]] = {}

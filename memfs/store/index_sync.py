@@ -266,6 +266,12 @@ class IndexSync:
             if gone:
                 self._look_at({path: self._tree.entry(path) for path in self._twins()}, None)
 
+    def catch_up(self, paths: Iterable[str] | None = None) -> SyncResult:
+        """As ``refresh``, after a look at what other processes made of the index."""
+        if self._index.reload():
+            self.forget_owners()
+        return self.refresh(paths)
+
     def refresh(self, paths: Iterable[str] | None = None, progress: Progress | None = None) -> SyncResult:
         """Look at the given files, or at every file whose facts changed, and bring the index in step."""
         with self._lock:

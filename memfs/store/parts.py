@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from memfs.errors import QuotaExceeded
 from memfs.format.codec import Codec
 from memfs.fs.journal import Journal
 from memfs.fs.lock import FileLock
@@ -17,12 +16,13 @@ from memfs.model import KindTable
 from memfs.search.search_index import SearchIndex
 
 if TYPE_CHECKING:
+    from memfs.errors import QuotaExceeded
     from memfs.store.failover import Secondary
     from memfs.store.plan import FilePlan
 
 
-class Gate(Protocol):
-    """Asks before a write whether there is room, and keeps account of what a workspace weighs."""
+class Gate:
+    """Keeps account of what a workspace weighs. This one lets everything pass: for a store without quotas."""
 
     def prepare(self) -> None:
         """Make sure that ``admit`` can answer. No lock is held."""
@@ -48,50 +48,6 @@ class Gate(Protocol):
 
     def tend(self) -> None:
         """Do what is due from time to time: called by a resident process, on a thread of its own."""
-
-
-class OpenGate:
-    """Lets everything pass: for a store without quotas."""
-
-    def prepare(self) -> None:
-        """Nothing to be done."""
-
-    def admit(self, plans: Sequence[FilePlan], critical: bool) -> None:
-        """Pass."""
-        del plans, critical
-
-    def wrote(self, plans: Sequence[FilePlan]) -> None:
-        """Forget it."""
-        del plans
-
-    def filled(self, path: str, size: int) -> None:
-        """Forget it."""
-        del path, size
-
-    def settle(self) -> None:
-        """Nothing to report."""
-
-    def relieve(self, refused: QuotaExceeded) -> None:
-        """Never called: nothing is refused."""
-        del refused
-
-    def tend(self) -> None:
-        """Nothing is due."""
-
-
-def through(gate: Gate, write: Callable[[], None]) -> None:
-    """Carry out a write; one that is refused is tried again once, after the occasion that may make room for it.
-
-    Raises:
-        QuotaExceeded: there is no room all the same; nothing was written.
-    """
-    gate.prepare()
-    try:
-        write()
-    except QuotaExceeded as refused:
-        gate.relieve(refused)
-        write()
-    gate.settle()
 
 
 CONTENT = "ContextMemory"
@@ -139,7 +95,7 @@ class Parts:
     index: SearchIndex
     policy: StorePolicy
     clock: Callable[[], datetime]
-    gate: Gate = field(default_factory=OpenGate)
+    gate: Gate = field(default_factory=Gate)
     secondary: Secondary | None = None
 
     @property

@@ -142,8 +142,8 @@ class MountedStore:
         """``index``: in a folder of this user's own."""
         self.tree, self.codec, self.kinds, self.index, self.clock = tree, codec, kinds, index, clock
         self.following = IndexSync(tree, codec, kinds, index, lambda _: None)
-        self.seeking = Searcher(self, self.follow, self.refresh)
-        self._detector = Sight(self.following, self.refresh, lambda: set())
+        self._detector = Sight(self.following)
+        self.seeking = Searcher(self, self._detector)
         self._decoder = ItemDecoder()
         self._failures: list[Problem] = []
         self._closed = False
@@ -226,9 +226,7 @@ class MountedStore:
 
     def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
         """Bring the index in step with the given files, or with every file."""
-        if self.index.reload():
-            self.following.forget_owners()
-        return self.following.refresh(paths)
+        return self.following.catch_up(paths)
 
     def follow(self) -> SyncResult:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""

@@ -1,7 +1,8 @@
-"""Sets displaced bytes aside, and clears up what killed writers left.
+"""Recovery: finishing what a killed writer left half done, and keeping what a person saved meanwhile.
 
-Bytes that a person may have saved are kept, durable and outside the working tree, before the rest is removed. A
-temporary file with a fresh name can only be memfs's own unfinished write.
+Of the temporary files that it left one may hold what a person had saved: those bytes are told from memfs's own, and
+kept when the rest is removed. What a power cut tore has a fresh name and is not even looked at: what has a holding name
+was durable before it got it (decision 0044).
 """
 
 from __future__ import annotations
@@ -13,15 +14,25 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memfs.errors import CorruptRecord, HistoryError, MemfsError
+from memfs.errors import (
+    CorruptRecord,
+    HistoryError,
+    ItemTooLarge,
+    MemfsError,
+    NotRegularFile,
+    PathEscape,
+    StorageFull,
+    StorageIO,
+)
 from memfs.fs import io
-from memfs.fs.atomic_replace import sha256
+from memfs.fs.atomic_replace import FileChanged, sha256
 from memfs.fs.operation import FileChange, Operation
-from memfs.fs.tree import View
+from memfs.fs.tree import Tree, View
 from memfs.fs.workspace_location import is_own
 from memfs.git.repository import Repository
-from memfs.model import Problem
+from memfs.model import Problem, Stamp
 from memfs.model.problem import WARNING
+from memfs.store.health import Health
 from memfs.store.parts import READ_LIMIT, Parts
 
 FOLDER = "recovered"
@@ -161,3 +172,62 @@ def content_now(view: View, path: str) -> str:
         return sha256(view.read(path, READ_LIMIT).data)
     except FileNotFoundError:
         return ""
+
+
+def put_in_place(tree: Tree, path: str, data: bytes | None, *, over: str) -> Stamp | None:
+    """Write a file, or remove it where there is no data; see ``Tree.write`` and ``Tree.remove``."""
+    if data is None:
+        tree.remove(path, over=over)
+        return None
+    return tree.write(path, data, over=over)
+
+
+def redo_all(parts: Parts, health: Health) -> list[Problem]:
+    """Finish what is unfinished: whoever holds the lock knows that its writers are dead."""
+    problems = [problem for operation in parts.journal.unfinished() for problem in _redo(parts, operation)]
+    if any(problem.code == StorageFull.__name__ for problem in problems) and health.release_ballast():
+        return redo_all(parts, health)
+    return problems
+
+
+def _superseded(parts: Parts, operation: Operation) -> set[str]:
+    """The paths that later operations name, those in the secondary location included."""
+    later = parts.journal.written_after(operation.id)
+    secondary = parts.secondary
+    if secondary is None or operation.id in secondary.journal.waiting:
+        return later
+    return later | secondary.held().keys()
+
+
+def _redo(parts: Parts, operation: Operation) -> list[Problem]:
+    problems: list[Problem] = []
+    later, swept = _superseded(parts, operation), set[str]()
+    for number, change in enumerate(operation.changes):
+        try:
+            folder = change.path.rpartition("/")[0]
+            if folder not in swept:
+                problems += sweep(parts, folder, operation)
+                swept.add(folder)
+            done = change.path in later or _redo_change(parts, change)
+        except (PathEscape, NotRegularFile, ItemTooLarge, FileChanged):
+            done = False
+        except StorageIO as error:
+            return [*problems, Problem.of(error, change.path)]
+        try:
+            if not done:
+                problems.append(set_aside(parts.repository.state, change, f"{operation.id}-{number}"))
+        except StorageIO as error:
+            return [*problems, Problem.of(error)]
+    parts.journal.mark_applied(operation.id)
+    return problems
+
+
+def _redo_change(parts: Parts, change: FileChange) -> bool:
+    """Whether the file is, or could be made, what the change says."""
+    found = content_now(parts.tree, change.path)
+    if found == change.new:
+        return True
+    if found == change.old or (change.old == "" and found == sha256(b"")):
+        put_in_place(parts.tree, change.path, change.data, over=found)
+        return True
+    return False

@@ -20,7 +20,7 @@ from memfs.model.kinds import nearest
 from memfs.model.query import MOST
 from memfs.search.engine import TermStatistics
 from memfs.search.merged_search import Asked, TermCounts
-from memfs.store.index_sync import SyncResult
+from memfs.store.change_detector import Sight
 from memfs.store.parts import CONTENT, ITEM_SUFFIXES
 
 if TYPE_CHECKING:
@@ -105,11 +105,10 @@ class Searcher:
         asked: whether anything was asked since the store was opened.
     """
 
-    def __init__(self, parts: IndexedItem, follow: Callable[[], SyncResult], refresh: Callable[[], SyncResult]) -> None:
-        """``follow`` looks at what was seen to change, ``refresh`` at every file."""
+    def __init__(self, parts: IndexedItem, sight: Sight | None = None) -> None:
+        """``sight`` looks at the files before each question; None where they never change."""
         self._parts = parts
-        self._follow = follow
-        self._refresh = refresh
+        self._sight = sight
         self._held = threading.local()
         self._looked = False
         self.asked = False
@@ -169,7 +168,8 @@ class Searcher:
         except IndexUnavailable:
             if getattr(self._held, "now", False):
                 raise
-            self._refresh()
+            if self._sight is not None:
+                self._sight.refresh()
             return search(narrowed)
 
     def every(self, query: Query) -> Iterator[Candidate]:
@@ -214,7 +214,8 @@ class Searcher:
             self._look()
 
     def _look(self) -> None:
-        self._follow()
+        if self._sight is not None:
+            self._sight.follow()
         self._looked = True
 
     def talks(self) -> bool:

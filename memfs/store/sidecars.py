@@ -10,17 +10,24 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from memfs.errors import ContentError, CorruptItem, CorruptRecord, ItemTooLarge, MemfsError, SchemaInvalid
+from memfs.errors import (
+    ContentError,
+    CorruptItem,
+    CorruptRecord,
+    ItemTooLarge,
+    MemfsError,
+    QuotaExceeded,
+    SchemaInvalid,
+)
 from memfs.format import json_text
 from memfs.format.plain import FieldPath, dotted
 from memfs.format.secrets import found_in_value, secret_error
 from memfs.fs import io, zstd
 from memfs.fs.atomic_replace import sha256
 from memfs.model.state_paths import document_of_sidecar, sidecar_path
-from memfs.store.parts import Parts, through
+from memfs.store.parts import Parts
 from memfs.store.plan import FilePlan
 
 Elsewhere = Callable[[str], bytes]
@@ -177,7 +184,13 @@ def keep(parts: Parts, spilled: SpilledValue, critical: bool) -> None:
         io.touch(parts.tree.root / spilled.path)  # a young one is not removed before its document is written
         return
     compressed = zstd.compress(spilled.data, _LEVEL)
-    through(parts.gate, partial(_write, parts, spilled, compressed, critical))
+    parts.gate.prepare()
+    try:
+        _write(parts, spilled, compressed, critical)
+    except QuotaExceeded as refused:
+        parts.gate.relieve(refused)
+        _write(parts, spilled, compressed, critical)
+    parts.gate.settle()
 
 
 def _write(parts: Parts, spilled: SpilledValue, compressed: bytes, critical: bool) -> None:

@@ -14,11 +14,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memfs.errors import Conflict, CorruptItem, HistoryError, MemfsError, StorageIO
+from memfs.errors import Conflict, CorruptItem, HistoryError, MemfsError, QuotaExceeded, StorageIO
 from memfs.fs import io
 from memfs.fs.bit_rot import corrupt, rotten
 from memfs.fs.lock import renewed_in_child
@@ -33,9 +33,9 @@ from memfs.store.commit_message import because, describe
 from memfs.store.commits import Window
 from memfs.store.hand_edits import HandEdits
 from memfs.store.index_sync import IndexSync, Progress, SyncResult
-from memfs.store.parts import CONTENT, READ_LIMIT, Parts, through
+from memfs.store.parts import CONTENT, READ_LIMIT, Parts
 from memfs.store.person_commits import PersonCommits
-from memfs.store.plan import FilePlan, Planner, PlanOutdated, take_in
+from memfs.store.plan import FilePlan, Planner, PlanOutdated
 from memfs.store.recovery import FOLDER
 from memfs.store.searcher import Searcher, find, in_types
 from memfs.store.secret_gate import sentence
@@ -287,15 +287,15 @@ class Store:
         self._item_reader = ItemReader(parts)
         self.following = IndexSync(parts.seen, parts.codec, parts.kinds, parts.index, self._item_reader.last_good)
         self._planner = Planner(parts, self.following)
-        self.writing = FileWriter(parts)
+        self.writing = FileWriter(parts, self.following)
         self.edits = HandEdits(parts, self.following)
         self._people = PersonCommits(parts)
         self._window = Window(self._flush_window, parts.policy.interval, self.note_failure)
-        self.sight = Sight(self.following, self.refresh, self.writing.news)
+        self.sight = Sight(self.following, self.writing)
         self._planning = threading.RLock()
         renewed_in_child(self)
         self.wrote = False  # by anybody who holds this store
-        self.seeking = Searcher(parts, self.follow, self.refresh)
+        self.seeking = Searcher(parts, self.sight)
         ended = end_interrupted(parts)
         self.notes: list[Problem] = [*ended, *self.writing.recover(), *map(Problem.of, parts.journal.damage)]
         self._left = bool(parts.journal.waiting)
@@ -336,11 +336,15 @@ class Store:
             WritePending: it could not be carried out whole nor taken back; look whether it is there.
         """
         for _ in range(_TRIES):
-            with self._replanning():
+            with self._planning:  # threads of this process take turns, so that they outdate nobody's plan
+                self._take_news()
                 self.adopt_rested()
-                plans = self._planner.put(item, expected, allow_secret)
-                self._carry_out(plans, message or describe(plans), source, batch=len(plans) > 1, critical=critical)
-                return plans[0].stored(self._parts.durability(plans[0].path))
+                try:
+                    plans = self._planner.put(item, expected, allow_secret)
+                    self._carry_out(plans, message or describe(plans), source, batch=len(plans) > 1, critical=critical)
+                    return plans[0].stored(self._parts.durability(plans[0].path))
+                except PlanOutdated as outdated:
+                    self.following.refresh([outdated.path])
         raise Conflict("the file keeps changing while it is written", hint="try again")
 
     def delete(
@@ -355,12 +359,15 @@ class Store:
             ItemNotFound, Conflict, StorageIO.
         """
         for _ in range(_TRIES):
-            with self._replanning():
+            with self._planning:
+                self._take_news()
                 self.adopt_rested()
-                plan = self._planner.delete(item_id, expected)
-                message = describe([plan]) + because(reason)
-                self._carry_out([plan], message, source)
-                return plan.item
+                try:
+                    plan = self._planner.delete(item_id, expected)
+                    self._carry_out([plan], describe([plan]) + because(reason), source)
+                    return plan.item
+                except PlanOutdated as outdated:
+                    self.following.refresh([outdated.path])
         raise Conflict("the file keeps changing while it is removed", hint="try again")
 
     def _take_news(self) -> None:
@@ -371,16 +378,6 @@ class Store:
             self.refresh()
         elif news:
             self.following.refresh(news)
-
-    @contextlib.contextmanager
-    def _replanning(self) -> Iterator[None]:
-        """One try at planning and writing. Threads of this process take turns, so that they outdate nobody's plan."""
-        with self._planning:
-            self._take_news()
-            try:
-                yield
-            except PlanOutdated as outdated:
-                self.following.refresh([outdated.path])
 
     @contextlib.contextmanager
     def batch(self, message: str, *, source: str = "", critical: bool = False, commit: bool = False) -> Iterator[Batch]:
@@ -430,10 +427,14 @@ class Store:
         if not changing:
             return {}
         said, signed = sentence(message, source, changing), signatures_of(changing, source)
-        write = partial(self.writing.carry_out, changing, said, signed, batch=batch, critical=critical)
-        stamps: dict[str, Stamp] = {}
-        learn = partial(take_in, self.following, changing)
-        through(self._parts.gate, partial(write, learn=lambda written: (stamps.update(written), learn(written))))
+        gate = self._parts.gate
+        gate.prepare()
+        try:
+            stamps = self.writing.carry_out(changing, said, signed, batch=batch, critical=critical)
+        except QuotaExceeded as refused:  # once more, after the occasion that may make room for it
+            gate.relieve(refused)
+            stamps = self.writing.carry_out(changing, said, signed, batch=batch, critical=critical)
+        gate.settle()
         self.wrote = True
         policy = self._parts.policy.commit
         if policy == "interval" or not self.writing.all_home():
@@ -537,11 +538,7 @@ class Store:
 
     def refresh(self, paths: Iterable[str] | None = None) -> SyncResult:
         """Bring the index in step with the given files, or with every file."""
-        if paths is None:
-            self.writing.bring_home()
-        if self._parts.index.reload():
-            self.following.forget_owners()
-        return self.following.refresh(paths)
+        return self.sight.refresh() if paths is None else self.following.catch_up(paths)
 
     def follow(self) -> SyncResult:
         """Bring the index in step with what was seen to change; with every file where that is not known for sure."""
@@ -640,7 +637,9 @@ class Store:
             return
         with self._planning:
             try:
-                if self.sight.everywhere(partial(self.edits.find_rested, policy.rest)).plans:
+                with self.sight.everywhere():
+                    found = self.edits.find_rested(policy.rest)
+                if found.plans:
                     flushed = self._committer.flush(adopt=True, quiet_seconds=policy.rest, patience=0)
                     self.notes.extend(flushed.notes)
             except MemfsError as error:

@@ -1,30 +1,26 @@
-"""Carries out plans, each of them whole or not at all.
+"""Write: carrying out plans so that each is done whole or not at all.
 
-Under the lock an unfinished write is finished first, each file is checked to be what the plan was made against, and the
-operation is in the journal before a file changes.
+What stands between a plan and the disk, in its order: the locks, what came before is finished, the check of what is
+there, the place that takes it, the journal's record, the files. Nothing here decides what an item means.
 """
 
 from __future__ import annotations
 
-import contextlib
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 from memfs.errors import (
     Conflict,
     CorruptRecord,
     FormatUnsupported,
     HistoryError,
-    ItemTooLarge,
     LockTimeout,
     MemfsError,
-    NotRegularFile,
-    PathEscape,
     StorageFull,
     StorageIO,
+    StorageUnavailable,
     WritePending,
 )
 from memfs.fs import io
@@ -37,189 +33,17 @@ from memfs.model import Problem, Stamp
 from memfs.model.ids import stem_of
 from memfs.model.state_paths import document_kind
 from memfs.store import authorship
-from memfs.store.failover import Away, Destination, ReturnHome, problem_of
-from memfs.store.health import Health, spills
+from memfs.store.failover import Away, Secondary, later_contents, plan_return, problem_of
+from memfs.store.health import Health, spills, stops_everything
+from memfs.store.index_sync import IndexSync
 from memfs.store.parts import CONTENT, Parts, below_content
-from memfs.store.plan import FilePlan, PlanOutdated
-from memfs.store.recovery import content_now, set_aside, sweep
+from memfs.store.plan import FilePlan, PlanOutdated, take_in
+from memfs.store.recovery import content_now, put_in_place, redo_all, set_aside
 from memfs.store.secret_gate import vet, vet_replaced
 from memfs.store.values import Storage
 
 _SYNC_ONCE_ABOVE = 64
-
-
-class FileHome:
-    """Journal and files of one workspace. Its callers hold the store's lock.
-
-    A write is durable in the journal first, then in the files, then marked as applied; what a killed process left half
-    done is redone.
-
-    Attributes:
-        noticed: what was set aside in the course of a write.
-    """
-
-    def __init__(self, parts: Parts, health: Health) -> None:
-        self.noticed: list[Problem] = []
-        self._parts = parts
-        self._health = health
-
-    def write(self, operations: Sequence[Operation], plans: Sequence[FilePlan], came: bool = False) -> dict[str, Stamp]:
-        """Carry out the last operation; those before it record what is in place already.
-
-        Args:
-            came: they come from the secondary location.
-
-        Returns:
-            The stamps of the written files, by path.
-
-        Raises:
-            PlanOutdated: a file is not what the plan was made against; nothing was written.
-            StorageIO: nothing was written; as ``WritePending``, it may be carried out all the same.
-        """
-        journal = self._parts.journal
-        journal.append(operations, came)
-        for recorded in operations[:-1]:
-            journal.mark_applied(recorded.id)
-        stamps = self._apply(operations[-1], plans)
-        journal.mark_applied(operations[-1].id)
-        return stamps
-
-    def _apply(self, operation: Operation, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
-        try:
-            return self._place_many(plans) if len(plans) > _SYNC_ONCE_ABOVE else self._place_each(plans)
-        except FileChanged as changed:
-            undone = self._undone(operation, plans)
-            if changed.displaced is not None:
-                path = changed.args[0]
-                lone = FileChange(path=path, old="", new=sha256(changed.displaced), data=changed.displaced)
-                self.noticed.append(set_aside(self._parts.repository.state, lone, f"{operation.id}-between"))
-            if not undone:
-                raise WritePending.of(Conflict("the file changed while it was written", path=changed.args[0])) from None
-            raise PlanOutdated(changed.args[0]) from None
-        except MemfsError as error:
-            if not self._undone(operation, plans):
-                raise WritePending.of(error) from error
-            raise
-
-    def _place_each(self, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
-        found = {plan.path: self._put_in_place(plan.path, plan.after, over=plan.old_sha) for plan in plans}
-        return {path: stamp for path, stamp in found.items() if stamp is not None}
-
-    def _place_many(self, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
-        """All contents are made durable at once, before the first has its name: no name ever stands for what a power
-        cut takes away, with the old content gone.
-        """
-        tree = self._parts.tree
-        staged: dict[str, str] = {}
-        stamps: dict[str, Stamp] = {}
-        try:
-            for plan in plans:
-                if plan.after is not None:
-                    staged[plan.path] = tree.stage(plan.path, plan.after)
-            self._sync_all(plans)
-            for plan in plans:
-                if plan.after is None:
-                    tree.remove(plan.path, durable=False, over=plan.old_sha)
-                else:
-                    stamps[plan.path] = self._place(plan.path, staged[plan.path], plan.after, plan.old_sha)
-                    del staged[plan.path]
-            self._sync_all(plans)
-        finally:
-            for path, fresh in staged.items():
-                with contextlib.suppress(MemfsError, FileNotFoundError):
-                    tree.unstage(path, fresh)
-        return stamps
-
-    def _place(self, path: str, fresh: str, data: bytes, over: str) -> Stamp:
-        try:
-            return self._parts.tree.place(path, fresh, data, over)
-        except FileNotFoundError:  # somebody cleaned the folder
-            return self._parts.tree.write(path, data, over=over)
-
-    def _sync_all(self, plans: Sequence[FilePlan]) -> None:
-        for folder in one_of_each({str((self._parts.tree.root / plan.path).parent) for plan in plans}):
-            io.sync_everything(folder)
-
-    def _put_in_place(self, path: str, data: bytes | None, *, over: str) -> Stamp | None:
-        if data is None:
-            self._parts.tree.remove(path, over=over)
-            return None
-        return self._parts.tree.write(path, data, over=over)
-
-    def _undone(self, operation: Operation, plans: Sequence[FilePlan]) -> bool:
-        """Bring back what was replaced already, and take the record back, so that nobody carries it out later.
-
-        Returns:
-            False where something cannot be brought back: the record stays, and the next holder of the lock carries it
-            out whole, since half of it would be neither the old nor the new.
-        """
-        try:
-            for plan in reversed(plans):
-                with contextlib.suppress(FileChanged):
-                    if plan.old_sha != plan.new_sha and content_now(self._parts.tree, plan.path) == plan.new_sha:
-                        self._put_in_place(plan.path, plan.before, over=plan.new_sha)
-        except MemfsError:
-            return False
-        with contextlib.suppress(StorageIO):
-            try:
-                self._parts.journal.void(operation.id)
-            except StorageFull:
-                if not self._health.release_ballast():
-                    return False
-                self._parts.journal.void(operation.id)
-            return True
-        return False
-
-    # -- recovery -------------------------------------------------------------------------------------------------
-    def redo_all(self) -> list[Problem]:
-        """Finish what is unfinished: the holder of the lock knows that its writers are dead."""
-        problems = [problem for operation in self._parts.journal.unfinished() for problem in self._redo(operation)]
-        if any(problem.code == StorageFull.__name__ for problem in problems) and self._health.release_ballast():
-            return self.redo_all()
-        return problems
-
-    def _superseded(self, operation: Operation) -> set[str]:
-        """The paths that later operations name, those in the secondary location included."""
-        later = self._parts.journal.written_after(operation.id)
-        secondary = self._parts.secondary
-        if secondary is None or operation.id in secondary.journal.waiting:
-            return later
-        return later | secondary.held().keys()
-
-    def _redo(self, operation: Operation) -> list[Problem]:
-        problems: list[Problem] = []
-        later, swept = self._superseded(operation), set[str]()
-        for number, change in enumerate(operation.changes):
-            try:
-                folder = change.path.rpartition("/")[0]
-                if folder not in swept:
-                    problems += sweep(self._parts, folder, operation)
-                    swept.add(folder)
-                done = change.path in later or self._redo_change(change)
-            except (PathEscape, NotRegularFile, ItemTooLarge, FileChanged):
-                done = False
-            except StorageIO as error:
-                return [*problems, Problem.of(error, change.path)]
-            try:
-                if not done:
-                    problems.append(set_aside(self._parts.repository.state, change, f"{operation.id}-{number}"))
-            except StorageIO as error:
-                return [*problems, Problem.of(error)]
-        self._parts.journal.mark_applied(operation.id)
-        return problems
-
-    def _redo_change(self, change: FileChange) -> bool:
-        """Whether the file is, or could be made, what the change says."""
-        found = content_now(self._parts.tree, change.path)
-        if found == change.new:
-            return True
-        if found == change.old or (change.old == "" and found == sha256(b"")):
-            self._put_in_place(change.path, change.data, over=found)
-            return True
-        return False
-
-
-Learn = Callable[[dict[str, Stamp]], None]
+_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,22 +60,19 @@ class Signature:
         return {"agent": self.agent, "session": self.session, "source": self.source, "person": self.person}
 
 
-def _nothing_to_learn(stamps: dict[str, Stamp]) -> None:
-    del stamps
-
-
 class FileWriter:
     """The one place where memory files change."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, following: IndexSync) -> None:
+        """``following`` learns of every write before anybody else can write."""
         self._parts = parts
+        self._index_sync = following
         self._health = Health(parts.tree.root, parts.repository.state)
-        self._home = FileHome(parts, self._health)
+        self._files = JournaledFiles(parts, self._health)
         self._away = Away((parts.repository.state, parts.index.folder))
         if parts.secondary is not None:
             parts.secondary.used = str(parts.secondary.folder) in self._away.known()
-        self._destination = Destination(parts, self._health, self._home.write, self._away)
-        self._return_home = ReturnHome(parts, self._health, partial(self._home.write, came=True), self._away)
+        self._return_home = ReturnHome(parts, self._health, self._files, self._away)
         self.noticed: list[Problem] = []
 
     def carry_out(
@@ -264,15 +85,19 @@ class FileWriter:
         critical: bool = False,
         merges: str = "",
         on: str = "",
-        learn: Learn = _nothing_to_learn,
-    ) -> None:
-        """Write files durably: on return they survive kill -9 and power loss.
+    ) -> dict[str, Stamp]:
+        """Write files durably: on return they survive kill -9 and power loss, and the index knows of them.
+
+        Where the workspace's own disk refuses, or earlier writes of these files wait in the secondary location, that
+        one takes them: the versions of one file stay in order.
 
         Args:
             merges: the commit whose line of history the plans join with the branch.
             on: the branch they were made on, where they hold on no other; "" on any.
             critical: write even where a quota is full.
-            learn: called with the stamps of the written files, by path, before anybody else can write.
+
+        Returns:
+            The stamps of the written files, by path.
 
         Raises:
             QuotaExceeded: there is no room for it; nothing was written.
@@ -282,7 +107,7 @@ class FileWriter:
                 ``WritePending``, it may be carried out all the same.
         """
         vet(plans)
-        with self._destination.holding("store") as refused, self._parts.tree.holding_folders():
+        with self._locked("store") as refused, self._parts.tree.holding_folders():
             refused = refused or self._settled()
             let_moves_end(self._parts.repository.layout)
             self._refuse_outdated(plans, refused)
@@ -295,9 +120,101 @@ class FileWriter:
             recorded = [self._recording(branch, "Keep an edit made by hand", edits)] if edits else []
             local = [plan.path for plan in plans if self._parts.is_local(plan.path)]
             self._hide(local)
-            learn(self._destination.land([*recorded, operation], plans, refused))
+            operations = [*recorded, operation]
+            stamps = None
+            if refused is None and not self._waits_elsewhere(plans):
+                try:
+                    stamps = self._at_home(operations, plans)
+                except StorageIO as error:
+                    refused = self._refusal(error, plans)
+            if stamps is None:
+                stamps = self._elsewhere(operations, refused)
+            take_in(self._index_sync, plans, stamps)
             if len(local) == len(plans) and not merges and self._parts.journal.latest(plans[0].path) is not None:
                 self._parts.journal.drop([operation.id])  # no commit waits for it: its files are all there is
+        return stamps
+
+    def _waits_elsewhere(self, plans: Sequence[FilePlan]) -> bool:
+        """Whether the secondary location has a version of one of these files."""
+        secondary = self._parts.secondary
+        return secondary is not None and any(plan.path in secondary.held() for plan in plans)
+
+    def _refusal(self, error: StorageIO, plans: Sequence[FilePlan]) -> StorageIO:
+        """Why the workspace's own disk did not take a write, where another place may.
+
+        Raises:
+            StorageIO: there is none, or it could not help.
+        """
+        self._health.failed(error)
+        refused = self._health.explained(error, plans)
+        if self._parts.secondary is None or not spills(refused):
+            raise refused
+        return refused
+
+    def _at_home(self, operations: Sequence[Operation], plans: Sequence[FilePlan]) -> dict[str, Stamp]:
+        """Change the workspace's own files; a removal may take the room that is kept back for it."""
+        removal = all(plan.after is None for plan in plans)
+        if not removal:
+            self._health.require()
+        try:
+            stamps = self._files.write(operations, plans)
+        except StorageFull:
+            if not removal or not self._health.release_ballast():
+                raise
+            stamps = self._files.write(operations, plans)
+        with suppress(StorageIO):  # it is written: what it weighs is measured again at times
+            self._parts.gate.wrote(plans)
+        self._health.keep_ballast()
+        return stamps
+
+    def _elsewhere(self, operations: Sequence[Operation], refused: StorageIO | None) -> dict[str, Stamp]:
+        """Keep a write in the secondary location."""
+        secondary = self._parts.secondary
+        assert secondary is not None  # only where there is one is a refused write carried on with
+        try:
+            stamps = secondary.take(operations)
+        except (StorageIO, CorruptRecord, FormatUnsupported) as error:
+            if isinstance(refused, WritePending):
+                raise refused from error
+            first = refused.message if refused else "earlier writes of this file wait in the secondary location"
+            raise StorageUnavailable(
+                f"neither place took the write: {self._parts.tree.root}: {first}; {secondary.place}: {error.message}",
+                hint="make room in one of them, or make it writable, and try again; nothing was acknowledged",
+            ) from error
+        self._away.note(secondary.folder, len(secondary.journal.waiting))
+        return stamps
+
+    @contextmanager
+    def _locked(self, purpose: str, timeout: float = 30.0) -> Iterator[StorageIO | None]:
+        """Hold the locks of both places, as far as both can be had; yield why the workspace's own could not.
+
+        With both, a process that cannot take the one still meets the others at the other.
+
+        Raises:
+            LockTimeout: naming the holder.
+            StorageIO: there is no secondary location, and the lock could not be had.
+        """
+        parts = self._parts
+        with ExitStack() as locks:
+            refused = None
+            try:
+                locks.enter_context(parts.lock.hold(purpose, timeout))
+            except StorageIO as error:
+                if parts.secondary is None or not spills(error):
+                    raise
+                self._health.failed(error)
+                refused = error
+            if parts.secondary is not None:
+                self._join(parts.secondary, locks, purpose, timeout)
+            yield refused
+
+    def _join(self, secondary: Secondary, locks: ExitStack, purpose: str, timeout: float) -> None:
+        known = secondary.used or str(secondary.folder) in self._away.known()
+        secondary.used = known
+        secondary.join(locks, purpose, timeout)
+        if secondary.failure is None and not known:
+            self._away.note(secondary.folder, len(secondary.operations()))
+            secondary.used = True
 
     def _hide(self, paths: Sequence[str]) -> None:
         """Keep git from showing or adding files that are in no commit: their folder ignores itself."""
@@ -311,7 +228,7 @@ class FileWriter:
     def _settled(self) -> StorageIO | None:
         """Finish what came before; where that cannot be known but another place may take the write, say why."""
         try:
-            self._notice(self._home.redo_all())
+            self._notice(redo_all(self._parts, self._health))
             self._notice(self._return_home.bring())
         except StorageIO as error:
             if self._parts.secondary is None or not spills(error):
@@ -327,8 +244,8 @@ class FileWriter:
         Raises:
             StorageIO: what a killed process left half done cannot be finished now.
         """
-        with self._destination.holding(purpose):
-            self._notice(self._home.redo_all())
+        with self._locked(purpose):
+            self._notice(redo_all(self._parts, self._health))
             if self._parts.journal.unfinished():
                 raise StorageIO("a write that was interrupted cannot be finished", hint="see 'memfs status'")
             yield
@@ -357,7 +274,7 @@ class FileWriter:
         """What was noticed, and what is wrong with the secondary location."""
         return [
             *self.noticed,
-            *self._home.noticed,
+            *self._files.noticed,
             *(self._parts.secondary.problems() if self._parts.secondary else []),
             *(problem_of(folder, number, self._names(folder)) for folder, number in self.missed().items()),
         ]
@@ -404,7 +321,7 @@ class FileWriter:
         vet(edits)
         parts = self._parts
         with parts.lock.hold("record edits"):
-            self._notice(self._home.redo_all())
+            self._notice(redo_all(self._parts, self._health))
             let_moves_end(parts.repository.layout)
             standing = [edit for edit in edits if self._is_still_theirs(edit)]
             if standing:
@@ -442,10 +359,10 @@ class FileWriter:
         problems: list[Problem] = []
         waits = self._return_home.waiting()
         while True:
-            with self._destination.holding("recover", timeout) as refused:
+            with self._locked("recover", timeout) as refused:
                 if refused is not None:
                     raise refused
-                problems += self._home.redo_all()
+                problems += redo_all(self._parts, self._health)
                 problems += self._return_home.bring()
             waited, waits = waits, self._return_home.waiting()
             if not 0 < waits < waited:
@@ -471,17 +388,13 @@ class FileWriter:
             message=message,
             batch=batch,
             writers=tuple(self._signed(signature).fields() for signature in dict.fromkeys(signatures)),
-            changes=self._as_changes(plans),
+            changes=tuple(FileChange(path=one.path, old=one.old_sha, new=one.new_sha, data=one.after) for one in plans),
         )
 
     def _signed(self, signature: Signature) -> Signature:
         """A signature that names nobody is of the agent whose branch this is, where it is one's."""
         nobody = not signature.agent and not signature.person
         return replace(signature, agent=self._parts.policy.agent) if nobody else signature
-
-    @staticmethod
-    def _as_changes(plans: Sequence[FilePlan]) -> tuple[FileChange, ...]:
-        return tuple(FileChange(path=plan.path, old=plan.old_sha, new=plan.new_sha, data=plan.after) for plan in plans)
 
     def _recording(self, branch: str, message: str, edits: Sequence[FilePlan], batch: bool = False) -> Operation:
         """The operation for edits that are in place: what was there before is not memfs's to bring back."""
@@ -552,3 +465,192 @@ def signatures_of(plans: Sequence[FilePlan], source: str) -> list[Signature]:
         if plan.item is not None and plan.speaks
     ]
     return list(dict.fromkeys(found)) or [Signature(source=source)]
+
+
+class JournaledFiles:
+    """Changes the files of one workspace, the journal first. Its callers hold the store's lock.
+
+    Attributes:
+        noticed: what was set aside in the course of a write.
+    """
+
+    def __init__(self, parts: Parts, health: Health) -> None:
+        self.noticed: list[Problem] = []
+        self._parts = parts
+        self._health = health
+
+    def write(self, operations: Sequence[Operation], plans: Sequence[FilePlan], came: bool = False) -> dict[str, Stamp]:
+        """Carry out the last operation; those before it record what is in place already.
+
+        Args:
+            came: they come from the secondary location.
+
+        Returns:
+            The stamps of the written files, by path.
+
+        Raises:
+            PlanOutdated: a file is not what the plan was made against; nothing was written.
+            StorageIO: nothing was written; as ``WritePending``, it may be carried out all the same.
+        """
+        journal = self._parts.journal
+        journal.append(operations, came)
+        for recorded in operations[:-1]:
+            journal.mark_applied(recorded.id)
+        stamps = self._apply(operations[-1], plans)
+        journal.mark_applied(operations[-1].id)
+        return stamps
+
+    def _apply(self, operation: Operation, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
+        try:
+            return self._place_many(plans) if len(plans) > _SYNC_ONCE_ABOVE else self._place_each(plans)
+        except FileChanged as changed:
+            undone = self._undone(operation, plans)
+            if changed.displaced is not None:
+                path = changed.args[0]
+                lone = FileChange(path=path, old="", new=sha256(changed.displaced), data=changed.displaced)
+                self.noticed.append(set_aside(self._parts.repository.state, lone, f"{operation.id}-between"))
+            if not undone:
+                raise WritePending.of(Conflict("the file changed while it was written", path=changed.args[0])) from None
+            raise PlanOutdated(changed.args[0]) from None
+        except MemfsError as error:
+            if not self._undone(operation, plans):
+                raise WritePending.of(error) from error
+            raise
+
+    def _place_each(self, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
+        found = {plan.path: put_in_place(self._parts.tree, plan.path, plan.after, over=plan.old_sha) for plan in plans}
+        return {path: stamp for path, stamp in found.items() if stamp is not None}
+
+    def _place_many(self, plans: Sequence[FilePlan]) -> dict[str, Stamp]:
+        """All contents are made durable at once, before the first has its name: no name ever stands for what a power
+        cut takes away, with the old content gone.
+        """
+        tree = self._parts.tree
+        staged: dict[str, str] = {}
+        stamps: dict[str, Stamp] = {}
+        try:
+            for plan in plans:
+                if plan.after is not None:
+                    staged[plan.path] = tree.stage(plan.path, plan.after)
+            self._sync_all(plans)
+            for plan in plans:
+                if plan.after is None:
+                    tree.remove(plan.path, durable=False, over=plan.old_sha)
+                else:
+                    stamps[plan.path] = self._place(plan.path, staged[plan.path], plan.after, plan.old_sha)
+                    del staged[plan.path]
+            self._sync_all(plans)
+        finally:
+            for path, fresh in staged.items():
+                with suppress(MemfsError, FileNotFoundError):
+                    tree.unstage(path, fresh)
+        return stamps
+
+    def _place(self, path: str, fresh: str, data: bytes, over: str) -> Stamp:
+        try:
+            return self._parts.tree.place(path, fresh, data, over)
+        except FileNotFoundError:  # somebody cleaned the folder
+            return self._parts.tree.write(path, data, over=over)
+
+    def _sync_all(self, plans: Sequence[FilePlan]) -> None:
+        for folder in one_of_each({str((self._parts.tree.root / plan.path).parent) for plan in plans}):
+            io.sync_everything(folder)
+
+    def _undone(self, operation: Operation, plans: Sequence[FilePlan]) -> bool:
+        """Bring back what was replaced already, and take the record back, so that nobody carries it out later.
+
+        Returns:
+            False where something cannot be brought back: the record stays, and whoever has the lock next carries it out
+            whole, since half of it would be neither the old nor the new.
+        """
+        try:
+            for plan in reversed(plans):
+                with suppress(FileChanged):
+                    if plan.old_sha != plan.new_sha and content_now(self._parts.tree, plan.path) == plan.new_sha:
+                        put_in_place(self._parts.tree, plan.path, plan.before, over=plan.new_sha)
+        except MemfsError:
+            return False
+        with suppress(StorageIO):
+            try:
+                self._parts.journal.void(operation.id)
+            except StorageFull:
+                if not self._health.release_ballast():
+                    return False
+                self._parts.journal.void(operation.id)
+            return True
+        return False
+
+
+class ReturnHome:
+    """Brings writes home for one workspace. Its callers hold the locks of both places.
+
+    Attributes:
+        came: paths that came home and that nobody was told of yet.
+    """
+
+    def __init__(self, parts: Parts, health: Health, files: JournaledFiles, away: Away) -> None:
+        self.came: set[str] = set()
+        self._parts = parts
+        self._health = health
+        self._files = files
+        self._away = away
+
+    def waiting(self) -> int:
+        """How many operations the secondary location has, be it that it only has to forget them."""
+        secondary = self._parts.secondary
+        if secondary is None:
+            return 0
+        secondary.operations()  # reads what others appended
+        return len(secondary.journal.waiting)
+
+    def bring(self) -> list[Problem]:
+        """Carry out what waits, the oldest 200 at a time; nothing while the workspace's disk takes no writes.
+
+        What a person changed meanwhile stands; ours is set aside, and told.
+        """
+        secondary = self._parts.secondary
+        if secondary is None or secondary.failure is not None or not self.waiting():
+            return []
+        operations = secondary.operations()
+        if operations and not self._health.probe():
+            return []
+        try:
+            return self._bring_in_order(operations)
+        finally:
+            home = [name for name in secondary.journal.waiting if self._parts.journal.knows(name)]
+            with suppress(MemfsError):
+                if home:
+                    secondary.drop(home)
+                    self._away.note(secondary.folder, len(secondary.journal.waiting))
+
+    def _bring_in_order(self, operations: Sequence[Operation]) -> list[Problem]:
+        later = later_contents(operations)
+        stuck: set[str] = set()
+        problems: list[Problem] = []
+        for operation, contents in list(zip(operations, later, strict=True))[:_AT_ONCE]:
+            paths = {change.path for change in operation.changes}
+            if stuck & paths:
+                stuck |= paths
+                continue
+            size = sum(2 * len(change.data or b"") for change in operation.changes)
+            if size and not self._health.has_room(size):  # a failed try would take the room that is kept for removals
+                break
+            try:
+                problems += self._bring(operation, contents)
+            except PlanOutdated:
+                stuck |= paths
+            except StorageIO as error:
+                self._health.failed(error)
+                if stops_everything(error):
+                    break
+                stuck |= paths
+                problems.append(Problem.of(error))
+        return problems
+
+    def _bring(self, operation: Operation, later: Mapping[str, frozenset[str]]) -> list[Problem]:
+        kept, plans, problems = plan_return(self._parts, operation, later)
+        self._files.write([kept], plans, came=True)
+        with suppress(StorageIO):  # it is home: what it weighs is measured again at times
+            self._parts.gate.wrote(plans)
+        self.came.update(change.path for change in operation.changes)
+        return problems

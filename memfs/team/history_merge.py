@@ -10,7 +10,6 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from memfs.admin.merge_spool import MergeSpool, can_be_recorded, can_wait, records_of
@@ -24,8 +23,8 @@ from memfs.git.repository import Repository
 from memfs.git.tree_diff import Snapshot, snapshots
 from memfs.model.state_paths import conflict_path, iteration_of
 from memfs.store import Store, authorship
-from memfs.store.parts import Parts, through
-from memfs.store.plan import FilePlan, PlanOutdated, take_in
+from memfs.store.parts import Parts
+from memfs.store.plan import FilePlan, PlanOutdated
 from memfs.store.write import Signature
 from memfs.team.own_branch import is_separate
 from memfs.team.tree_join import ContestedPath, OpenPath, TreeJoin, TreeVersion, Versions, crossing
@@ -263,17 +262,16 @@ def join(
         StorageIO: nothing was written.
     """
     refuse_text(message, "message")
-    write = partial(
-        store.writing.carry_out, plans, message, [signature], batch=True, critical=True, merges=merges, on=on
-    )
+    parts.gate.prepare()
     try:
-        through(parts.gate, partial(write, learn=partial(take_in, store.following, plans)))
+        store.writing.carry_out(plans, message, [signature], batch=True, critical=True, merges=merges, on=on)
     except PlanOutdated as outdated:
         if outdated.path:
             store.following.refresh([outdated.path])
         raise Conflict(
             "a file or the branch changed while the merge was prepared", path=outdated.path or None, hint="try again"
         ) from None
+    parts.gate.settle()
     store.wrote = True
 
 

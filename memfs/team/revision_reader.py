@@ -395,7 +395,7 @@ class PastStore:
         renewed_in_child(self)
         self._decoded = ItemDecoder()
         self._failures: list[Problem] = []
-        self.seeking = Searcher(self, SyncResult, SyncResult)
+        self.seeking = Searcher(self)
 
     @cached_property
     def _built(self) -> Built:

@@ -24,7 +24,7 @@ from memfs.errors import StorageIO, StorageUnavailable
 from memfs.fs import io
 from memfs.fs.operation import Operation
 from memfs.model import Problem, Query
-from memfs.store.failover import ReturnHome
+from memfs.store.write import ReturnHome
 from memfs.testing.faults import Fault, Stopped
 from memfs.workspace import Workspace, open_workspace
 

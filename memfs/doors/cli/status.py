@@ -137,9 +137,9 @@ def _status(workspace: Workspace) -> dict[str, Any]:
     store = workspace.store
     store.writing.bring_home()
     store.notice_commits(thorough=True)
-    learned, edits = store.sight.everywhere(store.edits.look)  # brings the index in step first
-    items, pending = store.count(), store.pending()
-    head = workspace.repository.head()
+    with store.sight.everywhere():
+        learned, edits = store.edits.look()  # brings the index in step first
+    items, pending, head = store.count(), store.pending(), workspace.repository.head()
     return {
         "items": items,
         **knowledge_facts(workspace),

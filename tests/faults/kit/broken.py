@@ -18,7 +18,8 @@ from memfs.fs.lock import FileLock
 from memfs.fs.operation import Operation
 from memfs.fs.tree import Tree
 from memfs.model import Stamp
-from memfs.store.write import FileHome, FileWriter
+from memfs.store import write
+from memfs.store.write import FileWriter
 
 Patches = Callable[[], list[Any]]
 
@@ -48,12 +49,13 @@ def _no_journal() -> list[Any]:
 def _early_ack() -> list[Any]:
     """The store says done before it has begun: each write is carried out when the next one comes."""
     real = FileWriter.carry_out
-    waiting: list[Callable[[], None]] = []
+    waiting: list[Callable[[], object]] = []
 
-    def carry_out(self: FileWriter, *arguments: Any, **named: Any) -> None:
+    def carry_out(self: FileWriter, *arguments: Any, **named: Any) -> dict[str, Stamp]:
         while waiting:
             waiting.pop()()
         waiting.append(lambda: real(self, *arguments, **named))
+        return {}
 
     return [mock.patch.object(FileWriter, "carry_out", carry_out)]
 
@@ -76,7 +78,7 @@ def _in_place() -> list[Any]:
 
 def _no_recovery() -> list[Any]:
     """What a dead process left half done stays as it is."""
-    places = ((FileWriter, "recover"), (FileHome, "redo_all"))
+    places = ((FileWriter, "recover"), (write, "redo_all"))
     return [mock.patch.object(owner, name, return_value=[]) for owner, name in places]
 
 
