@@ -1,7 +1,7 @@
-"""Failover: the secondary location, which takes writes while the workspace's own disk does not.
+"""The secondary location, which takes writes while the workspace's own disk does not.
 
-Its journal alone is the truth of what lies there; the copies beside it are for people. A view shows readers both places
-as one, and a note in the workspace remembers which folders were ever used.
+Its journal alone is the truth of what it holds; the copies beside it are for people. Readers see both places as one,
+and a note in the workspace remembers which folders were ever used.
 """
 
 from __future__ import annotations

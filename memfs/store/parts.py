@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Gate:
-    """Keeps account of what a workspace weighs. This one lets everything pass: for a store without quotas."""
+    """Asks before a write whether there is room. This one lets everything pass: for a store without quotas."""
 
     def prepare(self) -> None:
         """Make sure that ``admit`` can answer. No lock is held."""

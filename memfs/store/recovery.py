@@ -1,8 +1,7 @@
-"""Recovery: finishing what a killed writer left half done, and keeping what a person saved meanwhile.
+"""Finishes what killed writers left half done, and sets displaced bytes aside.
 
-Of the temporary files that it left one may hold what a person had saved: those bytes are told from memfs's own, and
-kept when the rest is removed. What a power cut tore has a fresh name and is not even looked at: what has a holding name
-was durable before it got it (decision 0044).
+Bytes that a person may have saved are kept, durable and outside the working tree, before the rest is removed. A
+temporary file with a fresh name can only be memfs's own unfinished write.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Write: carrying out plans so that each is done whole or not at all.
+"""Carries out plans, each of them whole or not at all.
 
-What stands between a plan and the disk, in its order: the locks, what came before is finished, the check of what is
-there, the place that takes it, the journal's record, the files. Nothing here decides what an item means.
+In this order: the lock, what a killed writer left is finished, each file is checked to be what the plan was made
+against, the place that takes the write, the journal's record, and only then the files.
 """
 
 from __future__ import annotations
@@ -470,6 +470,9 @@ def signatures_of(plans: Sequence[FilePlan], source: str) -> list[Signature]:
 class JournaledFiles:
     """Changes the files of one workspace, the journal first. Its callers hold the store's lock.
 
+    A write is durable in the journal, then in the files, then marked as applied; what a killed process left half
+    done is finished.
+
     Attributes:
         noticed: what was set aside in the course of a write.
     """
@@ -584,8 +587,12 @@ class JournaledFiles:
 class ReturnHome:
     """Brings writes home for one workspace. Its callers hold the locks of both places.
 
+    Each operation is carried out in order and once. It keeps its id on the way, and is dropped from the secondary
+    location only when the workspace's journal has it: a process killed at any point leaves it in one place or in both,
+    never in none, and never twice in history.
+
     Attributes:
-        came: paths that came home and that nobody was told of yet.
+        came: paths that came home and that were not reported yet.
     """
 
     def __init__(self, parts: Parts, health: Health, files: JournaledFiles, away: Away) -> None:
