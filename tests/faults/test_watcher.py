@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from memfs import watch
-from memfs.watch import Watcher
+from memfs.store.index_sync import SyncResult
+from memfs.watch import NoticedChange, Watcher
 from memfs.workspace import Workspace, open_workspace
 
 pytestmark = pytest.mark.faults
@@ -434,10 +435,13 @@ def test_45_each_way_to_save_reaches_a_resident_index_exactly_once(
 # -- broken on purpose: the checks above must notice --------------------------------------------------------------
 def test_44_the_check_notices_a_watcher_that_misses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A watcher that drops events and says it is sure leaves the index behind, and the check above sees that."""
-    monkeypatch.setattr(Watcher, "_heard", lambda *_: None)
     with open_workspace(tmp_path / "w", create=True, watch=True, settings=SETTINGS) as workspace:
         began = eyes_of(workspace)._scanned_at
         assert until(lambda: eyes_of(workspace)._scanned_at > began)  # for the commit that made the workspace
+        nothing = NoticedChange(refreshed=SyncResult(), reason="events")
+        monkeypatch.setattr(Watcher, "_heard", lambda *_: None)
+        monkeypatch.setattr(Watcher, "_catch_up", lambda _: nothing)  # a scan that was due anyway would find the file
+        monkeypatch.setattr(Watcher, "drain", lambda _: [])
         write(workspace, "a", "apple")
         assert not until(lambda: len(indexed(workspace)) == 1, 1.5)
         assert workspace.recall.search("apple").hits == ()
