@@ -58,8 +58,8 @@ class Bench:
         return open_workspace(self.root, create=create, watch=watch, settings=settings)
 
     def item(self) -> MemoryItem:
-        """The next fresh item."""
-        text = next(self.spare)
+        """The next fresh item of those that are committed: working memory stays on the machine."""
+        text = next(text for text in self.spare if text.type != "working")
         return MemoryItem(
             text.content,
             text.type,

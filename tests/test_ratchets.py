@@ -242,13 +242,14 @@ def circles(edges: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 # -- the way of a command -----------------------------------------------------------------------------------------
 _COUNT = """
-import json, sys
+import json, os, sys
 from memfs.__main__ import main
+here = os.path.dirname(sys.modules["memfs"].__file__) + os.sep
 sys.argv = ["memfs", *sys.argv[1:]]
 run = set()
 def note(frame, event, _):
     code = frame.f_code
-    if event == "call" and "/memfs/" in code.co_filename and not code.co_name.startswith("<"):
+    if event == "call" and code.co_filename.startswith(here) and not code.co_name.startswith("<"):
         run.add((code.co_filename, code.co_firstlineno))
 sys.setprofile(note)
 try:

@@ -118,11 +118,13 @@ def _fraction(text: str) -> float:
 
 
 # -- the event loop -----------------------------------------------------------------------------------------------
-def _guarded(text: str, build: Callable[[Callable[[], Any]], Any]) -> Any:
-    parser = _PARSER(text)
+def _guarded(text: str, build: Callable[[Callable[[], Any]], Any], parse: Any = _PARSER) -> Any:
+    parser = parse(text)
     try:
         return build(parser.get_event)
     except yaml.MarkedYAMLError as error:
+        if "nesting depth" in str(error.problem) and parse is not yaml.SafeLoader:
+            return _guarded(text, build, yaml.SafeLoader)  # newer C parsers refuse before they say where
         raise _syntax_error(error, text) from error
     except ReaderError as error:
         raise ItemSyntaxError(f"character U+{ord(error.character):04X} is not allowed", hint="remove it") from error

@@ -8,8 +8,9 @@ import pytest
 
 from memfs import MemoryItem, Workspace
 from memfs.errors import IdExists, ItemNotFound, QueryInvalid, SecretDetected
-from memfs.learning.conventions import Proposal, withheld
+from memfs.learning.conventions import Proposal
 from memfs.model import Query
+from memfs.recall.fence import withheld
 
 Opened = Callable[..., Workspace]
 Git = Callable[..., str]
